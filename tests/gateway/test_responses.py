@@ -315,8 +315,13 @@ def test_a_conversation(client, upstream):
     upstream.answer = lambda asked: answer(asked, message("<WORD_1> <WORD_2>"), conversation={"id": "conv_1"})
     said = client.responses.create(model="m", input=OTHER, conversation=made.id)
     assert said.output_text == f"{CANARY} {OTHER}"
-    said = client.responses.create(model="m", input="Jarndyce", conversation={"id": made.id})
-    assert upstream.asked[-1].body["input"] == "<WORD_3>"
+    upstream.answer = lambda _: (500, {"error": {"message": "later"}})
+    with pytest.raises(openai.InternalServerError):
+        client.responses.create(model="m", input="Jarndyce", conversation={"id": made.id})
+    upstream.answer = lambda asked: answer(asked, message("<WORD_3> <WORD_4>"))
+    said = client.responses.create(model="m", input="Snagsby", conversation={"id": made.id})
+    assert upstream.asked[-1].body["input"] == "<WORD_4>"
+    assert said.output_text == "Jarndyce Snagsby"
     page = {"object": "list", "data": [message("<WORD_3>")], "first_id": "a", "last_id": "a", "has_more": False}
     upstream.answer = lambda asked: page
     assert [each.content[0].text for each in client.conversations.items.list(made.id)] == ["Jarndyce"]

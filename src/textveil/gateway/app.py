@@ -263,6 +263,8 @@ class Gateway:
                     404 if endpoint.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
                 )
             chain.release(self._releasing)
+            if (name := endpoint.grows(body)) is not None:
+                chain.remember(name)  # before it is sent: the upstream remembers what it got, also where it fails then
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
             released = endpoint.placed((body, released), (body, released))
             promise = largest([link.promise for link in chain.links if link.promise is not None])

@@ -86,6 +86,7 @@ class Endpoint:
         reference: as which role a client may name one of these instead of sending it back; None where it cannot.
         in_turn: whether these are said one after the other; else the client goes on with one of them.
         after: the upstream's name of what it remembers, and this request is about; None where there is none.
+        grows: the same, where the upstream adds this request to it.
         remembered: the upstream's names for what it remembers of an answer.
         placed: a request or an answer after its texts were changed, where it says at which character of the request's
             documents something stands; given it, and the request, each before and after.
@@ -108,6 +109,7 @@ class Endpoint:
     reference: Callable[[Body], str | None] = lambda _: None
     in_turn: bool = False
     after: Callable[[Body], str | None] = lambda _: None
+    grows: Callable[[Body], str | None] = lambda _: None
     remembered: Callable[[Body], Sequence[str]] = lambda _: ()
     placed: Callable[[Pair, Pair], Body] = lambda said, _: said[1]
     stream: Callable[[Restoring], Stream] | None = None

@@ -192,13 +192,18 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 def after(body: Body) -> str | None:
     """What the upstream remembers, and a request goes on from: an answer, a conversation, a summary of one."""
+    came = body.get("input")
+    summaries = [_summary(item) for item in (came if isinstance(came, list) else ())]
+    known = [body.get("previous_response_id"), grows(body), *reversed(summaries)]
+    return next((each for each in known if isinstance(each, str)), None)
+
+
+def grows(body: Body) -> str | None:
+    """The conversation that the upstream adds a request to, whether its answer arrives or not."""
     conversation = body.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
-    came = body.get("input")
-    summaries = [_summary(item) for item in (came if isinstance(came, list) else ())]
-    known = [body.get("previous_response_id"), conversation, *reversed(summaries)]
-    return next((each for each in known if isinstance(each, str)), None)
+    return conversation if isinstance(conversation, str) else None
 
 
 def _summary(item: Any) -> Any:
@@ -207,12 +212,7 @@ def _summary(item: Any) -> Any:
 
 def remembered(answer: Body) -> list[str]:
     """What the upstream calls what it remembers of an answer."""
-    conversation = answer.get("conversation")
-    known = [
-        None if answer.get("store") is False else answer.get("id"),
-        conversation.get("id") if isinstance(conversation, dict) else None,
-        *map(_summary, said(answer)),
-    ]
+    known = [None if answer.get("store") is False else answer.get("id"), *map(_summary, said(answer))]
     return [each for each in known if isinstance(each, str)]
 
 
@@ -375,6 +375,7 @@ RESPONSES = Endpoint(
     reference=reference,
     in_turn=True,
     after=after,
+    grows=grows,
     remembered=remembered,
     stream=Events,
     as_json=_as_json,
