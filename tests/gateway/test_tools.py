@@ -2,21 +2,23 @@
 
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 from tests.gateway.scripted import answer_of, scripted, stream_of
+from tests.gateway.specimens import specimens
 from tests.gateway.test_gateway import client_of, post, serving
 
 from textveil import Privatizer
 from textveil.config import registry
 from textveil.gateway import Gateway, Policy
 from textveil.gateway.answers import Restoring
-from textveil.gateway.leaves import record, text
+from textveil.gateway.leaves import Act, record, text
 from textveil.gateway.protocols import Endpoint, Event
-from textveil.gateway.protocols.chat import Chunks
+from textveil.gateway.protocols.chat import CHAT, Chunks
 from textveil.session import MessageChain, Session, SessionStore
 
 MAIL, OTHER = "zoë.quillimar@example.org", "b.jarndyce@example.net"
@@ -293,6 +295,27 @@ def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeyp
     assert told.index("kept") < next(i for i, each in enumerate(told) if 'finish_reason": "stop' in each)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_an_answer_cites_stands_where_it_stands_in_the_restored_text(client, upstream, stream):
+    said = "write to <EMAIL_1>, as <EMAIL_2> says"
+    start = said.index("<EMAIL_2>")
+    cited = {"title": "of <EMAIL_2>", "url": "https://example.org/a", "start_index": start, "end_index": start + 9}
+    noted: dict[str, Any] = {"annotations": [{"type": "url_citation", "url_citation": cited}]}
+    deltas: list[dict[str, Any]] = [*({"content": char} for char in said), noted]
+    upstream.script = lambda body: stream_of(deltas) if stream else answer_of({"content": said, **noted})
+    answer = client.chat.completions.create(model="m", messages=[user(f"{MAIL} {OTHER}")], stream=stream)
+    if stream:
+        chunks = list(answer)
+        text = accumulated(chunks)["content"]
+        (found,) = [each.choices[0].delta.annotations[0] for each in chunks if "annotations" in str(each)]
+        found = found["url_citation"]
+    else:
+        text = answer.choices[0].message.content
+        found = answer.choices[0].message.annotations[0].url_citation.model_dump()
+    assert found["title"] == f"of {OTHER}"
+    assert text[found["start_index"] : found["end_index"]] == OTHER
+
+
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +355,39 @@ def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):
         answer = http.post(f"{url}/plain", json={"text": MAIL})
     assert answer.json() == {"text": f"said {MAIL}", "more": [MAIL]}
     assert upstream.bodies == [{"text": "<EMAIL_1>"}]
+
+
+# ---- what reaches the upstream ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clients", [8, pytest.param(50, marks=pytest.mark.slow)])
+def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream, clients):
+    """All at once, with their addresses in every leaf that is not refused and does not pass."""
+    passing = {Act.MEDIA, Act.REFUSE, Act.PASS}
+    upstream.bodies.clear()
+    upstream.script = lambda body: answer_of({"content": "to <EMAIL_1>", "extra": [{"to": "<EMAIL_1>"}]})
+
+    def ask(number):
+        mine = f"client{number}@blorvequine.example"
+        bodies = specimens(CHAT.request, lambda act: None if act in passing else mine)
+        body = {**bodies[number % len(bodies)], "stream": False}
+        body["messages"] = [user(mine), *body["messages"]]
+        answer = http.post(f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {number}"})
+        said = answer.json()["choices"][0]["message"] if answer.status_code == 200 else answer.text
+        return json.dumps(body).count("blorvequine"), answer.status_code, mine, said
+
+    with (
+        serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
+        httpx2.Client(trust_env=False, timeout=60, limits=httpx2.Limits(max_connections=clients)) as http,
+        ThreadPoolExecutor(clients) as pool,
+    ):
+        asked = list(pool.map(ask, range(clients)))
+    assert {status for _, status, *_ in asked} == {200}
+    assert all(planted > 25 for planted, *_ in asked)
+    for *_, mine, message in asked:
+        assert message == {"role": "assistant", "content": f"to {mine}", "extra": [{"to": mine}]}
+    assert len(upstream.bodies) == clients
+    assert "blorvequine" not in json.dumps(upstream.bodies).lower()
 
 
 # ---- policy ----------------------------------------------------------------------------------------------------------

@@ -210,11 +210,11 @@ class Grouping:
     def context_free(self) -> bool:
         """Whether a word's group depends on the word (and a task) alone, so that it reveals nothing about others."""
         options = self.options
-        listed = (*options.always, *options.never)
-        phrases = len(tokenize(listed).words) > len(listed)  # an entry may be several words, as 北京 is
         patterns = options.always_matching or options.never_matching
-        seen = options.importance == "saliency" or options.task == SELF
-        return not (options.detectors or phrases or patterns or seen)
+        if options.detectors or patterns or options.importance == "saliency" or options.task == SELF:
+            return False
+        listed = (*options.always, *options.never)
+        return len(tokenize(listed).words) <= len(listed)  # an entry may be several words, as 北京 is
 
     def look(self, tokens: Tokens, queries: Sequence[str] | None) -> Looked:
         """What detectors find in the texts of a batch.

@@ -6,6 +6,7 @@ Not here: other routes of OpenAI (`completions`, `responses`, `small`).
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
@@ -29,7 +30,7 @@ from textveil.gateway.protocols.openai import error
 
 PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), text(Act.ARGUMENTS)
 MEDIA, SCHEMA, USER, ANY = whole(Act.MEDIA), whole(Act.SCHEMA), whole(Act.USER), whole(Act.OBJECT)
-DROPPED, REFUSED = whole(Act.DROP), whole(Act.REFUSE)
+DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 
 # ---- requests --------------------------------------------------------------------------------------------------------
 
@@ -162,6 +163,7 @@ SAID_CALL = record(
     function=record(name=NAME, arguments=ARGUMENTS),
     custom=record(name=NAME, input=PROTECTED),
 )
+CITED = record(title=PROTECTED, url=PROTECTED, start_index=OFFSET, end_index=OFFSET)
 SAID = record(
     role=ID,
     reasoning_content=PROTECTED,
@@ -172,7 +174,7 @@ SAID = record(
     tool_calls=each(SAID_CALL),
     function_call=record(name=NAME, arguments=ARGUMENTS),
     audio=record(id=ID, data=whole(Act.PASS), transcript=PROTECTED, expires_at=NUMBER),
-    annotations=each(tagged("type", url_citation=record(url_citation=record(title=PROTECTED, url=PROTECTED)))),
+    annotations=each(tagged("type", url_citation=record(url_citation=CITED))),
 )
 CHOICE = record(index=NUMBER, message=SAID, delta=SAID, logprobs=DROPPED, finish_reason=ID)
 ANSWER = record(
@@ -262,6 +264,8 @@ class Chunks:
             delta = choice.get("delta") or {}
             own = self._restoring.whole({**choice, "delta": None}, CHOICE)
             own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
+            if delta.get("annotations"):
+                own["delta"]["annotations"] = self._annotations(index, delta["annotations"])
             if choice.get("finish_reason") is not None:
                 yield from self._rest(index, own["delta"])
                 self._open.discard(index)
@@ -280,9 +284,14 @@ class Chunks:
         """See `Stream`."""
         return Event("", error(refused))
 
+    def _annotations(self, index: int, came: Any) -> Any:
+        """Annotations of what was said so far: they count its characters."""
+        said = self._restoring.both((index, ("content",)))[0] if ("content",) in self._texts[index] else ""
+        return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
+
     def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
         if path[0] == "annotations":
-            return self._restoring.text(came, act)
+            return came  # they are restored as a whole
         place = _place(delta, path)
         self._texts[index][place] = None
         return self._restoring.piece((index, place), came, act)
