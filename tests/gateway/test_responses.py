@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
@@ -299,6 +300,27 @@ def test_nobody_goes_on_from_what_is_not_known(gateway, client, upstream):
     with pytest.raises(openai.BadRequestError, match="not known"):
         client.responses.create(model="m", input=sealed)
     assert len(upstream.asked) == count
+
+
+def test_clients_with_the_same_names_of_answers_are_not_mixed(gateway, upstream):
+    """Small servers number their answers, so that two clients are given the same name."""
+
+    def one(number):
+        own = f"Blorvequine{'abcdefghijkl'[number]}"
+        with client_of(gateway).with_options(api_key=f"sk-of-client-{number}") as client:
+            first = client.responses.create(model="m", input=own)
+            came = list(client.responses.create(model="m", input="is", previous_response_id=first.id, stream=True))
+        return first.output_text == f"is {own}?" and came[-1].response.output_text == own
+
+    upstream.answer = lambda asked: (
+        [written(each) for each in events(answer(asked, message("<WORD_1>")))]
+        if asked.body.get("stream")
+        else echo(asked)
+    )
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(one, range(12)))
+    assert len(upstream.asked) == 24
+    assert {each.body["input"] for each in upstream.asked} == {"<WORD_1>", "is"}
 
 
 def test_what_a_server_must_not_store_is_not_remembered_here(client, upstream):
