@@ -67,9 +67,10 @@ def gateway(
         Literal["pseudonym", "drop"], typer.Option("--users", help="Names of a program's users.")
     ] = "pseudonym",
 ) -> None:
-    """Serve chat completions: what a program asks is protected, and what the model answers is restored.
+    """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
-    Set the base URL of any OpenAI client to the address that is printed. Its API key is forwarded, and no other header.
+    Serves the APIs of OpenAI (chat completions, responses, completions, embeddings, moderations, models) and Anthropic
+    (messages). Set the base URL of any of their clients to the address that is printed. Its API key is forwarded.
     Every text of a request is protected, also results and arguments of tools. What cannot be protected is refused, such
     as images and fields that are not known here. No text is logged. Each message of a conversation is released once,
     and sent again as it was with later requests; what that needs is kept in memory for a day, or encrypted in --store.
