@@ -8,7 +8,10 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from tests.gateway.scripted import answer_of, scripted, stream_of
+from tests.gateway.sdk_samples import samples
 from tests.gateway.specimens import specimens
 from tests.gateway.test_gateway import client_of, post, serving
 
@@ -16,7 +19,7 @@ from textveil import Privatizer
 from textveil.config import registry
 from textveil.gateway import Gateway, Policy
 from textveil.gateway.answers import Restoring
-from textveil.gateway.leaves import Act, record, text
+from textveil.gateway.leaves import Act, leaves, named, record, text
 from textveil.gateway.protocols import Endpoint, Event
 from textveil.gateway.protocols.chat import CHAT, Chunks
 from textveil.session import MessageChain, Session, SessionStore
@@ -388,6 +391,29 @@ def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream
         assert message == {"role": "assistant", "content": f"to {mine}", "extra": [{"to": mine}]}
     assert len(upstream.bodies) == clients
     assert "blorvequine" not in json.dumps(upstream.bodies).lower()
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [(CompletionCreateParamsBase, CHAT.request), (ChatCompletion, CHAT.answer), (ChatCompletionChunk, CHAT.answer)],
+)
+def test_nothing_that_the_sdk_allows_is_unknown(kind, rule):
+    """Each field, each member of a union, and each of the words that a field may be."""
+    allowed = list(samples(kind))
+    assert len(allowed) > 5
+    for each in allowed:
+        assert [named(leaf.path, rule) for leaf in leaves(each, rule) if leaf.act is Act.UNKNOWN] == []
+
+
+def test_settings_of_other_servers_pass(hiding, upstream):
+    body = {
+        "top_k": 40,
+        "min_p": 0.1,
+        "chat_template_kwargs": {"enable_thinking": False},
+        "guided_json": {"const": MAIL},
+    }
+    _, (sent,) = asked(hiding, upstream, Policy(), body)
+    assert sent == {"model": "m", "messages": [user("x")], **body, "guided_json": {"const": "<EMAIL_1>"}}
 
 
 # ---- policy ----------------------------------------------------------------------------------------------------------

@@ -34,13 +34,14 @@ DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 
 # ---- requests --------------------------------------------------------------------------------------------------------
 
+CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
 PART = tagged(
     "type",
-    text=record(text=PROTECTED),
+    text=record(text=PROTECTED, prompt_cache_breakpoint=CACHED),
     refusal=record(refusal=PROTECTED),
-    image_url=record(image_url=MEDIA),
-    input_audio=record(input_audio=MEDIA),
-    file=record(file=MEDIA),
+    image_url=record(image_url=MEDIA, prompt_cache_breakpoint=CACHED),
+    input_audio=record(input_audio=MEDIA, prompt_cache_breakpoint=CACHED),
+    file=record(file=MEDIA, prompt_cache_breakpoint=CACHED),
 )
 CONTENT = either(PROTECTED, each(PART))
 FUNCTION_CALL = record(id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=ANY)
@@ -71,30 +72,53 @@ MESSAGE = tagged(
     tool=record(content=CONTENT, tool_call_id=ID),
     function=record(content=PROTECTED, name=NAME),
 )
+EFFORT = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
 TOOL = tagged(
     "type",
     function=record(function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)),
     custom=record(custom=record(name=NAME, description=SCHEMA, format=SCHEMA)),
 )
+SETTINGS = """
+    add_generation_prompt add_special_tokens best_of cache_prompt continue_final_message dry_allowed_length dry_base
+    dry_multiplier dry_penalty_last_n dynatemp_exponent dynatemp_range echo enable_thinking id_slot ignore_eos
+    include_reasoning include_stop_str_in_output keep_alive length_penalty min_keep min_p min_tokens mirostat
+    mirostat_eta mirostat_tau n_keep n_predict num_ctx priority random_seed repeat_last_n repeat_penalty
+    repetition_penalty return_progress safe_prompt skip_special_tokens spaces_between_special_tokens thinking_budget
+    timings_per_token top_a top_k top_n_sigma truncate_prompt_tokens typical_p use_beam_search xtc_probability
+    xtc_threshold
+"""
+"""Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter and the like."""
+OTHERS = {
+    **dict.fromkeys(SETTINGS.split(), NUMBER),
+    "cache_salt": USER,
+    "chat_template_kwargs": record(enable_thinking=NUMBER, thinking=NUMBER),
+    "grammar": SCHEMA,
+    "guided_choice": SCHEMA,
+    "guided_grammar": SCHEMA,
+    "guided_json": SCHEMA,
+    "guided_regex": SCHEMA,
+    "models": each(NAME),
+    "reasoning": record(effort=EFFORT, max_tokens=NUMBER, exclude=NUMBER, enabled=NUMBER),
+    "session_id": USER,
+    "stop_token_ids": MEDIA,
+    "structured_outputs": SCHEMA,
+    "thinking": record(type=one_of("enabled", "disabled", "auto"), budget_tokens=NUMBER),
+    "usage": record(include=NUMBER),
+}
+"""All that other servers take besides what OpenAI does."""
 REQUEST = record(
+    **OTHERS,
     model=NAME,
     messages=each(MESSAGE),
     audio=MEDIA,
-    cache_salt=USER,
-    chat_template_kwargs=record(enable_thinking=NUMBER, thinking=NUMBER),
-    echo=NUMBER,
     frequency_penalty=NUMBER,
     function_call=either(one_of("none", "auto"), record(name=NAME)),
     functions=each(record(name=NAME, description=SCHEMA, parameters=SCHEMA)),
-    ignore_eos=NUMBER,
-    include_reasoning=NUMBER,
     logit_bias=MEDIA,
     logprobs=REFUSED,
     max_completion_tokens=NUMBER,
     max_tokens=NUMBER,
     metadata=USER,
-    min_p=NUMBER,
-    min_tokens=NUMBER,
     modalities=each(one_of("text", "audio")),
     moderation=REFUSED,
     n=NUMBER,
@@ -102,15 +126,13 @@ REQUEST = record(
     prediction=tagged("type", content=record(content=CONTENT)),
     presence_penalty=NUMBER,
     prompt_cache_key=USER,
-    prompt_cache_options=record(mode=one_of("auto", "explicit", "off"), ttl=shaped(r"[0-9]{1,6}[smhd]?")),
+    prompt_cache_options=CACHED,
     prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
-    reasoning_effort=one_of("none", "minimal", "low", "medium", "high", "xhigh", "max"),
-    repeat_penalty=NUMBER,
-    repetition_penalty=NUMBER,
+    reasoning_effort=EFFORT,
     response_format=tagged(
         "type",
         text=record(),
-        json_object=record(),
+        json_object=record(schema=SCHEMA),
         json_schema=record(json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)),
     ),
     safety_identifier=USER,
@@ -119,7 +141,7 @@ REQUEST = record(
     stop=either(PROTECTED, each(PROTECTED)),
     store=NUMBER,
     stream=NUMBER,
-    stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
+    stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER),
     temperature=NUMBER,
     tool_choice=either(
         one_of("none", "auto", "required"),
@@ -133,7 +155,6 @@ REQUEST = record(
         ),
     ),
     tools=each(TOOL),
-    top_k=NUMBER,
     top_logprobs=REFUSED,
     top_p=NUMBER,
     user=USER,
