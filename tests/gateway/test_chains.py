@@ -244,6 +244,25 @@ def said(table, turns):
     return [" ".join(table.words[:8]), *(" ".join(table.words[turn : turn + 8]) for turn in range(turns))]
 
 
+def test_arguments_of_tools_are_drawn_value_by_value_and_once(noisy, small_table, url):
+    first, second, third = small_table.words[:3]
+    given = {first: [f"{first} {second}", {"n": 5, "ok": None}], "to": third}
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps(given)}}
+    body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]}
+    with SessionStore(url) as store:
+        served = gateway(noisy, store)
+        sent = [served._privatize(CHAT, body, KEY, None)[0] for _ in range(3)]
+        texts = [f"{first} {second}", "5", third]
+        once = sum(float(noisy.privatize(text).guarantee.epsilon_per_word.sum()) for text in texts)
+        assert store.ledger.accounts()[0].epsilon == pytest.approx(once, rel=1e-6)
+    assert sent[0] == sent[1] == sent[2]
+    made = json.loads(sent[0]["messages"][0]["tool_calls"][0]["function"]["arguments"])
+    assert made.keys() == given.keys()
+    assert made[first][1].keys() == {"n", "ok"}
+    assert made[first][1]["ok"] is None
+    assert made != given
+
+
 def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, url):
     with SessionStore(url) as store:
         served = gateway(noisy, store)

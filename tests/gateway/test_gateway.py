@@ -1,4 +1,4 @@
-"""The proxy: any client of OpenAI gets restored answers, and its upstream never sees what is private."""
+"""The gateway: any client of OpenAI gets restored answers, and its upstream never sees what is private."""
 
 import asyncio
 import json
@@ -24,6 +24,7 @@ from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
+from textveil.gateway import Policy
 from textveil.gateway.app import Gateway, listen, server
 from textveil.pipeline import privatizer as privatizer_module
 
@@ -47,7 +48,7 @@ def environment(monkeypatch):
 
 @contextmanager
 def serving(gateway):
-    """The address of a server of this proxy, in a thread."""
+    """The address of a server of this gateway, in a thread."""
     made = server(gateway)
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
@@ -67,7 +68,7 @@ def privatizer(small_table):
 
 @pytest.fixture(scope="module")
 def served(openai_server, privatizer):
-    """The address of a proxy before the scripted server."""
+    """The address of a gateway before the scripted server."""
     with serving(Gateway(privatizer=privatizer, upstream=openai_server, timeout=0.5, limit=10_000)) as url:
         yield url
 
@@ -593,7 +594,7 @@ def test_options_that_are_wrong(privatizer, change):
 
 @contextmanager
 def process(upstream, *arguments, **environ):
-    """The command line's proxy as a process, and where it serves."""
+    """The command line's gateway as a process, and where it serves."""
     command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
     with subprocess.Popen(
         [*command, "--mechanism", "placeholder", *arguments],
@@ -654,12 +655,26 @@ def test_an_open_address_is_warned_of(command, host, warned):
     assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
 
 
+def test_the_policy_of_a_command(command, monkeypatch):
+    made: list[Gateway] = []
+
+    def noted(gateway):
+        made.append(gateway)
+        return server(gateway)
+
+    monkeypatch.setattr("textveil.gateway.server", noted)
+    code, _ = command(*UPSTREAM, "--media", "pass", "--schemas", "pass", "--unknown", "drop", "--users", "drop")
+    assert code == 0
+    assert made[0].policy == Policy(media="pass", schemas="pass", unknown="drop", users="drop")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("--mechanism", "no-such"), "no mechanism"),
         (("--timeout", "0"), "timeout must be greater than 0"),
         (("--limit", "0"), "--limit needs BYTES"),
+        (("--media", "maybe"), "--media"),
         (("--port", "65536"), "--port needs N"),
         (("--host", "no-such-host.invalid"), "must be a free address of this machine"),
         (("-o", "words.oov=no"), "words.oov"),
