@@ -194,6 +194,22 @@ def test_an_answer_is_known_without_its_reasoning(client, upstream):
         assert upstream.bodies[-1]["messages"][1]["content"] == "*to* <EMAIL_1>"
 
 
+def test_what_other_servers_say_besides_goes_back_as_it_came(client, upstream):
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "*hm*, <EMAIL_1>"}], "closed": True},
+        {"type": "text", "text": "**to** <EMAIL_1>"},
+    ]
+    more = {"thinking_blocks": [{"type": "thinking", "thinking": "so: <EMAIL_1>", "signature": "c2ln"}]}
+    details = {"reasoning_details": [{"type": "reasoning.text", "text": "- <EMAIL_1>", "index": 0}]}
+    upstream.script = lambda body: answer_of({"content": parts, **more, **details})
+    url, asked = str(client.base_url).rstrip("/"), {"model": "m", "messages": [user(f"mail {MAIL}")]}
+    message = post(url, asked)[1]["choices"][0]["message"]
+    assert message["content"][1]["text"] == f"**to** {MAIL}"
+    assert message["thinking_blocks"][0]["thinking"] == f"so: {MAIL}"
+    assert post(url, {**asked, "messages": [*asked["messages"], message, user("x")]})[0] == 200
+    assert upstream.bodies[-1]["messages"][1] == {"role": "assistant", "content": parts, **more, **details}
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 SAID = "see <EMAIL_1>, <EMAIL_2> and <EMAIL_9>; ü🙂 <EMAIL_"

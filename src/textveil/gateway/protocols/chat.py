@@ -5,6 +5,7 @@ Not here: other routes of OpenAI (`completions`, `responses`, `small`).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,6 +45,9 @@ PART = tagged(
     file=record(file=MEDIA, prompt_cache_breakpoint=CACHED),
 )
 CONTENT = either(PROTECTED, each(PART))
+THOUGHT = record(thinking=either(PROTECTED, each(tagged("type", text=record(text=PROTECTED)))), closed=NUMBER)
+SPOKEN = either(PROTECTED, each(replace(PART, kinds={**PART.kinds, **tagged("type", thinking=THOUGHT).kinds})))
+"""What a model says: Mistral's think in parts of their own."""
 FUNCTION_CALL = record(id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=ANY)
 TOOL_CALL = tagged(
     "type",
@@ -60,7 +64,9 @@ MESSAGE = tagged(
         reasoning_content=PROTECTED,
         reasoning=PROTECTED,
         reasoning_details=ANY,
-        content=CONTENT,
+        thinking_blocks=ANY,
+        provider_specific_fields=ANY,
+        content=SPOKEN,
         refusal=PROTECTED,
         name=LABEL,
         tool_calls=each(TOOL_CALL),
@@ -229,7 +235,7 @@ def said(answer: Body) -> list[Body]:
     return _with_and_without([{"role": "assistant", **message} for message in found if isinstance(message, dict)])
 
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
 """Fields of a message with what a model thinks."""
 
 
