@@ -243,6 +243,12 @@ def test_seeded_releases_do_not_compose() -> None:
     assert compose(holes).epsilon == 0
 
 
+def test_releases_that_were_chosen_among_more_do_not_compose() -> None:
+    with pytest.raises(GuaranteeError, match="chosen among 40 by looking"):
+        compose([statement(1.0)], among=40)
+    assert compose([statement(1.0), statement(1.0)], among=2).epsilon == 2  # all that were drawn
+
+
 def test_what_bounds_any_two_words_besides_the_diameter() -> None:
     claim = replace(METRIC, diameter=1.5, additive=0.25, most=20.0)
     assert claim.ldp(np.array([0.0, 4.0, 100.0, math.inf])).tolist() == [0.0, 6.25, 20.0, math.inf]

@@ -21,16 +21,24 @@ _GROUPING = ("protect", "groups", "names", "figures")
 """Options of a claim that decide which words are joined to one, and which pass."""
 
 
-def compose(releases: Sequence[Guarantee]) -> Guarantee:
+def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guarantee:
     """The statement about several releases of one text, for readers who see them all: epsilons add up word by word.
 
     Args:
         releases: at least one, all of the same text, kind, metric, table and unit, each drawn afresh.
+        among: how many were drawn, if somebody looked at them and chose these. What was chosen follows from all draws,
+            so all have to be here, and their number has to be fixed before the first.
 
     Raises:
-        GuaranteeError: the releases are of different texts, or of kinds that do not add up, or draws are from a seed.
+        GuaranteeError: the releases are of different texts, or of kinds that do not add up, or draws are from a seed;
+            or they were chosen among more.
     """
     first = _alike(releases)
+    if among is not None and among > len(releases):
+        raise GuaranteeError(
+            f"these {len(releases):,} releases were chosen among {among:,} by looking, so they tell of the others, too, "
+            "and their own epsilons are no bound: give all that were drawn"
+        )
     if len(releases) > 1 and any(release.repeatable for release in releases):
         raise GuaranteeError(
             "releases add up only if each is drawn afresh, and draws from a seed are not: whoever knows the seed can "
