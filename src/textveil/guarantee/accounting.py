@@ -36,8 +36,8 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
     first = _alike(releases)
     if among is not None and among > len(releases):
         raise GuaranteeError(
-            f"these {len(releases):,} releases were chosen among {among:,} by looking, so they tell of the others, too, "
-            "and their own epsilons are no bound: give all that were drawn"
+            f"these {len(releases):,} releases were chosen among {among:,} by looking, so they tell of the others "
+            "too, and their own epsilons are no bound: give all that were drawn"
         )
     if len(releases) > 1 and any(release.repeatable for release in releases):
         raise GuaranteeError(
