@@ -151,6 +151,7 @@ class TokenClassifier:
             of the bundled tagger, which depend on how the word looks and on what is beside it.
         private: for each label, whether what it names is private; None if the labels do not say.
         cut: the share of private labels among those of its type from which on an entity is private.
+        doubt: how much lower, in log odds, than the thresholds of the bundled tagger the odds of a word may be.
         window: pieces per sequence, special tokens included.
         batch: pieces per forward pass.
     """
@@ -163,6 +164,7 @@ class TokenClassifier:
     batch: int
     private: Flags | None = field(default=None, repr=False)
     cut: float = 0.5
+    doubt: float = 0.0
 
     @property
     def name(self) -> str:
@@ -251,7 +253,7 @@ class TokenClassifier:
             found: Floats = np.where(detail, np.array(details)[ordinary], table[place])
             return found
 
-        sure = inside >= least(SURE, DETAIL)
+        sure = inside >= _doubted(least(SURE, DETAIL), self.doubt)
         near = sure | (inside >= least(BESIDE, BESIDE_DETAIL))
         goes_on = near.copy()
         goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
@@ -301,6 +303,12 @@ class TokenClassifier:
             spread(windows.begins[which], lengths)
         ]
         return framed
+
+
+def _doubted(thresholds: Floats, doubt: float) -> Floats:
+    """Thresholds whose log odds are lower by this much."""
+    found: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
+    return found
 
 
 def load_tagger(

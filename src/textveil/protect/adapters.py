@@ -10,9 +10,9 @@ model never goes to the network.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import textveil.models as encoder
 from textveil.config.extras import library
@@ -94,6 +94,21 @@ class TaggerDetector:
 
     name: str
     model: encoder.Tagger = field(repr=False)
+
+    @property
+    def bundled(self) -> bool:
+        """Whether it is the bundled tagger, with its own thresholds."""
+        own = self.model
+        return isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
+
+    def doubting(self, doubt: float) -> Self:
+        """The same detector, which also tells what the bundled tagger is in doubt of.
+
+        Args:
+            doubt: how much lower, in log odds, than its thresholds the odds of a word may be.
+        """
+        own = self.model
+        return replace(self, model=replace(own, doubt=doubt)) if isinstance(own, encoder.TokenClassifier) else self
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts, tagged in one batch.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeGuard
 
 import numpy as np
 import regex
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
+from textveil.protect.adapters import TaggerDetector
 from textveil.protect.detectors import GUESSED, detector, find_all, merge, reach
 from textveil.protect.figures import AGE, DATES, age_end
 from textveil.protect.figures import read as read_figure
@@ -31,6 +32,7 @@ from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES,
 from textveil.protect.spelling import TITLES, atoms, bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
+from textveil.protect.verdict import DOUBT, judged
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, is_country, tokenize
 
@@ -40,9 +42,6 @@ that the public list of names gives it."""
 
 PRIVATE = 0.5
 """From this probability on a name counts as private."""
-
-CLEARLY_PUBLIC = 0.3
-"""Below this probability the tagger's word counts for a name on a list, too."""
 
 LONGEST_COUNTRY = 60
 """Letters of a name that is looked for among countries."""
@@ -148,6 +147,7 @@ class Grouping:
         hidden: types that always become placeholders, whatever their budget; None for all.
         named: types that are replaced by names.
         moved: types of figures that are moved.
+        judges: whether spans are judged by what else their texts hold; the bundled tagger then tells its doubts.
     """
 
     options: ProtectOptions
@@ -158,6 +158,7 @@ class Grouping:
     hidden: frozenset[str] | None
     named: frozenset[str]
     moved: frozenset[str] = frozenset()
+    judges: bool = False
 
     @classmethod
     def of(cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None) -> Self | None:
@@ -184,6 +185,9 @@ class Grouping:
         if options.unmeasured == "strict":
             found.append(Unmeasured())
             hidden = None if hidden is None else hidden | {WHOLE}
+        judges = options.level != "names" and any(map(_is_bundled, found))
+        if judges:
+            found = [each.doubting(DOUBT) if _is_bundled(each) else each for each in found]
         never = options.never or options.never_matching
         return cls(
             options=options,
@@ -194,6 +198,7 @@ class Grouping:
             hidden=hidden,
             named=named,
             moved=moved,
+            judges=judges,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -350,9 +355,10 @@ class Grouping:
 
     def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span]]:
         """Sensitive parts, and names that are public."""
+        found = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         spans = [
             each
-            for span in find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
+            for span in (judged(found, tokens) if self.judges else found)
             if not _is_title(span, tokens.texts)
             for each in _trimmed(span, tokens)
         ]
@@ -361,8 +367,8 @@ class Grouping:
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
         if self.options.level == "personal":
-            spans = _well_known([_country(span, tokens.texts) for span in spans])
-            spans = _reachable([_related(span, tokens.texts) for span in spans], tokens.texts)
+            spans = [_related(_country(span, tokens.texts), tokens.texts) for span in spans]
+            spans = _reachable(spans, tokens.texts)
         others = [span for span in spans if not self._at_level(span)]
         spans = [span for span in spans if self._at_level(span)]
         return spans if self.never is None else self.never.without(spans, tokens.texts), others
@@ -465,6 +471,10 @@ def _kinds() -> dict[str, str]:
 def _persons(protection: Protection) -> Flags:
     found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[protection.group]
     return found & protection.named
+
+
+def _is_bundled(each: Detector) -> TypeGuard[TaggerDetector]:
+    return isinstance(each, TaggerDetector) and each.bundled
 
 
 def _types(given: Sequence[str], option: str) -> frozenset[str]:
@@ -585,22 +595,6 @@ def _related(span: Span, texts: Sequence[str]) -> Span:
         return span
     before = texts[span.text][max(0, span.start - LONGEST_RELATION) : span.start]
     return span._replace(private=1.0) if is_relation(before) else span
-
-
-def _well_known(spans: Sequence[Span]) -> list[Span]:
-    """The spans, with the names that lists know as public where the tagger clearly reads somebody publicly known."""
-    known = {
-        (span.text, at)
-        for span in spans
-        if span.source == "tagger" and span.type == "PERSON" and span.private < CLEARLY_PUBLIC
-        for at in range(span.start, span.end)
-    }
-    return [
-        span._replace(private=CLEARLY_PUBLIC)
-        if span.source == "scripts" and span.private >= PRIVATE and (span.text, span.end - 1) in known
-        else span
-        for span in spans
-    ]
 
 
 def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:

@@ -1,0 +1,266 @@
+"""Chooses the weights of the verdict: `python -m training.verdict`.
+
+In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its training
+(a fifth of those for training). Out: `src/textveil/data/constants/verdict.json`, for `textveil.protect.verdict`.
+Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
+
+Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
+public only because private texts mostly name several people. The odds from which names and details count are the highest
+with which no fewer are gone than with the tagger's thresholds alone, neither in English nor in other languages, neither
+in whole texts nor in parts; they are chosen on what a fit on other texts says of each text.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from zlib import crc32
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+from rich.console import Console
+
+from textveil.protect import detector, verdict
+from textveil.protect.adapters import TaggerDetector
+from textveil.protect.detectors import find_all
+from textveil.protect.spans import NAMES, Span
+from textveil.randomness import Flags, Values
+from textveil.text.tokens import Tokens, tokenize
+from training import cli, data
+
+OUT = cli.DATA / "constants" / "verdict.json"
+
+SENTENCES = (1, 1, 1, 2, 2, 3, 4)
+"""Sentences of a part, by its place and its text."""
+
+FEWEST = 4
+"""Words of a part."""
+
+PART = 0.4
+"""How much a candidate in a part counts beside one in a whole text."""
+
+NAMED = (*NAMES, "ADDRESS")
+"""Types of labels that the tagger takes for names."""
+
+FOLDS, PENALTY = 10, 0.3
+"""Parts of the texts for the choice of the constant, and the C of the logistic regressions."""
+
+_END = regex.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sample:
+    """Candidates of labelled texts.
+
+    Attributes:
+        texts: whole texts, then parts.
+        whole: the place of the whole text of each, int64.
+        tokens: their words.
+        spans: what was found in them.
+        found: the K candidates.
+        own: float64 [K, own], what is known of each by itself.
+        private: whether each is private, 0 or 1; -1 where that is not known.
+    """
+
+    texts: list[data.Marked]
+    whole: NDArray[np.int64]
+    tokens: Tokens
+    spans: list[Span]
+    found: list[verdict.Candidate]
+    own: Values
+    private: NDArray[np.int64]
+
+    @property
+    def text(self) -> NDArray[np.int64]:
+        """The text of each candidate."""
+        return np.array([each.text for each in self.found])
+
+    @property
+    def weight(self) -> Values:
+        """How much each candidate counts."""
+        return np.where(self.whole[self.text] == self.text, 1.0, PART)
+
+
+def parts(marked: data.Marked) -> Iterator[data.Marked]:
+    """A text of several sentences in parts of a few, with their labels; none is cut within a label."""
+    text = marked.text
+    ends = [match.end() for match in _END.finditer(text)]
+    ends = [end for end in ends if not any(each.start < end < each.end for each in marked.mentions)]
+    bounds = [*dict.fromkeys((0, *ends, len(text)))]
+    number, at = crc32(text.encode("utf-8", "surrogatepass")), 0
+    while len(bounds) > 2 and at < len(bounds) - 1:
+        stop = min(at + SENTENCES[(number + at) % len(SENTENCES)], len(bounds) - 1)
+        start, end, at = bounds[at], bounds[stop], stop
+        start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
+        if end > start and len(tokenize([text[start:end]]).words) >= FEWEST:
+            inside = [each for each in marked.mentions if start <= each.start and each.end <= end]
+            moved = [each._replace(start=each.start - start, end=each.end - start) for each in inside]
+            yield marked._replace(text=text[start:end], mentions=moved)
+
+
+def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
+    """What textveil's detectors find, with what the tagger is in doubt of."""
+    tagger = detector("tagger")
+    assert isinstance(tagger, TaggerDetector)
+    own = [detector(name) for name in ("patterns", "structure", "scripts")]
+    return find_all([*own, tagger.doubting(doubt)], [each.text for each in texts], timeout=None)
+
+
+def sample(texts: list[data.Marked], whole: Sequence[int]) -> Sample:
+    """The candidates of texts."""
+    tokens = tokenize([each.text for each in texts])
+    spans = found_in(texts, verdict.DOUBT)
+    found = verdict.candidates(spans)
+    return Sample(
+        texts=texts,
+        whole=np.array(whole),
+        tokens=tokens,
+        spans=spans,
+        found=found,
+        own=verdict.features(found, spans, tokens),
+        private=np.array([_private(texts[each.text], each) for each in found]),
+    )
+
+
+def _private(marked: data.Marked, found: verdict.Candidate) -> int:
+    standings = {each.standing for each in marked.mentions if each.start < found.end and each.end > found.start}
+    return 1 if "private" in standings else -1 if standings - {"public"} else 0
+
+
+def fit(known: Sample, which: Flags) -> verdict.Weights:
+    """The weights that fit some of the candidates best."""
+    which = which & (known.private >= 0)
+    own = _regression(known.own, known, which)
+    none = np.zeros(len(verdict.AROUND))
+    weights = verdict.Weights(own=own, shift=none, count=none, low=none, high=none, least=np.zeros(2))
+    odds = verdict.own_odds(known.own, weights)
+    around = verdict.around(odds, known.found, known.spans, known.tokens)
+    both = _regression(np.column_stack([around, odds, odds[:, None] * around]), known, which)
+    size = 1 + len(verdict.AROUND)
+    low, high = around[which].min(axis=0), around[which].max(axis=0)
+    return replace(weights, shift=both[:size], count=both[size:], low=low, high=high)
+
+
+def _regression(columns: Values, known: Sample, which: Flags) -> Values:
+    """A logistic regression on columns of the same spread: its constant, and what each column adds."""
+    from sklearn.linear_model import LogisticRegression
+
+    spread = columns[which].std(axis=0) + 1e-9
+    model = LogisticRegression(C=PENALTY, max_iter=2000)
+    model.fit(columns[which] / spread, known.private[which], known.weight[which])
+    return np.append(model.intercept_, model.coef_[0] / spread)
+
+
+def odds_of(known: Sample, weights: verdict.Weights) -> Values:
+    """The log odds of all candidates."""
+    own = verdict.own_odds(known.own, weights)
+    return verdict.with_text(own, verdict.around(own, known.found, known.spans, known.tokens), weights)
+
+
+def crossed(known: Sample) -> Values:
+    """The log odds of each candidate by a fit on other texts."""
+    folds = np.array([crc32(each.text.encode("utf-8", "surrogatepass")) % FOLDS for each in known.texts])
+    fold = folds[known.whole[known.text]]
+    odds = np.zeros(len(known.found))
+    for number in range(FOLDS):
+        odds[fold == number] = odds_of(known, fit(known, fold != number))[fold == number]
+    return odds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """What a threshold of odds does to private parts, and to texts without any, of one kind of texts.
+
+    Attributes:
+        name: says which.
+        names: whether the private parts are names.
+        gone: how many of them are gone with the tagger's thresholds alone.
+        altered: how many texts without anything private are altered with them.
+        parts: from which odds on each private part goes.
+        texts: from which odds on each text without anything private stays as it is.
+    """
+
+    name: str
+    names: bool
+    gone: int
+    altered: int
+    parts: Values
+    texts: Values
+
+    @property
+    def least(self) -> float:
+        """The highest threshold at which as many private parts go as with the tagger's thresholds alone."""
+        return float(np.sort(self.parts)[::-1][self.gone - 1]) if self.gone else np.inf
+
+
+def groups(known: Sample, now: Sequence[Span], odds: Values) -> Iterator[Group]:
+    """English and other languages, whole texts and parts, names and the rest of what is private."""
+    today, need = _needed(known, now, None), _needed(known, known.spans, odds)
+    for english, whole, names in product((True, False), repeat=3):
+        gone, altered, needs, stays = 0, 0, [], []
+        for b, text in enumerate(known.texts):
+            if (text.language == "en") != english or (known.whole[b] == b) != whole:
+                continue
+            private = [each for each in text.mentions if each.standing == "private"]
+            if not private and all(each.standing == "public" for each in text.mentions):
+                stays.append(need[b].max(initial=-np.inf))
+                altered += bool(today[b].max(initial=-np.inf) > 0)
+            for each in private:
+                if names == (each.kind in NAMED):
+                    told = [i for i in range(each.start, each.end) if text.text[i].isalnum()]
+                    needs.append(need[b][told].min(initial=np.inf))
+                    gone += bool(today[b][told].min(initial=np.inf) > 0)
+        name = f"{'English' if english else 'other languages'}, {'whole texts' if whole else 'parts'}"
+        kind = "names" if names else "the rest"
+        yield Group(
+            name=f"{name}, {kind}",
+            names=names,
+            gone=gone,
+            altered=altered,
+            parts=np.array(needs),
+            texts=np.array(stays),
+        )
+
+
+def _needed(known: Sample, spans: Sequence[Span], odds: Values | None) -> list[Values]:
+    """The threshold up to which each character is hidden, by text; without odds, spans have their own say."""
+    hidden = [np.full(len(each.text), -np.inf) for each in known.texts]
+    judged: set[int] = set()
+    if odds is not None:
+        for candidate, own in zip(known.found, odds.tolist(), strict=True):
+            judged.update(candidate.spans)
+            for i in candidate.spans:
+                here = hidden[candidate.text][spans[i].start : spans[i].end]
+                np.maximum(here, own, out=here)
+    for i, span in enumerate(spans):
+        if i not in judged and span.private >= 0.5:
+            hidden[span.text][span.start : span.end] = np.inf
+    return hidden
+
+
+def main() -> None:
+    """Writes the weights and prints what they are worth, by fits on other texts than those judged."""
+    given = cli.with_corpora(argparse.ArgumentParser(description=__doc__.splitlines()[0]))
+    whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
+    pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
+    texts = [*whole, *(part for part, _ in pieces)]
+    known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
+    odds, now = crossed(known), found_in(texts, 0.0)
+    found = list(groups(known, now, odds))
+    least = np.array([min(each.least for each in found if each.names == names) for names in (True, False)])
+    console = Console(width=160)
+    for each in groups(known, now, odds - least[known.own[:, verdict.DETAIL].astype(int)]):
+        console.print(
+            f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
+            f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"
+        )
+    weights = replace(fit(known, np.ones(len(known.found), bool)), least=least)
+    rows = {name: np.round(values, 4).tolist() for name, values in vars(weights).items()}
+    OUT.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+    console.print(f"names count from odds of {least[0]:.2f}, details from {least[1]:.2f}; wrote {OUT.name}")
+
+
+if __name__ == "__main__":
+    main()
