@@ -1,13 +1,13 @@
 """Chooses the weights of the verdict: `python -m training.verdict`.
 
-In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its training
-(a fifth of those for training). Out: `src/textveil/data/constants/verdict.json`, for `textveil.protect.verdict`.
+In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its
+training (a fifth of those for training). Out: `src/textveil/data/constants/verdict.json`, for `textveil.protect.verdict`.
 Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
-public only because private texts mostly name several people. The odds from which names and details count are the highest
-with which no fewer are gone than with the tagger's thresholds alone, neither in English nor in other languages, neither
-in whole texts nor in parts; they are chosen on what a fit on other texts says of each text.
+public only because private texts mostly name several people. The odds from which names count are the highest with which
+no fewer go than with the tagger's thresholds alone, neither in English nor in other languages, neither in whole texts
+nor in parts; those of details likewise. They are chosen on what a fit on other texts says of each text.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Names that are public whoever found them: whole countries, and famous people on a list of given names."""
+"""Names that are public whoever found them: whole countries, and titles alone."""
 
 import pytest
 
 from textveil import Protector
-from textveil.protect.grouping import _country, _is_title, _well_known
+from textveil.protect.grouping import _country, _is_title
 from textveil.protect.lists import Lists
 from textveil.protect.spans import Span
 from textveil.text import is_country
@@ -55,21 +55,6 @@ def test_a_whole_country_is_public_unless_it_is_a_given_name(name: str, type_: s
 def test_what_a_user_lists_is_hidden_whatever_it_is(name: str, type_: str) -> None:
     protector = Protector(protect={"detectors": [Lists(words=[name], type=type_), "tagger"]})
     assert protector.protect(f"Report on {name}, please.").text == f"Report on <{type_}_1>, please."
-
-
-def test_a_listed_name_is_public_where_the_tagger_reads_somebody_famous() -> None:
-    listed = Span(0, 5, 18, "PERSON", 0.9, "scripts", 0.9)
-
-    def judged(*others: Span) -> bool:
-        return _well_known([listed, *others])[0].private < 0.5
-
-    assert judged(Span(0, 5, 18, "PERSON", 0.99, "tagger", 0.1))
-    assert not judged(Span(0, 5, 18, "PERSON", 0.99, "tagger", 0.4)), "not clearly"
-    assert not judged(Span(0, 5, 10, "PERSON", 0.99, "tagger", 0.1)), "not to the end"
-    assert not judged(Span(1, 5, 18, "PERSON", 0.99, "tagger", 0.1)), "in another text"
-    assert not judged(Span(0, 5, 18, "LOCATION", 0.99, "tagger", 0.1))
-    assert not judged(Span(0, 5, 18, "PERSON", 0.99, "lists", 0.1))
-    assert not judged()
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,16 @@ OWN = (
     "line",
     "relation",
 )
-"""What is known of a candidate by itself: the log odds of the tagger's score and share of private labels, 0 if it did not
-find it; who found it; whether scripts take it for public; whether it is one of the tagger's `DETAILS`; the share of words
-in scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line; whether words
-for somebody whom the writer knows stand before it."""
+"""What is known of a candidate by itself: the log odds of the tagger's score and of its share of private labels, 0 if it
+did not find it; who found it; whether scripts take it for public; whether it is one of the tagger's `DETAILS`; the share
+of words in scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line;
+whether words for somebody whom the writer knows stand before it."""
 
 DETAIL = OWN.index("detail")
 
 AROUND = ("sum", "most", "public", "words")
-"""What is known of the text around a candidate: the logarithms of 1 and the summed probabilities of others, of 1 and how
-many of them are read as public, of 1 and the number of words; and the highest log odds of others."""
+"""What is known of the text around a candidate: the logarithm of 1 and the summed probabilities of others; the highest
+log odds of others; the logarithms of 1 and how many others are read as public, and of 1 and the number of words."""
 
 NEAR = 100
 """Words before and behind a candidate that count as around it."""
@@ -160,7 +160,7 @@ def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) 
 
 
 def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[float]:
-    text, start, end, _ = candidate
+    text, start, *_ = candidate
     words = [word for word in tokens.words[slice(*_words(candidate, tokens))] if word.isalnum()]
     before = tokens.texts[text][max(0, start - BEFORE) : start]
     tagged = [span for span in spans if span.source == "tagger"]

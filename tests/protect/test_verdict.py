@@ -1,0 +1,169 @@
+"""Verdict: what is found counts as private by how it looks and by what else its text holds."""
+
+import numpy as np
+import pytest
+
+from textveil import Protector
+from textveil.config import NameOptions, ProtectOptions
+from textveil.protect import verdict
+from textveil.protect.grouping import Grouping
+from textveil.protect.spans import Span
+from textveil.protect.verdict import AROUND, OWN, Weights
+from textveil.text import tokenize
+
+NEUTRAL = Weights(
+    own=np.zeros(1 + len(OWN)),
+    shift=np.zeros(1 + len(AROUND)),
+    count=np.append(1.0, np.zeros(len(AROUND))),
+    low=np.full(len(AROUND), -np.inf),
+    high=np.full(len(AROUND), np.inf),
+    least=np.zeros(2),
+)
+
+
+def of(text: str, *parts: tuple[str, str, str, float, float]) -> list[Span]:
+    """Spans of a text: what they hold, type, source, score and private."""
+    return [
+        Span(0, text.index(part), text.index(part) + len(part), type_, score, source, private)
+        for part, type_, source, score, private in parts
+    ]
+
+
+def known(text: str, spans: list[Span]) -> list[dict[str, float]]:
+    tokens = tokenize([text])
+    rows = verdict.features(verdict.candidates(spans), spans, tokens)
+    return [dict(zip(OWN, row, strict=True)) for row in rows.tolist()]
+
+
+def test_spans_that_overlap_are_one_candidate_and_others_are_left_alone() -> None:
+    text = "Anna Kowalska, anna@example.org"
+    spans = of(
+        text,
+        ("Anna", "PERSON", "scripts", 0.9, 0.9),
+        ("Anna Kowalska", "PERSON", "tagger", 0.5, 0.5),
+        ("anna@example.org", "EMAIL", "patterns", 1.0, 1.0),
+        ("Kowalska", "PERSON", "lists", 1.0, 1.0),
+        ("example.org", "HOST", "structure", 1.0, 1.0),
+    )
+    [candidate] = verdict.candidates(spans)
+    assert (candidate.start, candidate.end, set(candidate.spans)) == (0, 13, {0, 1})
+    judged = verdict.judged(spans, tokenize([text]))
+    assert judged[0].private == judged[1].private
+    assert judged[2:] == spans[2:]
+    assert [span._replace(private=0) for span in judged] == [span._replace(private=0) for span in spans]
+
+
+def test_spans_of_different_texts_are_different_candidates() -> None:
+    spans = [Span(b, 0, 4, "PERSON", 0.5, "tagger", 0.5) for b in range(2)]
+    assert [each.text for each in verdict.candidates(spans)] == [0, 1]
+
+
+def test_what_is_known_of_a_candidate_by_itself() -> None:
+    text = "Hello,\n王明 and my neighbour Bo Lind"
+    first, second = known(
+        text,
+        of(
+            text,
+            ("王明", "PERSON", "scripts", 0.9, 0.3),
+            ("Bo Lind", "PERSON", "tagger", 0.5, 0.75),
+        ),
+    )
+    assert first == dict.fromkeys(OWN, 0) | {
+        "scripts": 1,
+        "unlikely": 1,
+        "uncased": 1,
+        "two": first["two"],
+        "one": first["one"],
+        "short": 1,
+        "line": 1,
+    }
+    assert second == dict.fromkeys(OWN, 0) | {"private": pytest.approx(np.log(3)), "tagger": 1, "two": 1, "relation": 1}
+
+
+def test_details_are_told_from_names_by_the_tagger() -> None:
+    text = "room 4711"
+    [row] = known(text, of(text, ("4711", "ID", "tagger", 0.9, 1.0), ("room 4711", "LOCATION", "structure", 1.0, 1.0)))
+    assert row["detail"] == row["tagger"] == row["structure"] == 1
+    assert row["private"] == verdict.SHARE, "certainty is cut off"
+
+
+def around(text: str, spans: list[Span], own: list[float]) -> list[dict[str, float]]:
+    found = verdict.candidates(spans)
+    rows = verdict.around(np.array(own), found, spans, tokenize([text]))
+    return [dict(zip(AROUND, row, strict=True)) for row in rows.tolist()]
+
+
+def test_what_else_a_text_holds_is_summed_without_the_same_value() -> None:
+    text = "Ida met Bo and IDA and Plato"
+    spans = of(
+        text,
+        ("Ida", "PERSON", "tagger", 0.5, 0.9),
+        ("Bo", "PERSON", "tagger", 0.5, 0.9),
+        ("IDA", "PERSON", "tagger", 0.5, 0.9),
+        ("Plato", "PERSON", "tagger", 0.5, 0.1),
+    )
+    ida, bo, _, plato = around(text, spans, [0.0, 2.0, 0.0, -2.0])
+    likely = 1 / (1 + np.exp(-2.0))
+    assert ida["sum"] == pytest.approx(np.log1p(likely + (1 - likely)))
+    assert bo["sum"] == pytest.approx(np.log1p(0.5 + 0.5 + (1 - likely)))
+    assert (ida["most"], bo["most"], plato["most"]) == (2.0, 0.0, 2.0)
+    assert (ida["public"], plato["public"]) == (np.log1p(1), 0)
+    assert ida["words"] == np.log1p(7)
+
+
+def test_a_name_alone_has_nothing_around_it_and_far_ones_do_not_count() -> None:
+    text = "Ida " + "and " * verdict.NEAR + "Bo"
+    spans = of(text, ("Ida", "PERSON", "tagger", 0.5, 0.9), ("Bo", "PERSON", "tagger", 0.5, 0.9))
+    alone = {"sum": 0, "most": verdict.LEAST, "public": 0}
+    for row in around(text, spans, [0.0, 0.0]):
+        assert {name: row[name] for name in alone} == alone
+
+
+def test_texts_shift_the_odds_within_what_the_weights_come_from() -> None:
+    rows = np.array([[0.0] * len(AROUND), [9.0] * len(AROUND)])
+    by = Weights(**{**vars(NEUTRAL), "shift": np.append(0.5, np.ones(len(AROUND))), "high": np.ones(len(AROUND))})
+    assert verdict.with_text(np.array([1.0, 1.0]), rows, by).tolist() == [1.5, 5.5]
+    assert verdict.probability(verdict.with_text(np.zeros(1), rows[:1], NEUTRAL)).tolist() == [0.5]
+
+
+def test_a_text_is_judged_by_itself() -> None:
+    from textveil.protect import detector
+
+    texts = ["Call Anna Kowalska, and Bo Lind in Lund.", "Summer is near.", "", "Dear Ms Okafor, Tom Reid is ill."]
+    spans = [span for name in ("scripts", "tagger") for span in detector(name).find(texts)]
+    together = verdict.judged(spans, tokenize(texts))
+    alone = [
+        span._replace(text=b)
+        for b, text in enumerate(texts)
+        for span in verdict.judged([span._replace(text=0) for span in spans if span.text == b], tokenize([text]))
+    ]
+    assert sorted(together) == sorted(alone)
+    assert any(span.private > 0.5 for span in together)
+
+
+@pytest.mark.parametrize(("level", "judges"), [("personal", True), ("identifiers", True), ("names", False)])
+def test_names_are_judged_unless_all_of_them_are_hidden(level: str, judges: bool) -> None:
+    made = Grouping.of(ProtectOptions(detectors=("tagger",), level=level), NameOptions())
+    assert made is not None and made.judges == judges
+    other = Grouping.of(ProtectOptions(detectors=("patterns", "scripts"), level=level), NameOptions())
+    assert other is not None and not other.judges
+
+
+def test_private_people_go_and_a_text_about_nobody_stays() -> None:
+    protector = Protector("prompt")
+    shown = protector.protect("Call Anna Kowalska, and Bo Lind from Lund, about the invoice.").text
+    assert "Kowalska" not in shown and "Lind" not in shown
+    assert protector.protect("Summer is near, and everybody is glad.").text == "Summer is near, and everybody is glad."
+
+
+def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> None:
+    from textveil.protect import detector
+    from textveil.protect.adapters import load_tagger
+
+    tagger = detector("tagger")
+    assert tagger.bundled
+    assert not load_tagger(threshold=0.5).bundled
+    texts = ["anna kowalska from lund wrote to bo", "Perhaps Hope and Grace, or Summer and Will."]
+    sure, more = tagger.find(texts), tagger.doubting(3.0).find(texts)
+    assert sum(span.end - span.start for span in more) > sum(span.end - span.start for span in sure)
+    assert tagger.find(texts) == sure
