@@ -1,7 +1,7 @@
 """Chooses the weights of the verdict: `python -m training.verdict`.
 
 In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its
-training (a fifth of those for training). Out: `src/textveil/data/constants/verdict.json`, for `textveil.protect.verdict`.
+training (a fifth of those for training). Out: `src/textveil/data/constants/verdict.json`.
 Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as

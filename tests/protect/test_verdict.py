@@ -144,15 +144,18 @@ def test_a_text_is_judged_by_itself() -> None:
 @pytest.mark.parametrize(("level", "judges"), [("personal", True), ("identifiers", True), ("names", False)])
 def test_names_are_judged_unless_all_of_them_are_hidden(level: str, judges: bool) -> None:
     made = Grouping.of(ProtectOptions(detectors=("tagger",), level=level), NameOptions())
-    assert made is not None and made.judges == judges
+    assert made is not None
+    assert made.judges == judges
     other = Grouping.of(ProtectOptions(detectors=("patterns", "scripts"), level=level), NameOptions())
-    assert other is not None and not other.judges
+    assert other is not None
+    assert not other.judges
 
 
 def test_private_people_go_and_a_text_about_nobody_stays() -> None:
     protector = Protector("prompt")
     shown = protector.protect("Call Anna Kowalska, and Bo Lind from Lund, about the invoice.").text
-    assert "Kowalska" not in shown and "Lind" not in shown
+    assert "Kowalska" not in shown
+    assert "Lind" not in shown
     assert protector.protect("Summer is near, and everybody is glad.").text == "Summer is near, and everybody is glad."
 
 

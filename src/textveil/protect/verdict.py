@@ -52,10 +52,10 @@ OWN = (
     "line",
     "relation",
 )
-"""What is known of a candidate by itself: the log odds of the tagger's score and of its share of private labels, 0 if it
-did not find it; who found it; whether scripts take it for public; whether it is one of the tagger's `DETAILS`; the share
-of words in scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line;
-whether words for somebody whom the writer knows stand before it."""
+"""What is known of a candidate by itself: the log odds of the tagger's score and of its share of private labels, or 0;
+who found it; whether scripts take it for public; whether it is one of the tagger's `DETAILS`; the share of words in
+scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line; whether words
+for somebody whom the writer knows stand before it."""
 
 DETAIL = OWN.index("detail")
 
