@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds verdict clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -184,8 +184,8 @@ lexicon: $(VENV)/dev.stamp ## make the tagger's lists of names and of what is pu
 thresholds: $(VENV)/dev.stamp ## show what the tagger's thresholds cost on what is held out of its training
 	@$(BIN)/python -m training.cuts $(ARGS)
 
-verdict: $(VENV)/dev.stamp ## fit anew how much the rest of a text tells of what is found (training/README.md)
-	@$(BIN)/python -m training.verdict $(ARGS)
+odds: $(VENV)/dev.stamp ## fit anew how much the rest of a text tells of what is found (training/README.md)
+	@$(BIN)/python -m training.odds $(ARGS)
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build src/textveil/data/minilm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

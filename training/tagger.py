@@ -29,7 +29,18 @@ from training.loop import Run, fit
 
 RANK, RATE, BATCH, SEED = 32, 1.2e-3, 32, 0
 DROPOUT = 0.1
-SCHEDULE = (0, 0.0), (50, 1.0), (700, 1.0), (1700, 0.0), (1760, 0.6), (2500, 0.0), (2540, 0.6), (3600, 0.0), (3640, 0.6), (5300, 0.0)
+SCHEDULE = (
+    (0, 0.0),
+    (50, 1.0),
+    (700, 1.0),
+    (1700, 0.0),
+    (1760, 0.6),
+    (2500, 0.0),
+    (2540, 0.6),
+    (3600, 0.0),
+    (3640, 0.6),
+    (5300, 0.0),
+)
 PIECES = 126
 """Pieces per sequence without special tokens; of longer ones, a part."""
 

@@ -25,6 +25,7 @@ from textveil.protect.figures import read as read_figure
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
+from textveil.protect.odds import DOUBT, judged
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.relations import is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
@@ -32,7 +33,6 @@ from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES,
 from textveil.protect.spelling import TITLES, atoms, bounds
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
-from textveil.protect.verdict import DOUBT, judged
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, is_country, tokenize
 

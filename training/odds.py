@@ -1,7 +1,7 @@
-"""Chooses the weights of the verdict: `python -m training.verdict`.
+"""Chooses the weights of the odds that what was found is private: `python -m training.odds`.
 
 In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its
-training (a fifth of those for training). Out: `src/textveil/data/constants/verdict.json`.
+training (a fifth of those for training). Out: `src/textveil/data/constants/odds.json`.
 Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
@@ -22,7 +22,8 @@ import regex
 from numpy.typing import NDArray
 from rich.console import Console
 
-from textveil.protect import detector, verdict
+from textveil.protect import detector
+from textveil.protect import odds as model
 from textveil.protect.adapters import TaggerDetector
 from textveil.protect.detectors import find_all
 from textveil.protect.spans import NAMES, Span
@@ -30,7 +31,7 @@ from textveil.randomness import Flags, Values
 from textveil.text.tokens import Tokens, tokenize
 from training import cli, data
 
-OUT = cli.DATA / "constants" / "verdict.json"
+OUT = cli.DATA / "constants" / "odds.json"
 
 SENTENCES = (1, 1, 1, 2, 2, 3, 4)
 """Sentences of a part, by its place and its text."""
@@ -68,7 +69,7 @@ class Sample:
     whole: NDArray[np.int64]
     tokens: Tokens
     spans: list[Span]
-    found: list[verdict.Candidate]
+    found: list[model.Candidate]
     own: Values
     private: NDArray[np.int64]
 
@@ -111,34 +112,34 @@ def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
 def sample(texts: list[data.Marked], whole: Sequence[int]) -> Sample:
     """The candidates of texts."""
     tokens = tokenize([each.text for each in texts])
-    spans = found_in(texts, verdict.DOUBT)
-    found = verdict.candidates(spans)
+    spans = found_in(texts, model.DOUBT)
+    found = model.candidates(spans)
     return Sample(
         texts=texts,
         whole=np.array(whole),
         tokens=tokens,
         spans=spans,
         found=found,
-        own=verdict.features(found, spans, tokens),
+        own=model.features(found, spans, tokens),
         private=np.array([_private(texts[each.text], each) for each in found]),
     )
 
 
-def _private(marked: data.Marked, found: verdict.Candidate) -> int:
+def _private(marked: data.Marked, found: model.Candidate) -> int:
     standings = {each.standing for each in marked.mentions if each.start < found.end and each.end > found.start}
     return 1 if "private" in standings else -1 if standings - {"public"} else 0
 
 
-def fit(known: Sample, which: Flags) -> verdict.Weights:
+def fit(known: Sample, which: Flags) -> model.Weights:
     """The weights that fit some of the candidates best."""
     which = which & (known.private >= 0)
     own = _regression(known.own, known, which)
-    none = np.zeros(len(verdict.AROUND))
-    weights = verdict.Weights(own=own, shift=none, count=none, low=none, high=none, least=np.zeros(2))
-    odds = verdict.own_odds(known.own, weights)
-    around = verdict.around(odds, known.found, known.spans, known.tokens)
+    none = np.zeros(len(model.AROUND))
+    weights = model.Weights(own=own, shift=none, count=none, low=none, high=none, least=np.zeros(2))
+    odds = model.own_odds(known.own, weights)
+    around = model.around(odds, known.found, known.tokens)
     both = _regression(np.column_stack([around, odds, odds[:, None] * around]), known, which)
-    size = 1 + len(verdict.AROUND)
+    size = 1 + len(model.AROUND)
     low, high = around[which].min(axis=0), around[which].max(axis=0)
     return replace(weights, shift=both[:size], count=both[size:], low=low, high=high)
 
@@ -153,10 +154,10 @@ def _regression(columns: Values, known: Sample, which: Flags) -> Values:
     return np.append(model.intercept_, model.coef_[0] / spread)
 
 
-def odds_of(known: Sample, weights: verdict.Weights) -> Values:
+def odds_of(known: Sample, weights: model.Weights) -> Values:
     """The log odds of all candidates."""
-    own = verdict.own_odds(known.own, weights)
-    return verdict.with_text(own, verdict.around(own, known.found, known.spans, known.tokens), weights)
+    own = model.own_odds(known.own, weights)
+    return model.with_text(own, model.around(own, known.found, known.tokens), weights)
 
 
 def crossed(known: Sample) -> Values:
@@ -251,7 +252,7 @@ def main() -> None:
     found = list(groups(known, now, odds))
     least = np.array([min(each.least for each in found if each.names == names) for names in (True, False)])
     console = Console(width=160)
-    for each in groups(known, now, odds - least[known.own[:, verdict.DETAIL].astype(int)]):
+    for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)]):
         console.print(
             f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
             f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"

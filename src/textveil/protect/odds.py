@@ -1,17 +1,17 @@
-"""Verdict: how probable it is that what was found is private, by how it looks and by what else its text holds.
+"""Odds: how probable it is that what was found is private, by how it looks and by what else its text holds.
 
 In: spans of textveil's own detectors, among them those of which the bundled tagger is in doubt; the words of their
-texts. Out: the same spans with this probability. Weights come from `training/verdict.py` of the repository.
+texts. Out: the same spans with this probability. Weights come from `training/odds.py` of the repository.
 Not here: the detectors (`adapters`, `scripts`, `structure`), and which spans count (`grouping`).
 
 A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
-that holds nothing else, or many names of public people, it is not. All spans of the same words are one candidate:
+that holds nothing else it is not. All spans of the same words are one candidate:
 
 1. The candidate's own odds follow from `OWN` alone.
 2. `AROUND` are sums over the other candidates within `NEAR` words, with these odds; other places of the same value do
    not count, so that no word speaks for itself. They shift the odds and say how much the candidate's own count.
 
-A text's verdict depends on that text alone, and the time is linear in its words.
+What is said of a text depends on that text alone, and the time is linear in its words.
 """
 
 import json
@@ -59,11 +59,12 @@ for somebody whom the writer knows stand before it."""
 
 DETAIL = OWN.index("detail")
 
-AROUND = ("sum", "most", "public", "words")
+AROUND = ("sum", "most", "words")
 """What is known of the text around a candidate: the logarithm of 1 and the summed probabilities of others; the highest
-log odds of others; the logarithms of 1 and how many others are read as public, and of 1 and the number of words."""
+log odds of others; the logarithm of 1 and the number of words. Public names among the others count no more than any
+word: with them, private ones beside many public ones were missed."""
 
-NEAR = 100
+NEAR = 30
 """Words before and behind a candidate that count as around it."""
 
 SHORT = 3
@@ -117,7 +118,7 @@ class Weights:
 @cache
 def weights() -> Weights:
     """Those of the package."""
-    kept = json.loads((files("textveil") / "data" / "constants" / "verdict.json").read_text("utf-8"))
+    kept = json.loads((files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8"))
     return Weights(**{name: np.array(values, np.float64) for name, values in kept.items()})
 
 
@@ -131,7 +132,7 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     found = candidates(spans)
     known = features(found, spans, tokens)
     own = own_odds(known, weights())
-    odds = with_text(own, around(own, found, spans, tokens), weights()) - weights().least[known[:, DETAIL].astype(int)]
+    odds = with_text(own, around(own, found, tokens), weights()) - weights().least[known[:, DETAIL].astype(int)]
     result = list(spans)
     for candidate, private in zip(found, probability(odds).tolist(), strict=True):
         for i in candidate.spans:
@@ -188,13 +189,12 @@ def own_odds(known: Values, by: Weights) -> Values:
     return np.clip(_weighed(known, by.own), -MOST, MOST)
 
 
-def around(own: Values, found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) -> Values:
+def around(own: Values, found: Sequence[Candidate], tokens: Tokens) -> Values:
     """`AROUND` of each candidate, float64 [K, around].
 
     Args:
         own: float64 [K], the candidates' own log odds.
         found: K candidates, in order.
-        spans: what they are made of.
         tokens: the words of the texts.
     """
     numbers: dict[str, int] = {}
@@ -203,7 +203,6 @@ def around(own: Values, found: Sequence[Candidate], spans: Sequence[Span], token
     for k, each in enumerate(found):
         value[k] = numbers.setdefault(tokens.texts[each.text][each.start : each.end].casefold(), len(numbers))
         place[k] = _words(each, tokens)[0]
-    public = np.array([max(spans[i].private for i in each.spans) < 0.5 for each in found], bool)
     likely = probability(own)
     result = np.zeros((len(found), len(AROUND)))
     for k, each in enumerate(found):
@@ -214,7 +213,6 @@ def around(own: Values, found: Sequence[Candidate], spans: Sequence[Span], token
         result[k] = (
             np.log1p(likely[near][other].sum()),
             max(own[near][other], default=LEAST),
-            np.log1p(public[near][other].sum()),
             np.log1p(last - first),
         )
     return result

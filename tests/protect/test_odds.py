@@ -1,14 +1,14 @@
-"""Verdict: what is found counts as private by how it looks and by what else its text holds."""
+"""Odds: what is found counts as private by how it looks and by what else its text holds."""
 
 import numpy as np
 import pytest
 
 from textveil import Protector
 from textveil.config import NameOptions, ProtectOptions
-from textveil.protect import verdict
+from textveil.protect import odds
 from textveil.protect.grouping import Grouping
+from textveil.protect.odds import AROUND, OWN, Weights
 from textveil.protect.spans import Span
-from textveil.protect.verdict import AROUND, OWN, Weights
 from textveil.text import tokenize
 
 NEUTRAL = Weights(
@@ -31,7 +31,7 @@ def of(text: str, *parts: tuple[str, str, str, float, float]) -> list[Span]:
 
 def known(text: str, spans: list[Span]) -> list[dict[str, float]]:
     tokens = tokenize([text])
-    rows = verdict.features(verdict.candidates(spans), spans, tokens)
+    rows = odds.features(odds.candidates(spans), spans, tokens)
     return [dict(zip(OWN, row, strict=True)) for row in rows.tolist()]
 
 
@@ -45,9 +45,9 @@ def test_spans_that_overlap_are_one_candidate_and_others_are_left_alone() -> Non
         ("Kowalska", "PERSON", "lists", 1.0, 1.0),
         ("example.org", "HOST", "structure", 1.0, 1.0),
     )
-    [candidate] = verdict.candidates(spans)
+    [candidate] = odds.candidates(spans)
     assert (candidate.start, candidate.end, set(candidate.spans)) == (0, 13, {0, 1})
-    judged = verdict.judged(spans, tokenize([text]))
+    judged = odds.judged(spans, tokenize([text]))
     assert judged[0].private == judged[1].private
     assert judged[2:] == spans[2:]
     assert [span._replace(private=0) for span in judged] == [span._replace(private=0) for span in spans]
@@ -55,7 +55,7 @@ def test_spans_that_overlap_are_one_candidate_and_others_are_left_alone() -> Non
 
 def test_spans_of_different_texts_are_different_candidates() -> None:
     spans = [Span(b, 0, 4, "PERSON", 0.5, "tagger", 0.5) for b in range(2)]
-    assert [each.text for each in verdict.candidates(spans)] == [0, 1]
+    assert [each.text for each in odds.candidates(spans)] == [0, 1]
 
 
 def test_what_is_known_of_a_candidate_by_itself() -> None:
@@ -84,12 +84,12 @@ def test_details_are_told_from_names_by_the_tagger() -> None:
     text = "room 4711"
     [row] = known(text, of(text, ("4711", "ID", "tagger", 0.9, 1.0), ("room 4711", "LOCATION", "structure", 1.0, 1.0)))
     assert row["detail"] == row["tagger"] == row["structure"] == 1
-    assert row["private"] == verdict.SHARE, "certainty is cut off"
+    assert row["private"] == odds.SHARE, "certainty is cut off"
 
 
 def around(text: str, spans: list[Span], own: list[float]) -> list[dict[str, float]]:
-    found = verdict.candidates(spans)
-    rows = verdict.around(np.array(own), found, spans, tokenize([text]))
+    found = odds.candidates(spans)
+    rows = odds.around(np.array(own), found, tokenize([text]))
     return [dict(zip(AROUND, row, strict=True)) for row in rows.tolist()]
 
 
@@ -107,14 +107,13 @@ def test_what_else_a_text_holds_is_summed_without_the_same_value() -> None:
     assert ida["sum"] == pytest.approx(np.log1p(likely + (1 - likely)))
     assert bo["sum"] == pytest.approx(np.log1p(0.5 + 0.5 + (1 - likely)))
     assert (ida["most"], bo["most"], plato["most"]) == (2.0, 0.0, 2.0)
-    assert (ida["public"], plato["public"]) == (np.log1p(1), 0)
     assert ida["words"] == np.log1p(7)
 
 
 def test_a_name_alone_has_nothing_around_it_and_far_ones_do_not_count() -> None:
-    text = "Ida " + "and " * verdict.NEAR + "Bo"
+    text = "Ida " + "and " * odds.NEAR + "Bo"
     spans = of(text, ("Ida", "PERSON", "tagger", 0.5, 0.9), ("Bo", "PERSON", "tagger", 0.5, 0.9))
-    alone = {"sum": 0, "most": verdict.LEAST, "public": 0}
+    alone = {"sum": 0, "most": odds.LEAST}
     for row in around(text, spans, [0.0, 0.0]):
         assert {name: row[name] for name in alone} == alone
 
@@ -122,8 +121,8 @@ def test_a_name_alone_has_nothing_around_it_and_far_ones_do_not_count() -> None:
 def test_texts_shift_the_odds_within_what_the_weights_come_from() -> None:
     rows = np.array([[0.0] * len(AROUND), [9.0] * len(AROUND)])
     by = Weights(**{**vars(NEUTRAL), "shift": np.append(0.5, np.ones(len(AROUND))), "high": np.ones(len(AROUND))})
-    assert verdict.with_text(np.array([1.0, 1.0]), rows, by).tolist() == [1.5, 5.5]
-    assert verdict.probability(verdict.with_text(np.zeros(1), rows[:1], NEUTRAL)).tolist() == [0.5]
+    assert odds.with_text(np.array([1.0, 1.0]), rows, by).tolist() == [1.5, 4.5]
+    assert odds.probability(odds.with_text(np.zeros(1), rows[:1], NEUTRAL)).tolist() == [0.5]
 
 
 def test_a_text_is_judged_by_itself() -> None:
@@ -131,11 +130,11 @@ def test_a_text_is_judged_by_itself() -> None:
 
     texts = ["Call Anna Kowalska, and Bo Lind in Lund.", "Summer is near.", "", "Dear Ms Okafor, Tom Reid is ill."]
     spans = [span for name in ("scripts", "tagger") for span in detector(name).find(texts)]
-    together = verdict.judged(spans, tokenize(texts))
+    together = odds.judged(spans, tokenize(texts))
     alone = [
         span._replace(text=b)
         for b, text in enumerate(texts)
-        for span in verdict.judged([span._replace(text=0) for span in spans if span.text == b], tokenize([text]))
+        for span in odds.judged([span._replace(text=0) for span in spans if span.text == b], tokenize([text]))
     ]
     assert sorted(together) == sorted(alone)
     assert any(span.private > 0.5 for span in together)
