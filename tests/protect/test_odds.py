@@ -1,5 +1,7 @@
 """Odds: what is found counts as private by how it looks and by what else its text holds."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -141,7 +143,9 @@ def test_a_text_is_judged_by_itself() -> None:
 
 
 @pytest.mark.parametrize(("level", "judges"), [("personal", True), ("identifiers", True), ("names", False)])
-def test_names_are_judged_unless_all_of_them_are_hidden(level: str, judges: bool) -> None:
+def test_names_are_judged_unless_all_of_them_are_hidden(
+    level: Literal["personal", "identifiers", "names"], judges: bool
+) -> None:
     made = Grouping.of(ProtectOptions(detectors=("tagger",), level=level), NameOptions())
     assert made is not None
     assert made.judges == judges
@@ -160,9 +164,10 @@ def test_private_people_go_and_a_text_about_nobody_stays() -> None:
 
 def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> None:
     from textveil.protect import detector
-    from textveil.protect.adapters import load_tagger
+    from textveil.protect.adapters import TaggerDetector, load_tagger
 
     tagger = detector("tagger")
+    assert isinstance(tagger, TaggerDetector)
     assert tagger.bundled
     assert not load_tagger(threshold=0.5).bundled
     texts = ["anna kowalska from lund wrote to bo", "Perhaps Hope and Grace, or Summer and Will."]
