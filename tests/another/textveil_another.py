@@ -18,7 +18,7 @@ from textveil.evaluate.attack import Case, Outcome, Report, View, quiet
 from textveil.evaluate.measure import silent
 from textveil.files import Pieces, Place, Row
 from textveil.gateway.leaves import record, text
-from textveil.gateway.protocols import Endpoint
+from textveil.gateway.protocols import Operation
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.protect import Span
@@ -182,10 +182,10 @@ def same_length(case: Case) -> Iterator[Outcome]:
 # ---- the gateway and sessions ----------------------------------------------------------------------------------------
 
 
-def plain() -> tuple[Endpoint, ...]:
+def plain() -> tuple[Operation, ...]:
     """An API that takes one text."""
     taken = record(text=text())
-    return (Endpoint(name="another.plain", path="/plain", request=taken, answer=taken, error=lambda _: {}),)
+    return (Operation(name="another.plain", path="/plain", request=taken, answer=taken, error=lambda _: {}),)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Specimens: JSON that has every leaf that a table knows.
 
-In: a `Rule`, and what stands in each of its texts. Out: values that together have all of its branches.
+In: a `LeafRule`, and what stands in each of its texts. Out: values that together have all of its branches.
 Not here: the tables, and what must become of the leaves.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
-from textveil.gateway.leaves import Act, Rule
+from textveil.gateway.leaves import Act, LeafRule
 
 Text = Callable[[Act], Any]
 """What stands in a leaf; None to leave it out."""
@@ -17,7 +17,7 @@ Text = Callable[[Act], Any]
 PLAIN = ("1", "x1", "DE", "30m", "https://example.org/mcp", "connector_gmail", "1x1")
 
 
-def specimens(rule: Rule, text: Text) -> list[Any]:
+def specimens(rule: LeafRule, text: Text) -> list[Any]:
     """Values that together have every leaf of a rule; what has no text is as the rule wants it."""
     made: list[Any] = []
     if rule.whole is not None:
@@ -30,7 +30,7 @@ def specimens(rule: Rule, text: Text) -> list[Any]:
         made.append(1)
     if rule.items is not None and (items := specimens(rule.items, text)):
         made.append(items)
-    for kind in [Rule(fields=rule.fields, others=rule.others), *rule.kinds.values()]:
+    for kind in [LeafRule(fields=rule.fields, others=rule.others), *rule.kinds.values()]:
         if kind.fields is not None:
             made += _objects(kind, text)
     return made
@@ -41,7 +41,7 @@ def _free(act: Act, text: Text) -> Any:
     return {"free": said} if act in (Act.OBJECT, Act.SCHEMA) and said is not None else said
 
 
-def _string(rule: Rule, text: Text) -> Any:
+def _string(rule: LeafRule, text: Text) -> Any:
     if rule.shape is not None:
         first = rule.shape.pattern.split("|")[0].replace("\\", "")
         return next(each for each in (first, *PLAIN) if rule.shape.fullmatch(each))
@@ -50,7 +50,7 @@ def _string(rule: Rule, text: Text) -> Any:
     return json.dumps({"written": said}) if rule.text is Act.ARGUMENTS and said is not None else said
 
 
-def _objects(kind: Rule, text: Text) -> Iterator[dict[str, Any]]:
+def _objects(kind: LeafRule, text: Text) -> Iterator[dict[str, Any]]:
     """As many objects as the field with the most branches has."""
     fields = {name: specimens(own, text) for name, own in (kind.fields or {}).items()}
     if kind.others is not None:

@@ -36,11 +36,11 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from pydantic import BaseModel
 from typing_extensions import get_type_hints, is_typeddict
 
-from textveil.gateway.leaves import Rule, classified
+from textveil.gateway.leaves import LeafRule, classified
 from textveil.gateway.protocols import completions, embeddings, models, moderations, responses
 from textveil.gateway.protocols.chat import ANSWER, REQUEST
 
-TABLES: dict[str, tuple[Any, Rule]] = {
+TABLES: dict[str, tuple[Any, LeafRule]] = {
     "chat request": (CompletionCreateParamsBase, REQUEST),
     "chat answer": (ChatCompletion, ANSWER),
     "chat chunk": (ChatCompletionChunk, ANSWER),
@@ -116,7 +116,7 @@ def walked(kind: Any, path: str = "", seen: tuple[Any, ...] = ()) -> Iterator[st
         yield path + (" :any" if kind in (object, Any) else "")
 
 
-def unclassified(kind: Any, rule: Rule) -> list[str]:
+def unclassified(kind: Any, rule: LeafRule) -> list[str]:
     return sorted({leaf for leaf in walked(kind) if not classified(rule, leaf)})
 
 
@@ -127,7 +127,7 @@ def test_every_leaf_of_the_sdk_has_an_act(table):
     assert unclassified(kind, rule) == []
 
 
-def without(rule: Rule, path: tuple[str, ...]) -> Rule:
+def without(rule: LeafRule, path: tuple[str, ...]) -> LeafRule:
     """A table with one field taken out; `*` is an item, a kind comes before the fields that it has."""
     first, *rest = path
     if first == "*":

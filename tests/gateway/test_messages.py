@@ -510,7 +510,7 @@ def restoring():
 
 def fed(came):
     """The answer that a client puts together, and what is remembered of it."""
-    stream = protocol.Events(restoring())
+    stream = protocol.MessageEvents(restoring())
     blocks: list[dict[str, Any]] = []
     started: dict[str, Any] = {}
     for event in [*itertools.chain.from_iterable(stream.feed(Event(each["type"], each)) for each in came)]:
@@ -587,7 +587,7 @@ def test_servers_that_leave_things_out():
         came.append({"type": "content_block_stop"})
     for i, event in enumerate(each for each in came if each["type"] == "content_block_start"):
         event["index"] = i
-    stream = protocol.Events(restoring())
+    stream = protocol.MessageEvents(restoring())
     shown = [event.data for each in [*came, {"type": "message_stop"}] for event in stream.feed(Event("", each))]
     texts = [each["delta"]["text"] for each in shown if each["type"] == "content_block_delta"]
     starts = [each["content_block"] for each in shown if each["type"] == "content_block_start"]
@@ -601,7 +601,7 @@ def test_servers_that_leave_things_out():
 def test_an_input_that_breaks_off_is_not_remembered():
     came = [event for event in events(message(call(name="<WORD_1>")), list) if event["type"] != "content_block_stop"]
     deltas = [i for i, event in enumerate(came) if event["type"] == "content_block_delta"]
-    stream = protocol.Events(restoring())
+    stream = protocol.MessageEvents(restoring())
     for event in [*came[: deltas[-3]], *came[deltas[-1] + 1 :]]:
         list(stream.feed(Event(event["type"], event)))
     assert stream.ended

@@ -501,7 +501,7 @@ def session():
 
 def restored(came):
     """The events of a stream, restored."""
-    stream = responses.Events(Restoring(session()))
+    stream = responses.ResponseEvents(Restoring(session()))
     made = [each.data for event in came for each in stream.feed(Event(event["type"], event))]
     made += [each.data for each in stream.close()]
     assert stream.ended

@@ -20,8 +20,8 @@ from textveil.config import registry
 from textveil.gateway import Gateway, Policy
 from textveil.gateway.answers import Restoring
 from textveil.gateway.leaves import Act, leaves, named, record, text
-from textveil.gateway.protocols import Endpoint, Event
-from textveil.gateway.protocols.chat import CHAT, Chunks
+from textveil.gateway.protocols import Event, Operation
+from textveil.gateway.protocols.chat import CHAT, ChatChunks
 from textveil.session import MessageChain, Session, SessionStore
 
 MAIL, OTHER = "zoë.quillimar@example.org", "b.jarndyce@example.net"
@@ -226,7 +226,7 @@ def session(hiding):
 def fed(session, deltas):
     """The deltas of one choice, put together, and what was not resolved."""
     restoring = Restoring(session)
-    chunks = Chunks(restoring)
+    chunks = ChatChunks(restoring)
     events = [{"choices": [{"delta": delta}]} for delta in deltas] + [
         {"choices": [{"delta": {}, "finish_reason": "stop"}]}
     ]
@@ -265,7 +265,7 @@ def test_a_stream_is_the_same_however_its_bytes_are_cut(client, upstream):
 
 def test_several_choices_and_calls_do_not_mix(session):
     restoring = Restoring(session)
-    chunks = Chunks(restoring)
+    chunks = ChatChunks(restoring)
     texts = {(0, 0): '{"a": "<EMAIL_1>"}', (0, 1): '{"b": "<EMAIL_2>"}', (1, 0): '["<EMAIL_2>"]'}
     made: dict[tuple[int, int], str] = dict.fromkeys(texts, "")
     events = []
@@ -363,7 +363,7 @@ def test_an_error_that_repeats_the_key_is_replaced(client, upstream):
 def plain():
     """An API that takes one text."""
     taken = record(text=text())
-    return (Endpoint(name="plain", path="/plain", request=taken, answer=taken, error=lambda refused: {}),)
+    return (Operation(name="plain", path="/plain", request=taken, answer=taken, error=lambda refused: {}),)
 
 
 def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):

@@ -11,7 +11,7 @@ from typing import Any
 
 import regex
 
-from textveil.gateway.leaves import DROPPED, Act, Path, Rule, leaves, rebuilt
+from textveil.gateway.leaves import DROPPED, Act, LeafRule, Path, leaves, rebuilt
 from textveil.session import Restorer, Session
 
 _PLACEHOLDER = regex.compile(r"<[A-Z][A-Z0-9_]*_[0-9]+(?:_[A-Z]+)*>|<[A-Z][A-Z0-9]*_[A-Z0-9_]*\Z")
@@ -58,7 +58,7 @@ class Restoring:
             return {self.text(name, Act.OBJECT): self.value(each) for name, each in came.items()}
         return came
 
-    def whole(self, came: Any, rule: Rule, text: Callable[[Path, str, Act], str] | None = None) -> Any:
+    def whole(self, came: Any, rule: LeafRule, text: Callable[[Path, str, Act], str] | None = None) -> Any:
         """A whole answer, or a part of one.
 
         Args:

@@ -24,7 +24,7 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
-from textveil.gateway.protocols import REFERENCE, Endpoint, Event, Stream, endpoints
+from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, endpoints
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.models import Address
@@ -186,7 +186,7 @@ class Gateway:
         ) as client:
             yield {"client": client}
 
-    async def answer(self, request: "Request", endpoint: Endpoint) -> "Response":
+    async def answer(self, request: "Request", endpoint: Operation) -> "Response":
         """The answer to one request."""
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
@@ -237,7 +237,7 @@ class Gateway:
         raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
 
     def _privatize(
-        self, endpoint: Endpoint, body: dict[str, Any], key: str | None, retry: str | None
+        self, endpoint: Operation, body: dict[str, Any], key: str | None, retry: str | None
     ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
         """The released request, its chain, and the headers that say what was promised and hidden.
 
@@ -290,12 +290,12 @@ class Gateway:
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
 
-    def _asked(self, endpoint: Endpoint, body: dict[str, Any]) -> bytes:
+    def _asked(self, endpoint: Operation, body: dict[str, Any]) -> bytes:
         """All that what is sent upstream depends on."""
         return json.dumps([self._basis, repr(self.policy), endpoint.name, body], sort_keys=True).encode()
 
     async def _send(
-        self, request: "Request", endpoint: Endpoint, released: dict[str, Any], restoring: Restoring
+        self, request: "Request", endpoint: Operation, released: dict[str, Any], restoring: Restoring
     ) -> "httpx2.Response":
         """The upstream's response to a released request; only its headers are read.
 
@@ -325,7 +325,7 @@ class Gateway:
 class _Served:
     """One route as an ASGI application's endpoint."""
 
-    def __init__(self, gateway: Gateway, endpoint: Endpoint) -> None:
+    def __init__(self, gateway: Gateway, endpoint: Operation) -> None:
         self._gateway, self._endpoint = gateway, endpoint
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -448,7 +448,7 @@ async def _read(response: "httpx2.Response") -> dict[str, Any]:
 
 def _remember(
     chain: MessageChain,
-    endpoint: Endpoint,
+    endpoint: Operation,
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]],
     names: Iterable[str] = (),
 ) -> None:
@@ -473,7 +473,7 @@ def _remember(
 
 
 async def _events(
-    response: "httpx2.Response", endpoint: Endpoint, stream: Stream, restoring: Restoring, chain: MessageChain
+    response: "httpx2.Response", endpoint: Operation, stream: Stream, restoring: Restoring, chain: MessageChain
 ) -> AsyncIterator[str]:
     """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
     import httpx2

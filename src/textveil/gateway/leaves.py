@@ -1,6 +1,6 @@
 """Leaves: what becomes of each value of a request or an answer, by a table per API.
 
-In: plain JSON and a `Rule`. Out: its leaves, each with an `Act`; the JSON again with some of them changed.
+In: plain JSON and a `LeafRule`. Out: its leaves, each with an `Act`; the JSON again with some of them changed.
 Not here: the tables (`protocols`), what a policy decides (`policy`), how texts are released (`pipeline`).
 
 What no rule names is `UNKNOWN`, and never passes.
@@ -71,7 +71,7 @@ class Leaf(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class LeafRule:
     """What becomes of a value, by its kind. A kind without a rule is unknown.
 
     Attributes:
@@ -90,65 +90,65 @@ class Rule:
     text: Act | None = None
     shape: regex.Pattern[str] | None = None
     numbers: Act | None = None
-    items: "Rule | None" = None
-    fields: "Mapping[str, Rule] | None" = None
-    others: "Rule | None" = None
+    items: "LeafRule | None" = None
+    fields: "Mapping[str, LeafRule] | None" = None
+    others: "LeafRule | None" = None
     tag: str = ""
-    kinds: "Mapping[str, Rule]" = field(default_factory=dict)
+    kinds: "Mapping[str, LeafRule]" = field(default_factory=dict)
 
 
-def whole(act: Act) -> Rule:
+def whole(act: Act) -> LeafRule:
     """Any value."""
-    return Rule(whole=act)
+    return LeafRule(whole=act)
 
 
-def text(act: Act = Act.PROTECT) -> Rule:
+def text(act: Act = Act.PROTECT) -> LeafRule:
     """A string."""
-    return Rule(text=act)
+    return LeafRule(text=act)
 
 
-def one_of(*words: str) -> Rule:
+def one_of(*words: str) -> LeafRule:
     """One of some words."""
-    return Rule(text=Act.PASS, shape=regex.compile("|".join(map(regex.escape, words))))
+    return LeafRule(text=Act.PASS, shape=regex.compile("|".join(map(regex.escape, words))))
 
 
-def shaped(pattern: str) -> Rule:
+def shaped(pattern: str) -> LeafRule:
     """A string that holds no text."""
-    return Rule(text=Act.PASS, shape=regex.compile(pattern))
+    return LeafRule(text=Act.PASS, shape=regex.compile(pattern))
 
 
-def each(rule: Rule) -> Rule:
+def each(rule: LeafRule) -> LeafRule:
     """A list."""
-    return Rule(items=rule)
+    return LeafRule(items=rule)
 
 
-def record(**fields: Rule) -> Rule:
+def record(**fields: LeafRule) -> LeafRule:
     """An object."""
-    return Rule(fields=fields)
+    return LeafRule(fields=fields)
 
 
-def mapping(rule: Rule) -> Rule:
+def mapping(rule: LeafRule) -> LeafRule:
     """An object whose names are up to the client."""
-    return Rule(fields={}, others=rule)
+    return LeafRule(fields={}, others=rule)
 
 
-def tagged(tag: str, other: Rule | None = None, /, **kinds: Rule) -> Rule:
+def tagged(tag: str, other: LeafRule | None = None, /, **kinds: LeafRule) -> LeafRule:
     """An object that says in one of its fields which it is; that field passes. Without it, it is another one."""
-    named = {kind: Rule(fields={tag: one_of(kind), **(rule.fields or {})}) for kind, rule in kinds.items()}
-    return Rule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
+    named = {kind: LeafRule(fields={tag: one_of(kind), **(rule.fields or {})}) for kind, rule in kinds.items()}
+    return LeafRule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
 
 
-def either(*rules: Rule) -> Rule:
+def either(*rules: LeafRule) -> LeafRule:
     """A value of one of several kinds: a string, a list, an object; each at most once."""
     made: dict[str, Any] = {}
     for rule in rules:
         made |= {name: value for name, value in vars(rule).items() if value}
-    return Rule(**made)
+    return LeafRule(**made)
 
 
-NOTHING = Rule()
+NOTHING = LeafRule()
 """No value at all."""
-NUMBER = Rule(numbers=Act.PASS)
+NUMBER = LeafRule(numbers=Act.PASS)
 ID = shaped(r"[A-Za-z0-9_.:\-]{1,256}")
 """What the upstream gave, and tells nothing of a user."""
 NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
@@ -157,7 +157,7 @@ VARIABLE = regex.compile(r"[A-Za-z0-9_.\-]{1,64}")
 """A name in an object whose names are up to the client."""
 
 
-def leaves(value: Any, rule: Rule, path: Path = ()) -> Iterator[Leaf]:
+def leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
     """All leaves of a value, in the order of the rule, so that the order of fields in a request changes nothing."""
     if value is None:
         yield Leaf(path, Act.DROP, None)  # as if it were absent
@@ -178,7 +178,7 @@ def leaves(value: Any, rule: Rule, path: Path = ()) -> Iterator[Leaf]:
         yield Leaf(path, Act.UNKNOWN, value)
 
 
-def _of_object(value: dict[str, Any], rule: Rule, path: Path) -> Iterator[Leaf]:
+def _of_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
     if rule.tag:
         kind = value.get(rule.tag) or ""
         rule = rule.kinds[kind] if isinstance(kind, str) and kind in rule.kinds else NOTHING
@@ -215,10 +215,10 @@ def rebuilt(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
     return value
 
 
-def named(path: Iterable[str | int], rule: Rule) -> tuple[str, bool]:
+def named(path: Iterable[str | int], rule: LeafRule) -> tuple[str, bool]:
     """A path as errors show it, as far as the rule's own names go, since others may be text; and whether it goes on."""
     shown = ""
-    own: Rule | None = rule
+    own: LeafRule | None = rule
     for step in path:
         if isinstance(step, int):
             shown += f"[{step}]"
@@ -233,7 +233,7 @@ def named(path: Iterable[str | int], rule: Rule) -> tuple[str, bool]:
     return shown, False
 
 
-def classified(rule: Rule, path: str) -> bool:
+def classified(rule: LeafRule, path: str) -> bool:
     """Whether a leaf of an SDK's types has an act of its own.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 from textveil.gateway.errors import RequestError
 from textveil.gateway.leaves import DROPPED, TEXT, Act, Leaf, Path, leaves, named, rebuilt
 from textveil.gateway.policy import Policy
-from textveil.gateway.protocols import Endpoint
+from textveil.gateway.protocols import Operation
 from textveil.session import Signed, Utterance
 
 BESIDES = "besides"
@@ -41,7 +41,7 @@ class Asked:
     """
 
     def __init__(
-        self, endpoint: Endpoint, body: dict[str, Any], policy: Policy, pseudonym: Callable[[str], str]
+        self, endpoint: Operation, body: dict[str, Any], policy: Policy, pseudonym: Callable[[str], str]
     ) -> None:
         for name in endpoint.needs:
             if body.get(name) in (None, "", [], {}):
@@ -122,13 +122,13 @@ def uttered(role: str, own: Sequence[Leaf]) -> Utterance:
     return Utterance(role, texts, tuple(_form(leaf) for leaf in own))
 
 
-def message_of(endpoint: Endpoint, message: dict[str, Any]) -> Utterance:
+def message_of(endpoint: Operation, message: dict[str, Any]) -> Utterance:
     """A message of an answer, as it will be read when the client sends it back."""
     found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act in TEXT and not _is_empty(leaf)]
     return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
 
 
-def all_signed(endpoint: Endpoint, message: dict[str, Any]) -> list[Signed]:
+def all_signed(endpoint: Operation, message: dict[str, Any]) -> list[Signed]:
     """What the upstream signed in a message of an answer."""
     found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act is Act.SIGNED and not _is_empty(leaf)]
     return [signed_in(message, leaf.path) for leaf in found]

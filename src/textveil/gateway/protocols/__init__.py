@@ -1,10 +1,10 @@
 """The APIs that the gateway speaks, one file each; they know nothing of HTTP, accounts or how text is released.
 
-In: JSON of a request, an answer, an event. Out: which of its values are text, by a `Rule`; events with text restored.
+In: JSON of a request, an answer, an event. Out: which of its values are text (`LeafRule`); events with text restored.
 Not here: the server (`app`).
 """
 
-from textveil.gateway.protocols.contract import REFERENCE, Endpoint, Event, Stream
+from textveil.gateway.protocols.contract import REFERENCE, Event, Operation, Stream
 from textveil.gateway.protocols.registry import endpoints
 
-__all__ = ["REFERENCE", "Endpoint", "Event", "Stream", "endpoints"]
+__all__ = ["REFERENCE", "Event", "Operation", "Stream", "endpoints"]

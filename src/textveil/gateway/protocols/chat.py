@@ -26,7 +26,7 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.protocols.contract import Body, Event, Operation
 from textveil.gateway.protocols.openai import error
 
 PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), text(Act.ARGUMENTS)
@@ -244,7 +244,7 @@ def _with_and_without(messages: list[Body]) -> list[Body]:
     return messages + short
 
 
-class Chunks:
+class ChatChunks:
     """The chunks of an answer; see `Stream`."""
 
     remembered = ()
@@ -371,7 +371,7 @@ def _as_json(body: Body) -> bool:
     return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
 
 
-CHAT = Endpoint(
+CHAT = Operation(
     name="openai.chat",
     path="/chat/completions",
     request=REQUEST,
@@ -380,7 +380,7 @@ CHAT = Endpoint(
     message=MESSAGE,
     messages=messages,
     said=said,
-    stream=Chunks,
+    stream=ChatChunks,
     as_json=_as_json,
     error=error,
 )

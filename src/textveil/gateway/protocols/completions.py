@@ -9,12 +9,12 @@ from functools import partial
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import ID, NAME, NUMBER, Act, Path, Rule, each, either, one_of, record, text, whole
-from textveil.gateway.protocols.contract import Body, Endpoint, Event
+from textveil.gateway.leaves import ID, NAME, NUMBER, Act, LeafRule, Path, each, either, one_of, record, text, whole
+from textveil.gateway.protocols.contract import Body, Event, Operation
 from textveil.gateway.protocols.openai import error
 
 PROTECTED, MEDIA, USER, DROPPED = text(), whole(Act.MEDIA), whole(Act.USER), whole(Act.DROP)
-TOKENS = Rule(numbers=Act.MEDIA)
+TOKENS = LeafRule(numbers=Act.MEDIA)
 """Ids of tokens: text that nobody can read here."""
 TEXTS = either(PROTECTED, each(either(PROTECTED, TOKENS, each(TOKENS))))
 """A text or several, or tokens of one or of several."""
@@ -62,7 +62,7 @@ ANSWER = record(
 """What becomes of the leaves of an answer, and of a chunk."""
 
 
-class Chunks:
+class CompletionChunks:
     """The chunks of an answer; see `Stream`."""
 
     remembered = ()
@@ -120,12 +120,12 @@ class Chunks:
         return Event("", error(refused))
 
 
-COMPLETIONS = Endpoint(
+COMPLETIONS = Operation(
     name="openai.completions",
     path="/completions",
     request=REQUEST,
     answer=ANSWER,
     needs=("prompt",),
-    stream=Chunks,
+    stream=CompletionChunks,
     error=error,
 )

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import NOTHING, Path, Rule
+from textveil.gateway.leaves import NOTHING, LeafRule, Path
 
 Body = dict[str, Any]
 Pair = tuple[Body, Body]
@@ -56,7 +56,7 @@ class Stream(Protocol):
 
     @property
     def messages(self) -> list[tuple[Body, Body]]:
-        """As `Endpoint.said`, each as it came and as it was restored; once the stream has ended."""
+        """As `Operation.said`, each as it came and as it was restored; once the stream has ended."""
 
     def feed(self, event: Event) -> Iterable[Event]:
         """The restored events that are certain after this one."""
@@ -69,7 +69,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint:
+class Operation:
     """One route of an API.
 
     Attributes:
@@ -99,11 +99,11 @@ class Endpoint:
     name: str
     path: str
     method: Literal["GET", "POST", "DELETE"] = "POST"
-    request: Rule
-    answer: Rule
+    request: LeafRule
+    answer: LeafRule
     error: Callable[[RequestError], Body]
     needs: tuple[str, ...] = ()
-    message: Rule = NOTHING
+    message: LeafRule = NOTHING
     messages: Callable[[Body], Iterator[tuple[str, Path]]] = lambda _: iter(())
     said: Callable[[Body], Sequence[Body]] = lambda _: ()
     reference: Callable[[Body], str | None] = lambda _: None

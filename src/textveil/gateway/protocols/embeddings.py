@@ -6,7 +6,7 @@ Not here: what becomes of tokens, and how texts are released.
 
 from textveil.gateway.leaves import NAME, NUMBER, Act, one_of, record, whole
 from textveil.gateway.protocols.completions import TEXTS
-from textveil.gateway.protocols.contract import Endpoint
+from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.openai import error
 
 REQUEST = record(
@@ -20,6 +20,6 @@ REQUEST = record(
 ANSWER = whole(Act.PASS)
 """Numbers, and the name of the model."""
 
-EMBEDDINGS = Endpoint(
+EMBEDDINGS = Operation(
     name="openai.embeddings", path="/embeddings", request=REQUEST, answer=ANSWER, needs=("input",), error=error
 )

@@ -9,7 +9,7 @@ from textveil.gateway.leaves import (
     NAME,
     NUMBER,
     Act,
-    Rule,
+    LeafRule,
     each,
     either,
     mapping,
@@ -80,7 +80,7 @@ ENVIRONMENT = tagged(
     local=record(skills=each(LOCAL_SKILL)),
     container_reference=record(container_id=ID),
 )
-COMPARED: dict[str, Rule] = {
+COMPARED: dict[str, LeafRule] = {
     "key": NAME,
     "type": one_of("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "and", "or"),
     "value": either(PROTECTED, NUMBER, each(either(PROTECTED, NUMBER))),
@@ -250,7 +250,7 @@ DIFF = record(diff=PROTECTED, path=PROTECTED)
 SCREENSHOT = record(type=one_of("computer_screenshot"), file_id=MEDIA, image_url=MEDIA)
 
 
-def _part(citations: Rule) -> Rule:
+def _part(citations: LeafRule) -> LeafRule:
     """A part of a message."""
     return tagged(
         "type",
@@ -273,7 +273,7 @@ def _part(citations: Rule) -> Rule:
     )
 
 
-def _item(part: Rule) -> Rule:
+def _item(part: LeafRule) -> LeafRule:
     """An item of a conversation."""
     phase = one_of("commentary", "final_answer")
     role = one_of("user", "assistant", "system", "developer")

@@ -19,8 +19,8 @@ from textveil.gateway.leaves import (
     NAME,
     NUMBER,
     Act,
+    LeafRule,
     Path,
-    Rule,
     each,
     either,
     one_of,
@@ -31,7 +31,7 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import Body, Endpoint, Event, Pair
+from textveil.gateway.protocols.contract import Body, Event, Operation, Pair
 
 PROTECTED, ARGUMENTS, SIGNED = text(), text(Act.ARGUMENTS), text(Act.SIGNED)
 MEDIA, SCHEMA, DROPPED, ANY, PASSED = (
@@ -87,7 +87,7 @@ CITATION = tagged(
 CITED = record(enabled=NUMBER)
 
 
-def block(**fields: Rule) -> Rule:
+def block(**fields: LeafRule) -> LeafRule:
     """A part of a message; any may end what the upstream keeps in its cache."""
     return record(**fields, cache_control=CACHED)
 
@@ -152,7 +152,7 @@ REFERENCED = record(
 )
 
 
-def result(**kinds: Rule) -> Rule:
+def result(**kinds: LeafRule) -> LeafRule:
     """What a tool of the upstream's answered."""
     return block(tool_use_id=ID, caller=CALLER, content=tagged("type", **kinds))
 
@@ -268,7 +268,7 @@ MESSAGE = tagged(
     user=record(content=CONTENT),
     assistant=record(content=CONTENT),
 )
-_SHARED: dict[str, Rule] = {
+_SHARED: dict[str, LeafRule] = {
     "name": NAME,
     "cache_control": CACHED,
     "allowed_callers": each(ID),
@@ -347,7 +347,7 @@ THINKING = tagged(
 _COUNT = record(type=one_of("input_tokens", "tool_uses", "thinking_turns", "all"), value=NUMBER)
 _ONE_AT_A_TIME = record(disable_parallel_tool_use=NUMBER)
 
-COUNTED: dict[str, Rule] = {
+COUNTED: dict[str, LeafRule] = {
     "system": either(PROTECTED, each(tagged("type", text=TEXT))),
     "messages": each(MESSAGE),
     "model": NAME,
@@ -420,7 +420,7 @@ REQUEST = record(
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
 
-_ENDED: dict[str, Rule] = {
+_ENDED: dict[str, LeafRule] = {
     "stop_reason": ID,
     "stop_sequence": PROTECTED,
     "stop_details": record(
@@ -508,7 +508,7 @@ def _texts(asked: Body) -> list[str]:
 
 
 def placed(changed: Pair, asked: Pair) -> Body:
-    """See `Endpoint`: what is cited stands elsewhere in a document whose text is another."""
+    """See `Operation`: what is cited stands elsewhere in a document whose text is another."""
     old, new = ([*_of_type("char_location", each)] for each in changed)
     before, after = map(_texts, asked) if old else ([], [])
     if len(old) != len(new) or len(before) != len(after):
@@ -552,7 +552,7 @@ BEGUN = {"text": "text_delta", "thinking": "thinking_delta", "compaction": "comp
 """The deltas that add to what a block begins with."""
 
 
-class _Block:
+class _OpenBlock:
     """A block of an answer, as it came and as it was restored.
 
     Attributes:
@@ -568,14 +568,14 @@ class _Block:
         self.seen: list[str] = []
 
 
-class Events:
+class MessageEvents:
     """The events of an answer; see `Stream`."""
 
     remembered = ()
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _OpenBlock] = {}
         self._at = 0
         self._ended = False
 
@@ -630,13 +630,13 @@ class Events:
         field = PIECES[kind][0] if kind else ""
         first = block.get(field)
         begun = {**block, field: ""} if isinstance(first, str) else block
-        own = self._blocks[index] = _Block(dict(begun), self._restoring.whole(begun, BLOCK))
+        own = self._blocks[index] = _OpenBlock(dict(begun), self._restoring.whole(begun, BLOCK))
         return {**own.made, field: self._piece(index, kind, first)} if kind and isinstance(first, str) else own.made
 
     def _delta(self, index: int, data: Body) -> Iterator[Event]:
         """What is certain after a delta."""
         delta = data["delta"]
-        own = self._blocks.setdefault(index, _Block({}, {}))
+        own = self._blocks.setdefault(index, _OpenBlock({}, {}))
         kind = delta.get("type", "")
         field = PIECES[kind][0] if kind in PIECES else ""
         if isinstance(delta.get(field), str):
@@ -714,7 +714,7 @@ def _as_json(body: Body) -> bool:
 
 FORWARDED = ("x-api-key", "authorization", "anthropic-version", "anthropic-beta")
 
-MESSAGES = Endpoint(
+MESSAGES = Operation(
     name="anthropic.messages",
     path="/messages",
     request=REQUEST,
@@ -724,12 +724,12 @@ MESSAGES = Endpoint(
     messages=messages,
     said=said,
     placed=placed,
-    stream=Events,
+    stream=MessageEvents,
     as_json=_as_json,
     error=error,
     forwards=FORWARDED,
 )
-COUNT = Endpoint(
+COUNT = Operation(
     name="anthropic.count",
     path="/messages/count_tokens",
     request=COUNT_REQUEST,

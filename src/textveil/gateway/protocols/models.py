@@ -5,7 +5,7 @@ Not here: what a model is asked.
 """
 
 from textveil.gateway.leaves import ID, Act, record, shaped, whole
-from textveil.gateway.protocols.contract import Endpoint
+from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.openai import error
 
 MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/@\-]{0,199}")
@@ -13,7 +13,7 @@ MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/@\-]{0,199}")
 FORWARDED = ("authorization", "x-api-key", "anthropic-version", "anthropic-beta")
 ANSWER = whole(Act.PASS)
 
-MODELS = Endpoint(
+MODELS = Operation(
     name="models",
     method="GET",
     path="/models",
@@ -22,7 +22,7 @@ MODELS = Endpoint(
     error=error,
     forwards=FORWARDED,
 )
-ONE_MODEL = Endpoint(
+ONE_MODEL = Operation(
     name="models.one",
     method="GET",
     path="/models/{model:path}",

@@ -5,7 +5,7 @@ Not here: how texts are released.
 """
 
 from textveil.gateway.leaves import NAME, Act, each, either, record, tagged, text, whole
-from textveil.gateway.protocols.contract import Endpoint
+from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.openai import error
 
 PART = tagged("type", text=record(text=text()), image_url=record(image_url=whole(Act.MEDIA)))
@@ -13,6 +13,6 @@ REQUEST = record(model=NAME, input=either(text(), each(either(text(), PART))))
 ANSWER = whole(Act.PASS)
 """Categories and scores."""
 
-MODERATIONS = Endpoint(
+MODERATIONS = Operation(
     name="openai.moderations", path="/moderations", request=REQUEST, answer=ANSWER, needs=("input",), error=error
 )

@@ -7,7 +7,7 @@ Not here: what they are; the names of the APIs (`config.registry`).
 from textveil.config import registry
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
-from textveil.gateway.protocols.contract import Endpoint
+from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
@@ -15,17 +15,17 @@ from textveil.gateway.protocols.moderations import MODERATIONS
 from textveil.gateway.protocols.responses import ROUTES
 
 
-def openai() -> tuple[Endpoint, ...]:
+def openai() -> tuple[Operation, ...]:
     """OpenAI's chat completions, responses, completions, embeddings, moderations and models; whole or streamed."""
     return (CHAT, *ROUTES, COMPLETIONS, EMBEDDINGS, MODERATIONS, MODELS, ONE_MODEL)
 
 
-def anthropic() -> tuple[Endpoint, ...]:
+def anthropic() -> tuple[Operation, ...]:
     """Anthropic's messages, whole or streamed, and the count of their tokens."""
     return (MESSAGES, COUNT)
 
 
-def endpoints() -> tuple[Endpoint, ...]:
+def endpoints() -> tuple[Operation, ...]:
     """All routes.
 
     Raises:

@@ -14,8 +14,8 @@ from textveil.gateway.leaves import (
     NAME,
     NUMBER,
     Act,
+    LeafRule,
     Path,
-    Rule,
     each,
     either,
     mapping,
@@ -25,7 +25,7 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import REFERENCE, Body, Endpoint, Event
+from textveil.gateway.protocols.contract import REFERENCE, Body, Event, Operation
 from textveil.gateway.protocols.items import (
     ANNOTATION,
     ANY,
@@ -173,7 +173,7 @@ EVENT = record(
     size=PASSED,
     text=PROTECTED,
 )
-"""What becomes of the leaves of any event; texts that come in pieces are restored by `Events`."""
+"""What becomes of the leaves of any event; texts that come in pieces are restored by `ResponseEvents`."""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
@@ -236,7 +236,7 @@ BINARY = "response.audio.delta"
 Places = tuple[tuple[str, Any], ...]
 
 
-class Events:
+class ResponseEvents:
     """The events of an answer; see `Stream`."""
 
     def __init__(self, restoring: Restoring) -> None:
@@ -364,7 +364,7 @@ def _ids(answer: Body) -> Sequence[str]:
 ALSO = {"include": INCLUDED, "include[]": each(INCLUDED)}
 PAGE = {"after": NAMED, "limit": shaped("[0-9]{1,6}"), "order": one_of("asc", "desc"), **ALSO}
 
-RESPONSES = Endpoint(
+RESPONSES = Operation(
     name="openai.responses",
     path="/responses",
     request=REQUEST,
@@ -377,11 +377,11 @@ RESPONSES = Endpoint(
     after=after,
     grows=grows,
     remembered=remembered,
-    stream=Events,
+    stream=ResponseEvents,
     as_json=_as_json,
     error=error,
 )
-COUNTED = Endpoint(
+COUNTED = Operation(
     name="openai.responses.count",
     path="/responses/input_tokens",
     request=REQUEST,
@@ -390,7 +390,7 @@ COUNTED = Endpoint(
     after=after,
     error=error,
 )
-COMPACTED = Endpoint(
+COMPACTED = Operation(
     name="openai.responses.compact",
     path="/responses/compact",
     request=REQUEST,
@@ -401,7 +401,7 @@ COMPACTED = Endpoint(
     remembered=remembered,
     error=error,
 )
-CONVERSATION = Endpoint(
+CONVERSATION = Operation(
     name="openai.conversations",
     path="/conversations",
     request=record(items=each(ITEM), metadata=USER),
@@ -412,10 +412,10 @@ CONVERSATION = Endpoint(
 )
 
 
-def _about(name: str, path: str, answer: Rule, method: Any = "GET", **query: Rule) -> Endpoint:
+def _about(name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule) -> Operation:
     """A route about something that the upstream remembers."""
     request = record(id=NAMED, **query)
-    return Endpoint(name=name, path=path, method=method, request=request, answer=answer, after=_named, error=error)
+    return Operation(name=name, path=path, method=method, request=request, answer=answer, after=_named, error=error)
 
 
 ROUTES = (

@@ -104,7 +104,7 @@ class SQLStore(SessionStore):
         if self.dialect != "sqlite":  # which begins no transaction before it is told to
             self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = self._engine.execution_options(textveil_writes=True)
-        self._reading = Reading()
+        self._reading = _Reading()
         self.tables = schema.tables()
         self.drawer = drawer(keys)
         self._statements = of_store(self.tables, self.dialect)
@@ -221,7 +221,7 @@ class SQLStore(SessionStore):
         if os.getpid() != self._pid:
             with self._lock:
                 self._engine.dispose(close=False)
-                self._reading = Reading()
+                self._reading = _Reading()
                 self._pid = os.getpid()
         return engine
 
@@ -409,7 +409,7 @@ class SQLStore(SessionStore):
         return found
 
 
-class Reading(local):
+class _Reading(local):
     """The connection that a thread reads from."""
 
     connection: "Connection | None" = None
