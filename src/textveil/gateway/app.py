@@ -24,7 +24,7 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
-from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, endpoints
+from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, operations
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.models import Address
@@ -155,7 +155,7 @@ class Gateway:
             from starlette.responses import JSONResponse, PlainTextResponse
             from starlette.routing import Route
 
-        served = endpoints()
+        served = operations()
         shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
 
         async def unknown(_: "Request", __: Exception) -> "Response":

@@ -5,6 +5,6 @@ Not here: the server (`app`).
 """
 
 from textveil.gateway.protocols.contract import REFERENCE, Event, Operation, Stream
-from textveil.gateway.protocols.registry import endpoints
+from textveil.gateway.protocols.registry import operations
 
-__all__ = ["REFERENCE", "Event", "Operation", "Stream", "endpoints"]
+__all__ = ["REFERENCE", "Event", "Operation", "Stream", "operations"]

@@ -25,7 +25,7 @@ def anthropic() -> tuple[Operation, ...]:
     return (MESSAGES, COUNT)
 
 
-def endpoints() -> tuple[Operation, ...]:
+def operations() -> tuple[Operation, ...]:
     """All routes.
 
     Raises:
