@@ -54,6 +54,7 @@ def restore(
         Where,
         typer.Option(
             "--where",
+            metavar="text|everywhere",
             help="Where originals are put: in the text, but not inside URLs, targets of links and images, and HTML "
             "tags, because opening the answer may send what stands there to others; or everywhere.",
         ),
