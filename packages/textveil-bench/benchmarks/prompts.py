@@ -41,6 +41,10 @@ FAILURES = ROWS.with_name("prompts_failures.json")
 
 SYNTH = "presidio_synth"
 CORPORA = (*readers.CORPORA, SYNTH)
+HEADLINE = regex.compile(
+    r"prompts, (?:speed: .+|measure, [^:]+, (?:prompts|pupa|presidio_synth|hard|English|other languages): [^,]+)"
+)
+"""What is told of a run for good."""
 NAMES = ("PERSON", "ORGANIZATION", "LOCATION", "OTHER")
 FORMED = ("EMAIL", "PHONE", "CARD", "ACCOUNT", "IP")
 """Types of identifiers that have a form; so have national numbers among IDs and keys among SECRETs, see `formed`."""
@@ -610,10 +614,21 @@ def main() -> None:
 
 
 def store(rows: Iterable[dict[str, Any]], config: dict[str, Any]) -> None:
-    """Appends rows with where and when they were measured."""
+    """Adds rows with where and when they were measured, to those that are kept."""
     shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
-    with ROWS.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in rows)
+    before = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines()) if ROWS.exists() else ()
+    written = "".join(
+        json.dumps(row, sort_keys=True) + "\n" for row in kept([*before, *({**r, **shared} for r in rows)])
+    )
+    beside = ROWS.with_suffix(".new")
+    beside.write_text(written, encoding="utf-8")
+    beside.replace(ROWS)
+
+
+def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest row of everything; of earlier ones those of texts that measure, without their types and languages."""
+    last = {row["what"]: i for i, row in enumerate(rows)}
+    return [row for i, row in enumerate(rows) if last[row["what"]] == i or HEADLINE.fullmatch(row["what"])]
 
 
 if __name__ == "__main__":
