@@ -165,16 +165,16 @@ def test_an_error_of_the_upstream_keeps_its_status(client, upstream):
     assert error.value.code == "model_not_found"
 
 
-@pytest.mark.parametrize("endpoint", [completions.COMPLETIONS, embeddings.EMBEDDINGS, moderations.MODERATIONS])
-def test_no_canary_leaves(client, upstream, endpoint):
+@pytest.mark.parametrize("operation", [completions.COMPLETIONS, embeddings.EMBEDDINGS, moderations.MODERATIONS])
+def test_no_canary_leaves(client, upstream, operation):
     def text(act):
         return None if act in (Act.MEDIA, Act.REFUSE, Act.PASS) else CANARY
 
     upstream.answer = lambda _: {"choices": []}
-    bodies = specimens(endpoint.request, text)
+    bodies = specimens(operation.request, text)
     assert len(bodies) > 1
     for body in bodies:
-        client.post(endpoint.path, body=body | {"stream": False} if "stream" in body else body, cast_to=object)
+        client.post(operation.path, body=body | {"stream": False} if "stream" in body else body, cast_to=object)
     assert CANARY not in upstream.seen
     assert upstream.seen.count("<WORD") >= len(bodies)
 

@@ -186,38 +186,38 @@ class Gateway:
         ) as client:
             yield {"client": client}
 
-    async def answer(self, request: "Request", endpoint: Operation) -> "Response":
+    async def answer(self, request: "Request", operation: Operation) -> "Response":
         """The answer to one request."""
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response, StreamingResponse
 
         try:
-            body = await self._body(request) if endpoint.has_body else _query(request)
+            body = await self._body(request) if operation.has_body else _query(request)
             key, retry = _key(request), request.headers.get(RETRY)
-            released, chain, said = await run_in_threadpool(self._privatize, endpoint, body, key, retry)
+            released, chain, said = await run_in_threadpool(self._privatize, operation, body, key, retry)
             if request.headers.get(DRY_RUN) == "1":
                 return JSONResponse(released, headers=said)
-            restoring = Restoring(chain.session, as_json=endpoint.as_json(body), asked=(released, body))
-            streamed = endpoint.stream if released.get("stream") else None
-            answer = await self._send(request, endpoint, released, restoring)
+            restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
+            streamed = operation.stream if released.get("stream") else None
+            answer = await self._send(request, operation, released, restoring)
             said |= _kept(answer)
             if streamed is not None:
-                events = _events(await _streaming(answer), endpoint, streamed(restoring), restoring, chain)
+                events = _events(await _streaming(answer), operation, streamed(restoring), restoring, chain)
                 return StreamingResponse(events, headers=said, media_type="text/event-stream")
             came = await _read(answer)
-            restored = await run_in_threadpool(restoring.whole, came, endpoint.answer)
-            whole = await run_in_threadpool(endpoint.placed, (came, restored), restoring.asked)
-            pairs = zip(endpoint.said(came), endpoint.said(whole), strict=True)
-            await run_in_threadpool(_remember, chain, endpoint, pairs, endpoint.remembered(came))
+            restored = await run_in_threadpool(restoring.whole, came, operation.answer)
+            whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
+            pairs = zip(operation.said(came), operation.said(whole), strict=True)
+            await run_in_threadpool(_remember, chain, operation, pairs, operation.remembered(came))
             return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
         except RequestError as error:
-            return JSONResponse(endpoint.error(error), error.status, headers=error.headers)
+            return JSONResponse(operation.error(error), error.status, headers=error.headers)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody will read it
         except Exception as error:  # caught here: the server would log its message, which may hold text
             failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
-            return JSONResponse(endpoint.error(failure), failure.status)
+            return JSONResponse(operation.error(failure), failure.status)
 
     async def _body(self, request: "Request") -> dict[str, Any]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -237,12 +237,12 @@ class Gateway:
         raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
 
     def _privatize(
-        self, endpoint: Operation, body: dict[str, Any], key: str | None, retry: str | None
+        self, operation: Operation, body: dict[str, Any], key: str | None, retry: str | None
     ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
         """The released request, its chain, and the headers that say what was promised and hidden.
 
         Args:
-            endpoint: its route.
+            operation: its route.
             body: the request.
             key: the client's key; None without one.
             retry: the client's name of the request; None without one.
@@ -251,22 +251,22 @@ class Gateway:
             raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
         try:
             account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
-            asked = Asked(endpoint, body, self.policy, lambda name: self._user(account, name))
+            asked = Asked(operation, body, self.policy, lambda name: self._user(account, name))
             links = self.store.links(account)
-            if retry is not None and not MessageChain.is_retry(links, retry, self._asked(endpoint, body)):
+            if retry is not None and not MessageChain.is_retry(links, retry, self._asked(operation, body)):
                 raise RequestError(422, OTHER, code="idempotency")
-            after = endpoint.after(body)
+            after = operation.after(body)
             chain = MessageChain(links, account, self._basis, asked.messages, asked.besides, after=after)
             news = asked.messages[len(chain.links) :]
             if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
                 raise RequestError(
-                    404 if endpoint.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
+                    404 if operation.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
                 )
             chain.release(self._releasing)
-            if (name := endpoint.grows(body)) is not None:
+            if (name := operation.grows(body)) is not None:
                 chain.remember(name)  # before it is sent: the upstream remembers what it got, also where it fails then
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
-            released = endpoint.placed((body, released), (body, released))
+            released = operation.placed((body, released), (body, released))
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
@@ -290,12 +290,12 @@ class Gateway:
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
 
-    def _asked(self, endpoint: Operation, body: dict[str, Any]) -> bytes:
+    def _asked(self, operation: Operation, body: dict[str, Any]) -> bytes:
         """All that what is sent upstream depends on."""
-        return json.dumps([self._basis, repr(self.policy), endpoint.name, body], sort_keys=True).encode()
+        return json.dumps([self._basis, repr(self.policy), operation.name, body], sort_keys=True).encode()
 
     async def _send(
-        self, request: "Request", endpoint: Operation, released: dict[str, Any], restoring: Restoring
+        self, request: "Request", operation: Operation, released: dict[str, Any], restoring: Restoring
     ) -> "httpx2.Response":
         """The upstream's response to a released request; only its headers are read.
 
@@ -303,13 +303,13 @@ class Gateway:
             RequestError: it refused; what it says about that is restored.
         """
         client: httpx2.AsyncClient = request.state.client
-        headers = {name: request.headers[name] for name in endpoint.forwards if name in request.headers}
-        path, rest = endpoint.target(released)
+        headers = {name: request.headers[name] for name in operation.forwards if name in request.headers}
+        path, rest = operation.target(released)
         to_send = client.build_request(
-            endpoint.method,
+            operation.method,
             f"{self.upstream.rstrip('/')}{path}",
-            json=rest if endpoint.has_body else None,
-            params=None if endpoint.has_body else rest,
+            json=rest if operation.has_body else None,
+            params=None if operation.has_body else rest,
             headers=headers,
         )
         with _failures():
@@ -323,15 +323,15 @@ class Gateway:
 
 
 class _Served:
-    """One route as an ASGI application's endpoint."""
+    """One route as an ASGI application."""
 
-    def __init__(self, gateway: Gateway, endpoint: Operation) -> None:
-        self._gateway, self._endpoint = gateway, endpoint
+    def __init__(self, gateway: Gateway, operation: Operation) -> None:
+        self._gateway, self._operation = gateway, operation
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from starlette.requests import Request
 
-        response = await self._gateway.answer(Request(scope, receive), self._endpoint)
+        response = await self._gateway.answer(Request(scope, receive), self._operation)
         await response(scope, receive, send)
 
 
@@ -448,7 +448,7 @@ async def _read(response: "httpx2.Response") -> dict[str, Any]:
 
 def _remember(
     chain: MessageChain,
-    endpoint: Operation,
+    operation: Operation,
     pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]],
     names: Iterable[str] = (),
 ) -> None:
@@ -456,7 +456,7 @@ def _remember(
 
     Args:
         chain: of the request.
-        endpoint: its route.
+        operation: its route.
         pairs: messages of the answer, each as it came and as it was restored.
         names: the upstream's, for what it remembers.
     """
@@ -464,16 +464,16 @@ def _remember(
         for name in names:
             chain.remember(name)
         said = list(pairs)
-        signed = [both for pair in said for both in zip(*(all_signed(endpoint, each) for each in pair), strict=True)]
-        heard = [(message_of(endpoint, came), message_of(endpoint, made)) for came, made in said]
-        chain.answered(heard, signed, in_turn=endpoint.in_turn)
-        named = [Utterance(role, ()) for came, _ in said if (role := endpoint.reference(came)) is not None]
+        signed = [both for pair in said for both in zip(*(all_signed(operation, each) for each in pair), strict=True)]
+        heard = [(message_of(operation, came), message_of(operation, made)) for came, made in said]
+        chain.answered(heard, signed, in_turn=operation.in_turn)
+        named = [Utterance(role, ()) for came, _ in said if (role := operation.reference(came)) is not None]
         if len(named) == len(said):
-            chain.answered([(each, each) for each in named], in_turn=endpoint.in_turn)
+            chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
 
 
 async def _events(
-    response: "httpx2.Response", endpoint: Operation, stream: Stream, restoring: Restoring, chain: MessageChain
+    response: "httpx2.Response", operation: Operation, stream: Stream, restoring: Restoring, chain: MessageChain
 ) -> AsyncIterator[str]:
     """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
     import httpx2
@@ -481,7 +481,7 @@ async def _events(
 
     failure = RequestError(502, "the answer broke off", code="upstream")
     kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    keys = [response.request.headers[name] for name in endpoint.forwards if name in response.request.headers]
+    keys = [response.request.headers[name] for name in operation.forwards if name in response.request.headers]
     names: list[str] = []
     try:
         with suppress(Exception):  # the exception may hold text
@@ -492,18 +492,18 @@ async def _events(
                     break
                 pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
                 if news := [each for each in stream.remembered if each not in names]:
-                    await run_in_threadpool(_remember, chain, endpoint, (), news)  # before anybody can refer to it
+                    await run_in_threadpool(_remember, chain, operation, (), news)  # before anybody can refer to it
                     names += news
                 if stream.ended and not kept:  # before the client knows the end, and asks on
                     kept = stream.messages
-                    await run_in_threadpool(_remember, chain, endpoint, kept)
+                    await run_in_threadpool(_remember, chain, operation, kept)
                 for piece in pieces:
                     yield piece.written()
                 if event.data == "[DONE]":
                     break
         pieces = list(stream.close())
         if stream.ended and kept != stream.messages:
-            await run_in_threadpool(_remember, chain, endpoint, stream.messages)
+            await run_in_threadpool(_remember, chain, operation, stream.messages)
         for piece in pieces:
             yield piece.written()
     finally:

@@ -25,7 +25,7 @@ class Asked:
     """A request, ready to be released.
 
     Args:
-        endpoint: its route.
+        operation: its route.
         body: its JSON.
         policy: what becomes of what cannot be protected.
         pseudonym: makes one of the name of a program's user.
@@ -41,19 +41,19 @@ class Asked:
     """
 
     def __init__(
-        self, endpoint: Operation, body: dict[str, Any], policy: Policy, pseudonym: Callable[[str], str]
+        self, operation: Operation, body: dict[str, Any], policy: Policy, pseudonym: Callable[[str], str]
     ) -> None:
-        for name in endpoint.needs:
+        for name in operation.needs:
             if body.get(name) in (None, "", [], {}):
                 raise RequestError(400, f"{name} is missing", param=name, code="missing")
         self._body, self._changed, self.passed = body, dict[Path, Any](), 0
-        self._endpoint, self._policy, self._pseudonym = endpoint, policy, pseudonym
-        owners = {path: (i, role) for i, (role, path) in enumerate(endpoint.messages(body))}
+        self._operation, self._policy, self._pseudonym = operation, policy, pseudonym
+        owners = {path: (i, role) for i, (role, path) in enumerate(operation.messages(body))}
         longest = max(map(len, owners), default=0)
         besides: list[Leaf] = []
         self._signed: list[Leaf] = []
         found: list[list[Leaf]] = [[] for _ in owners]
-        for leaf in leaves(body, endpoint.request):
+        for leaf in leaves(body, operation.request):
             if leaf.act is Act.SCHEMA and policy.schemas == "pass":
                 continue
             if leaf.act is Act.SIGNED:
@@ -84,7 +84,7 @@ class Asked:
             raise self._refused(leaf)
 
     def _refused(self, leaf: Leaf) -> RequestError:
-        name, inside = named(leaf.path, self._endpoint.request)
+        name, inside = named(leaf.path, self._operation.request)
         if leaf.act is not Act.UNKNOWN:
             says = f"{name} cannot be protected: leave it out"
             if leaf.act is Act.MEDIA:
@@ -122,15 +122,15 @@ def uttered(role: str, own: Sequence[Leaf]) -> Utterance:
     return Utterance(role, texts, tuple(_form(leaf) for leaf in own))
 
 
-def message_of(endpoint: Operation, message: dict[str, Any]) -> Utterance:
+def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
     """A message of an answer, as it will be read when the client sends it back."""
-    found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act in TEXT and not _is_empty(leaf)]
+    found = [leaf for leaf in leaves(message, operation.message) if leaf.act in TEXT and not _is_empty(leaf)]
     return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
 
 
-def all_signed(endpoint: Operation, message: dict[str, Any]) -> list[Signed]:
+def all_signed(operation: Operation, message: dict[str, Any]) -> list[Signed]:
     """What the upstream signed in a message of an answer."""
-    found = [leaf for leaf in leaves(message, endpoint.message) if leaf.act is Act.SIGNED and not _is_empty(leaf)]
+    found = [leaf for leaf in leaves(message, operation.message) if leaf.act is Act.SIGNED and not _is_empty(leaf)]
     return [signed_in(message, leaf.path) for leaf in found]
 
 
