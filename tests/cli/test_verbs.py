@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from textveil import cli, config
-from textveil.cli import options, telling, verbs
+from textveil.cli import options, shell, telling, verbs
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
 
@@ -102,6 +102,35 @@ def test_how_much_is_said():
     assert telling.Telling.of({"statement": False, "explain": True, "quiet": False}).how == "explain"
     with pytest.raises(ConfigError, match="one of --explain and --quiet"):
         telling.Telling.of({"statement": False, "explain": True, "quiet": True})
+
+
+def test_a_group_may_be_a_verb_of_its_own(capsys):
+    said = []
+
+    @verbs.verb("textveil many --word b")
+    def alone(config: Config, word: str = "a") -> None:
+        """Say a word."""
+        said.append((word, config.profile))
+
+    many = verbs.group(alone=alone)
+
+    @verbs.verb("textveil many one", on=many)
+    def one() -> None:
+        """Say one."""
+        said.append("one")
+
+    def run(*arguments):
+        return shell.run(verbs.command(many, "many"), "many", arguments), *capsys.readouterr()
+
+    assert run("--word", "b", "--profile", "strict")[0] == run()[0] == run("one")[0] == 0
+    assert said == [("b", "strict"), ("a", "document"), "one"]
+    code, out, _ = run("--help")
+    assert code == 0
+    for shown in ("Say a word.", "--word", "--epsilon", "Say one.", "Examples:\n  textveil many --word b"):
+        assert shown in out
+    code, _, err = run("--word", "b", "--profile", "strict", "one")
+    assert (code, err) == (2, "many: error: options of `one` go behind it; leave out --word, --profile before it\n")
+    assert len(said) == 3
 
 
 # ---- which verbs there are -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The verb `gateway`.
+"""The verb `gateway`, and those of its own.
 
 In: an upstream and how to privatize. Out: a server on this machine, and a line on standard error that says where.
 Not here: what it does (`gateway.app`).
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from textveil.cli import sessions, shell, stored
-from textveil.cli.chat import Timeout, Upstream
-from textveil.cli.verbs import verb
+from textveil.cli.chat import Timeout
+from textveil.cli.verbs import group, verb
 from textveil.config.extras import require
+from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -25,9 +26,12 @@ LOCAL = ("localhost", "::1")
     "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     default="prompt",
 )
-def gateway(
+def serve(
     config: "Config",
-    upstream: Upstream,
+    upstream: Annotated[
+        str | None,
+        typer.Option("--upstream", metavar="URL", help="The base URL of the model's API, such as http://HOST:PORT/v1."),
+    ] = None,
     host: Annotated[
         str,
         typer.Option(
@@ -78,6 +82,8 @@ def gateway(
     `prompt`.
     """
     require("starlette", "httpx2", "uvicorn")
+    if upstream is None:
+        raise ConfigError("`textveil gateway` needs --upstream URL, the base URL of the model's API")
     from textveil.gateway import Gateway, Policy, listen, server
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
@@ -93,3 +99,6 @@ def gateway(
         where = f"[{host}]" if ":" in host else host
         shell.note(f"textveil: serving http://{where}:{listening.getsockname()[1]}/v1")
         server(served).run(sockets=[listening])
+
+
+gateway = group(alone=serve)

@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from inspect import Parameter
 from typing import Any, TypeVar
 
 import typer
@@ -17,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from textveil.cli.options import PRIVACY, SHARED, Typed
 from textveil.cli.shell import say
 from textveil.cli.telling import TELLING, Telling
+from textveil.errors import ConfigError
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
@@ -123,25 +125,46 @@ class VerbGroup(_Page, TyperGroup):
     """Several verbs as typer runs them."""
 
 
-def group(about: str, *examples: str, panel: str | None = None) -> typer.Typer:
+def group(
+    about: str = "", *examples: str, panel: str | None = None, alone: Callable[..., None] | None = None
+) -> typer.Typer:
     """A verb that has verbs of its own, which `verb(on=...)` adds.
 
     Args:
-        about: its help.
-        examples: command lines that work as they stand.
+        about: its help; "" for that of `alone`.
+        examples: command lines that work as they stand; none for those of `alone`.
         panel: the heading under which `textveil --help` lists it, for another package.
+        alone: the verb that runs where none of its own is named; the group has its options. None to show the help.
     """
+    about = about or inspect.getdoc(alone) or ""
+    examples = examples or getattr(alone, "examples", ())
     made: Any = typer.Typer(
         cls=VerbGroup, add_completion=False, rich_markup_mode="rich", help=about, epilog=spelled(examples)
     )
 
-    def root(context: typer.Context) -> None:
-        if context.invoked_subcommand is None:
+    def root(context: typer.Context, **given: Any) -> None:
+        called = context.invoked_subcommand
+        if called is None and alone is not None:
+            alone(**given)
+        elif called is None:
             typer.echo(context.get_help())
+        elif flags := [each.opts[0] for each in context.command.params if each.name in given and _typed(context, each)]:
+            raise ConfigError(f"options of `{called}` go behind it; leave out {', '.join(flags)} before it")
 
+    parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    root.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*parameters, *(inspect.signature(alone).parameters.values() if alone is not None else ())]
+    )
+    root.__annotations__ = {each.name: each.annotation for each in parameters}
     made.callback(invoke_without_command=True)(root)
     made.about, made.panel = about, panel
     return made  # type: ignore[no-any-return]
+
+
+def _typed(context: typer.Context, parameter: Any) -> bool:
+    """Whether the value of a parameter stands in the command line."""
+    source = context.get_parameter_source(parameter.name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def add(to: typer.Typer, function: Callable[..., Any], name: str) -> None:
