@@ -25,7 +25,8 @@ from tests.lanes import first_of_each
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
 from textveil.gateway import Policy
-from textveil.gateway.app import Gateway, listen, server
+from textveil.gateway.app import Gateway
+from textveil.gateway.serving import listen, server
 from textveil.pipeline import privatizer as privatizer_module
 
 CANARY = "Blorvequine"

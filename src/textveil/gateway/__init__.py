@@ -4,9 +4,10 @@ In: requests of programs, or turns of a conversation. Out: answers with the orig
 Not here: how text is released (`pipeline`), and what a session remembers (`session`).
 """
 
-from textveil.gateway.app import Gateway, listen, server
+from textveil.gateway.app import Gateway
 from textveil.gateway.conversation import Conversation
 from textveil.gateway.policy import Policy
+from textveil.gateway.serving import listen, server
 
 __all__ = [
     "Conversation",

@@ -1,17 +1,17 @@
-"""The gateway's server: the upstream sees released text, the client restored answers.
+"""The gateway: the upstream sees released text, the client restored answers.
 
 In: requests of any client of the APIs in `protocols`, with the gateway as base URL. Out: the upstream's answers.
-Not here: which values are text (`protocols`), how texts are released (`releasing`) and answers restored (`answers`).
+Not here: which values are text (`protocols`), how texts are released (`releasing`) and answers restored (`answers`),
+and the process that serves (`serving`).
 
 Clients send the whole conversation with every request. Each message is released once, and sent again as it was
 (`session.chains`); so what a conversation tells and spends does not grow with the number of its requests.
 """
 
 import json
-import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +27,7 @@ from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, operations
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
+from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of, worded
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.randomness import os_entropy
@@ -34,7 +35,6 @@ from textveil.session import MessageChain, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
-    import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -66,14 +66,6 @@ OTHER = (
 UNPROTECTED = "textveil-unprotected"
 """Response header that says how many values were sent as they are, because the policy lets media pass."""
 
-KEPT = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
-"""Headers of the upstream that are passed on; so are those that begin with `LIMITS`."""
-
-LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")
-
-ERROR = ("message", "type", "param", "code")
-"""Fields of an error that are passed on."""
-
 DEEPEST = 100
 """Levels of objects and lists in a request."""
 
@@ -81,12 +73,6 @@ UNKNOWN = (
     "what the upstream would remember here is not known: it was not asked here with this key, or too long ago. "
     "Send the whole conversation instead. Nothing was sent"
 )
-
-LARGEST_ERROR = 65_536
-"""Bytes of an upstream's error that are read."""
-
-GRACE = 5
-"""Seconds for open responses to finish when the server stops."""
 
 
 @options("gateway.")
@@ -201,11 +187,11 @@ class Gateway:
             restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
             streamed = operation.stream if released.get("stream") else None
             answer = await self._send(request, operation, released, restoring)
-            said |= _kept(answer)
+            said |= headers_of(answer)
             if streamed is not None:
-                events = _events(await _streaming(answer), operation, streamed(restoring), restoring, chain)
+                events = _events(await stream_of(answer), operation, streamed(restoring), restoring, chain)
                 return StreamingResponse(events, headers=said, media_type="text/event-stream")
-            came = await _read(answer)
+            came = await json_of(answer)
             restored = await run_in_threadpool(restoring.whole, came, operation.answer)
             whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
             pairs = zip(operation.said(came), operation.said(whole), strict=True)
@@ -312,12 +298,12 @@ class Gateway:
             params=None if operation.has_body else rest,
             headers=headers,
         )
-        with _failures():
+        with failing():
             answer = await client.send(to_send, stream=True)
         if answer.status_code == 200:
             return answer
         try:
-            raise await _refused(answer, restoring, headers.values())
+            raise await refusal_of(answer, restoring, headers.values())
         finally:
             await answer.aclose()
 
@@ -367,85 +353,6 @@ def _hidden(chain: MessageChain) -> str:
     return ", ".join(f"{type_}={count}" for type_, count in sorted(found.items()))
 
 
-def _kept(answer: "httpx2.Response") -> dict[str, str]:
-    """Headers of the upstream that are passed on."""
-    return {name: value for name, value in answer.headers.items() if name in KEPT or name.startswith(LIMITS)}
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    """Turns failures of the upstream into errors for the client."""
-    import httpx2
-
-    try:
-        yield
-        return
-    except httpx2.TimeoutException:
-        failure = RequestError(504, "the upstream timed out", code="upstream")
-    except httpx2.HTTPError:
-        failure = RequestError(502, "the upstream cannot be reached, or broke off", code="upstream")
-    raise failure
-
-
-async def _refused(answer: "httpx2.Response", restoring: Restoring, keys: Iterable[str]) -> RequestError:
-    """What the upstream says about a request that it refused."""
-    read = bytearray()
-    with suppress(Exception):
-        async for piece in answer.aiter_bytes():
-            read += piece
-            if len(read) > LARGEST_ERROR:
-                break
-    status = answer.status_code if answer.status_code >= 400 else 502
-    says = f"the upstream refused with status {answer.status_code}"
-    found = None
-    with suppress(ValueError, RecursionError):
-        found = json.loads(read) if answer.status_code >= 400 else None
-    return _restored(RequestError(status, says, code="upstream", headers=_kept(answer)), found, restoring, keys)
-
-
-def _restored(refused: RequestError, found: Any, restoring: Restoring, keys: Iterable[str]) -> RequestError:
-    """An error as the upstream words it, with the originals put back; the gateway's own where that repeats the key."""
-    error = found.get("error", found) if isinstance(found, dict) else None
-    said = {"message": error} if isinstance(error, str) else error if isinstance(error, dict) else {}
-    texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
-    secrets = [word for key in keys for word in key.split() if len(word) > 7]
-    if "message" not in texts or any(word in text for word in secrets for text in texts.values()):
-        return refused
-    code = said.get("code")
-    return RequestError(
-        refused.status,
-        texts["message"],
-        param=texts.get("param"),
-        code=texts.get("code") or (str(code) if isinstance(code, int) else None),
-        kind=texts.get("type"),
-        headers=refused.headers,
-        own=False,
-    )
-
-
-async def _streaming(answer: "httpx2.Response") -> "httpx2.Response":
-    """An answer that is a stream.
-
-    Raises:
-        RequestError: it is none.
-    """
-    if answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream":
-        return answer
-    await answer.aclose()
-    raise RequestError(502, "the upstream did not answer with a stream", code="upstream")
-
-
-async def _read(response: "httpx2.Response") -> dict[str, Any]:
-    """A complete answer."""
-    with _failures():
-        body = await response.aread()
-    with suppress(ValueError, RecursionError):
-        answer = json.loads(body)
-        if isinstance(answer, dict):
-            return answer
-    raise RequestError(502, "the upstream did not answer with JSON", code="upstream")
-
-
 def _remember(
     chain: MessageChain,
     operation: Operation,
@@ -488,7 +395,7 @@ async def _events(
             async for event in httpx2.EventSource(response):
                 data = event.data if event.data == "[DONE]" else json.loads(event.data)
                 if event.event == "error" or (isinstance(data, dict) and data.get("error")):
-                    failure = _restored(failure, data, restoring, keys)
+                    failure = worded(failure, data, restoring, keys)
                     break
                 pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
                 if news := [each for each in stream.remembered if each not in names]:
@@ -512,44 +419,3 @@ async def _events(
         yield stream.failed(failure).written()
     if restoring.unresolved:
         yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already
-
-
-# ---- the server ------------------------------------------------------------------------------------------------------
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address of this machine; port 0 picks a free one.
-
-    Raises:
-        ConfigError: the address is not available.
-    """
-    try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-        # Inherited by connections. Without it, each answer waits 40 ms for the client to acknowledge its headers.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listening
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-    raise ConfigError(f"host and port must be a free address of this machine: {reason}")
-
-
-def server(gateway: Gateway) -> "uvicorn.Server":
-    """A server that does not log requests.
-
-    `server(gateway).run(sockets=[listen(host, port)])` serves until a signal.
-    """
-    with needed():
-        import uvicorn
-
-    return uvicorn.Server(
-        uvicorn.Config(
-            gateway.application(),
-            http="h11",
-            ws="none",
-            lifespan="on",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE,
-        )
-    )
