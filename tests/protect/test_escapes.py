@@ -1,13 +1,16 @@
-"""Escapes of JSON: what stands in them is read, found whole, and stays valid."""
+"""Escapes and encodings: what stands in them is read, found whole, and stays valid."""
 
+import base64
+import html
 import json
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil import Protector
-from textveil.protect.escapes import read, written
+from textveil.protect.escapes import encoded_in, read, written
 from textveil.protect.spans import Span
 
 
@@ -51,3 +54,66 @@ def test_names_in_escapes_are_hidden_and_the_document_stays_valid() -> None:
 
 def test_no_repr_shows_what_was_read() -> None:
     assert "Anna" not in f"{read('Anna')} {[read('Anna')]}"
+
+
+# ---- encodings -------------------------------------------------------------------------------------------------------
+
+CODED = {
+    "percent": lambda text: quote(text, safe=""),
+    "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "entities": lambda text: "".join(f"&#{ord(char)};" for char in text),
+    "entities, by name": lambda text: html.escape(text).replace("@", "&commat;").replace(" ", "&nbsp;"),
+    "entities of entities": lambda text: "".join(f"&amp;#x{ord(char):x};" for char in text),
+    "escapes of escapes": lambda text: "".join(f"\\\\u{ord(char):04x}" for char in text),
+    "Base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "Base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "hexadecimal": lambda text: text.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("coded", CODED)
+def test_what_is_encoded_is_found_as_it_is_written(coded):
+    said = CODED[coded]("to zoë@blorvequine.org, now")
+    text = f"ask {said} please"
+    released = Protector().protect(text).text
+    assert released != text
+    assert "<EMAIL_1>" in released
+    assert released.startswith("ask ")
+    assert released.endswith(" please")
+
+
+@given(st.text(), st.sampled_from(sorted(CODED)), st.text())
+def test_every_part_tells_where_its_characters_stand(before, coded, after):
+    text = f"{before} {CODED[coded]('zoë@blorvequine.org')} {after}"
+    parts = encoded_in(text)
+    assert any("zoë@blorvequine.org" in part.text.replace("\xa0", " ") for part in parts)
+    for part in parts:
+        assert len(part.text) == len(part.starts) == len(part.ends)
+        assert all(0 <= start < end <= len(text) for start, end in zip(part.starts, part.ends, strict=True))
+        plain = set(range(len(part.text))) - set(part.coded)
+        assert all(text[part.starts[i] : part.ends[i]] == part.text[i] for i in plain)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "50% of 20%",
+        "%zz %ff%fe",
+        "R&D; &nosuchname;",
+        "an_ordinary_name x_1",
+        "internationalization",
+        "deadbeef" * 4,
+        "",
+    ],
+)
+def test_what_only_looks_encoded_has_no_parts(text):
+    assert encoded_in(text) == []
+
+
+def test_long_texts_are_read_around_what_is_encoded_only():
+    text = "word " * 10_000 + "a%40b.org " + "word " * 10_000 + "c%40d.org"
+    assert [len(part.text) for part in encoded_in(text)] == [401, 206]
+
+
+def test_a_part_shows_nothing_in_its_repr():
+    assert "Anna" not in repr(encoded_in("Anna%20Kowalska"))

@@ -1090,6 +1090,23 @@ def test_of_spans_that_overlap_the_surest_counts():
     assert spans("https://example.org/?to=a@b.org") == [(0, 31, "URL")]
 
 
+@pytest.mark.parametrize(
+    ("rest", "private"),
+    [
+        ("find?q=a@b.org", True),
+        ("85.214.132.117", True),
+        ("pay/4111111111111111", True),
+        ("536-22-8745/x", True),
+        ("find?q=127.0.0.1", False),
+        ("questions/1234567890/how-to", False),
+        ("a/b-c.html#d", False),
+    ],
+)
+def test_an_address_that_everybody_knows_is_private_with_an_identifier_in_it(rest, private):
+    found = PATTERNS.find([f"https://www.python.org/{rest}"])
+    assert any(span.private >= 0.5 for span in found) == private
+
+
 def found(*parts):
     return [Found(start, end, type_, score) for start, end, type_, score in parts]
 

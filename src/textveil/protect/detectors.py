@@ -18,7 +18,7 @@ from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
-from textveil.protect.escapes import read, written
+from textveil.protect.escapes import encoded_in, read, written
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
 
@@ -82,6 +82,8 @@ def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object
 def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None) -> list[Span]:
     """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
 
+    What is encoded in a text, by percent signs, entities, Base64 or hexadecimal figures, is searched as it reads, too.
+
     Each detector runs in its own thread. Python cannot stop a thread: one that runs out of time goes on in the
     background and its answer is ignored; it ends with the process at the latest.
 
@@ -106,6 +108,12 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
     if not given:
         return []
     found = [span for each in detectors for span in _checked(each.name, _run(each, given, timeout), given)]
+    encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
+    parts = tuple(part.text for _, part in encoded)
+    for each in detectors if parts else ():
+        for span in _checked(each.name, _run(each, parts, timeout), parts):
+            i, part = encoded[span.text]
+            found += [] if (own := part.written(span)) is None else [own._replace(text=i)]
     return sorted(written(span, readable) for span in found)
 
 

@@ -1,11 +1,16 @@
-r"""Escapes of JSON and of code: detectors read the letters that `\u00fc` stands for, not its own.
+r"""Escapes and encodings: detectors read the letters that `\u00fc`, `%40`, `&#64;` or Base64 stand for, not their own.
 
-In: a text. Out: the text as it is read, and where each of its characters stands.
+In: a text. Out: the text as it is read, and where each of its characters stands; what is encoded in it.
 Not here: documents as such (`structure`), and other ways to write text in other letters (`patterns`).
 """
 
+import binascii
+import html
 import re
-from collections.abc import Sequence
+from base64 import b64decode
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from textveil.protect.spans import Span
@@ -56,3 +61,129 @@ def written(span: Span, texts: Sequence[Read]) -> Span:
     """A span of the text as it is read, as one of the text as it stands."""
     places = texts[span.text].places
     return span._replace(start=places[span.start], end=places[span.end])
+
+
+# ---- encodings -------------------------------------------------------------------------------------------------------
+
+_BYTE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
+_CODED = re.compile(
+    rf"""(?P<bytes>(?:{_BYTE.pattern})+) | &(?:amp;)*(?P<entity>\#\d{{1,7}}|\#x[0-9a-f]{{1,6}}|[a-z]{{2,12}});
+    | \\+u(?P<unit>[0-9a-f]{{4}})
+    | (?P<blank> (?<=[0-9])_(?=[0-9]{{2}}) | (?<=[a-z0-9])_(?=[0-9]{{6}} | [a-z]{{2}}[0-9]{{4}}) )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SIGNS = "%&\\_"
+"""One of them is in everything that `_CODED` finds."""
+_BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/_\-])(?:[A-Za-z0-9+/]{56,}\r?\n)*[A-Za-z0-9+/_\-]{12,}={0,2}(?![A-Za-z0-9+/_=\-])"
+)
+_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){8,}(?![0-9A-Fa-f])")
+_AROUND = 200
+"""Characters on each side of what is encoded that are read with it."""
+
+
+class Encoded(NamedTuple):
+    """A part of a text as it reads where its encoding is undone.
+
+    Args:
+        text: what it says.
+        starts: where in the whole text the writing of each of its characters begins.
+        ends: where it ends.
+        coded: which characters are written in another way, in order.
+    """
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    coded: Sequence[int]
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.text)} characters)"
+
+    def written(self, span: Span) -> Span | None:
+        """A span of this part as one of the whole text; None where nothing in it or right beside it is encoded."""
+        at = bisect_left(self.coded, span.start - 1)
+        if at == len(self.coded) or self.coded[at] > span.end:
+            return None
+        return span._replace(start=self.starts[span.start], end=self.ends[span.end - 1])
+
+
+def encoded_in(text: str) -> list[Encoded]:
+    """What a text says in percent encoding, entities of HTML, escapes of escapes, Base64 or hexadecimal figures.
+
+    Underscores in numbers, as names of files have them, are read as blanks.
+    """
+    found = list(_characters(text)) if any(sign in text for sign in _SIGNS) else []
+    for run, said in _runs(text):
+        start, end = run.span()
+        found.append(Encoded(said, [start] * len(said), [end] * len(said), range(len(said))))
+    return found
+
+
+def _runs(text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Runs of letters that stand for text, and for which."""
+    for run in _BASE64.finditer(text):
+        plain = "".join(run[0].split()).rstrip("=").replace("-", "+").replace("_", "/")
+        with suppress(binascii.Error, UnicodeDecodeError):
+            if _is_text(said := b64decode(plain + "=" * (-len(plain) % 4)).decode()):
+                yield run, said
+    for run in _HEX.finditer(text):
+        with suppress(UnicodeDecodeError):
+            if _is_text(said := bytes.fromhex(run[0]).decode()):
+                yield run, said
+
+
+def _is_text(said: str) -> bool:
+    return all(char.isprintable() or char in "\t\r\n" for char in said)
+
+
+def _characters(text: str) -> Iterator[Encoded]:
+    """The surroundings of single characters that are encoded, in order."""
+    letters: list[tuple[str, int, int, bool]] = []
+    at = 0
+
+    def plain(start: int, end: int) -> None:
+        letters.extend((text[i], i, i + 1, False) for i in range(start, end))
+
+    for match in _CODED.finditer(text):
+        said = list(_said(match))
+        if not said:
+            continue
+        start, end = match.span()
+        if letters and start - at > 2 * _AROUND:
+            plain(at, at + _AROUND)
+            yield _encoded(letters)
+            letters = []
+        plain(at if letters else max(at, start - _AROUND), start)
+        letters += [(char, first, last, True) for char, first, last in said]
+        at = end
+    if letters:
+        plain(at, min(at + _AROUND, len(text)))
+        yield _encoded(letters)
+
+
+def _encoded(letters: Sequence[tuple[str, int, int, bool]]) -> Encoded:
+    chars, starts, ends, coded = zip(*letters, strict=True)
+    return Encoded("".join(chars), starts, ends, [i for i, each in enumerate(coded) if each])
+
+
+def _said(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
+    """The characters that an encoding stands for, each with where it begins and ends; none where it is no encoding."""
+    start, end = match.span()
+    if match["bytes"]:
+        places = [each.span() for each in _BYTE.finditer(match[0])]
+        with suppress(UnicodeDecodeError):
+            said = bytes(int(match[0][last - 2 : last], 16) for _, last in places).decode()
+            i = 0
+            for char in said:
+                first, i = i, i + len(char.encode())
+                yield char, start + places[first][0], start + places[i - 1][1]
+        return
+    if match["blank"]:
+        said = " "
+    elif match["unit"]:
+        said = chr(int(match["unit"], 16))
+    else:
+        said = html.unescape(f"&{match['entity']};")
+    if len(said) == 1 and not "\ud800" <= said <= "\udfff":
+        yield said, start, end

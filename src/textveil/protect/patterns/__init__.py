@@ -290,19 +290,30 @@ def _others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
         at = found.end
 
 
+TOLD = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
+"""Identifiers whose form alone tells them apart: a web address with one in it is private."""
+
+
 def _owned(plain: str, found: list[Found]) -> list[Found]:
-    """What was found; web addresses at the domain of a mail address, or called somebody's own, are private."""
+    """What was found.
+
+    Web addresses at the domain of a mail address, called somebody's own, or with an identifier in them are private.
+    """
     domains = {plain[each.start : each.end].rpartition("@")[2].lower() for each in found if each.type == "EMAIL"}
     domains -= FREE_MAIL
+    inner = sorted((each.start, each.end) for each in found if each.type in TOLD and each.private >= 0.5)
 
     def own(each: Found) -> bool:
+        held = inner[bisect_left(inner, (each.start, 0)) : bisect_left(inner, (each.end, 0))]
+        if any(end <= each.end for _, end in held):
+            return True
         parts = host_name(plain[each.start : each.end]).split(".")
         return any(".".join(parts[n:]) in domains for n in range(len(parts) - 1)) or bool(
             OWN.compiled.search(plain, max(0, each.start - 40), each.start)
         )
 
     return [
-        each._replace(private=0.8) if each.type == "URL" and 0 < each.private < 0.5 and own(each) else each
+        each._replace(private=0.8) if each.type == "URL" and each.private < 0.5 and own(each) else each
         for each in found
     ]
 
