@@ -168,7 +168,7 @@ def test_answers_say_what_was_asked(client, upstream, path, stream):
         if not stream:
             return [response(json.dumps(whole).encode())]
         at = {"output_index": 0, "content_index": 0, "item_id": "m1"}
-        pieces: list[Any] = {
+        pieces: dict[str, list[Any]] = {
             "/v1/chat/completions": [{"choices": [{"delta": {"content": char}}]} for char in text],
             "/v1/completions": [{"choices": [{"text": char}]} for char in text],
             "/v1/responses": [{"type": "response.output_text.delta", "delta": char, **at} for char in text],
@@ -176,8 +176,8 @@ def test_answers_say_what_was_asked(client, upstream, path, stream):
                 {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": char}}
                 for char in text
             ],
-        }[path]
-        return events(*pieces, "[DONE]")
+        }
+        return events(*pieces[path], "[DONE]")
 
     upstream.answer = answer
     came = client.post(path, json={**REQUESTS[path], "stream": stream})
