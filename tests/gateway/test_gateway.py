@@ -429,6 +429,10 @@ def test_other_paths(served):
             error = answer.json()["error"]
             assert "POST /v1/chat/completions" in error["message"]
             assert CANARY not in answer.text
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        refused = http.get(f"{served}/responses", headers={**upgrade, "Sec-WebSocket-Key": "eA=="})
+        assert refused.status_code == 404
+        assert "websockets are not served" in refused.json()["error"]["message"]
         for prefix in (served, served.removesuffix("/v1")):
             answer = http.post(f"{prefix}/chat/completions", json={"model": "echo", "messages": user(ASKED)})
             assert answer.json()["choices"][0]["message"]["content"] == ASKED

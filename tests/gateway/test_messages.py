@@ -408,7 +408,8 @@ def test_only_what_the_api_needs_is_forwarded(upstream, client):
         metadata={"user_id": CANARY},
         extra_headers={
             "x-api-key": "sk-ant-2",
-            "anthropic-beta": "context-1m-2025-08-07",
+            "anthropic-beta": "context-1m-2025-08-07, files-api-2025-04-14",
+            "anthropic-workspace-id": "wrkspc_01A",
             "X-Who": CANARY,
             "Cookie": CANARY,
         },
@@ -417,10 +418,14 @@ def test_only_what_the_api_needs_is_forwarded(upstream, client):
     assert asked.headers["x-api-key"] == "sk-ant-2"
     assert asked.headers["authorization"] == "Bearer sk-ant-of-the-client"
     assert asked.headers["anthropic-version"] > "2023-06-01"
-    assert asked.headers["anthropic-beta"] == "context-1m-2025-08-07"
+    assert asked.headers["anthropic-beta"] == "context-1m-2025-08-07, files-api-2025-04-14"
+    assert asked.headers["anthropic-workspace-id"] == "wrkspc_01A"
     assert CANARY not in json.dumps(asked.headers)
     assert asked.body["metadata"]["user_id"].startswith("user-")
     assert CANARY not in upstream.seen
+    more = {"anthropic-workspace-id": CANARY, "anthropic-beta": f"to {CANARY}"}
+    client.messages.create(**MODEL, messages=[user("x")], extra_headers=more)
+    assert CANARY not in json.dumps(upstream.asked[-1].headers)
 
 
 def test_models(upstream, client):

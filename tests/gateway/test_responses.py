@@ -349,6 +349,47 @@ def test_a_conversation(client, upstream):
     assert [each.content[0].text for each in client.conversations.items.list(made.id)] == ["Jarndyce"]
 
 
+def test_items_may_be_added_to_a_conversation(client, upstream):
+    upstream.answer = lambda asked: {"id": "conv_1", "object": "conversation", "created_at": 1, "metadata": {}}
+    made = client.conversations.create(items=[{"type": "message", "role": "user", "content": f"is {CANARY}"}])
+    said = {"type": "message", "id": "m", "role": "user", "status": "completed"}
+    added = {**said, "content": [{"type": "input_text", "text": "<WORD_2> is <WORD_1>"}]}
+    upstream.answer = lambda asked: {"object": "list", "data": [added], "has_more": False}
+    item = {"type": "message", "role": "user", "content": f"{OTHER} is {CANARY}"}
+    page = client.conversations.items.create(made.id, items=[item], include=["reasoning.encrypted_content"])
+    assert page.data[0].content[0].text == f"{OTHER} is {CANARY}"
+    assert upstream.asked[-1].body == {"items": [{**item, "content": "<WORD_2> is <WORD_1>"}]}
+    assert upstream.asked[-1].path == "/v1/conversations/conv_1/items?include%5B%5D=reasoning.encrypted_content"
+    upstream.answer = lambda asked: added
+    assert client.conversations.items.retrieve("m", conversation_id=made.id).content[0].text == f"{OTHER} is {CANARY}"
+    assert upstream.asked[-1].path == "/v1/conversations/conv_1/items/m"
+    upstream.answer = lambda asked: {"id": "conv_1", "object": "conversation", "created_at": 1, "metadata": {}}
+    client.conversations.items.delete("m", conversation_id=made.id)
+    assert (upstream.asked[-1].method, upstream.asked[-1].path) == ("DELETE", "/v1/conversations/conv_1/items/m")
+    upstream.answer = echo
+    assert OTHER in client.responses.create(model="m", input=OTHER, conversation=made.id).output_text
+    assert upstream.asked[-1].body["input"] == "<WORD_2>"
+    asked = len(upstream.asked)
+    with pytest.raises(openai.BadRequestError, match="not known"):
+        client.conversations.items.create("conv_2", items=[item])
+    assert len(upstream.asked) == asked
+    assert CANARY not in upstream.seen
+
+
+def test_a_stream_goes_on_where_the_client_left_it(client, upstream):
+    """Its events are counted as the client got them, which are not those of the upstream."""
+    whole = list(client.responses.create(model="m", input=f"is {CANARY}", stream=True))
+    said = message("is is <WORD_1>?")
+    upstream.answer = lambda asked: [written(each) for each in events(answer(asked._replace(body={}), said))]
+    for after in (0, 3, len(whole) - 2):
+        more = client.responses.retrieve("resp_1", stream=True, starting_after=after)
+        rest = [(each.sequence_number, each.type, getattr(each, "delta", None)) for each in more]
+        wanted = [(each.sequence_number, each.type, getattr(each, "delta", None)) for each in whole[after + 1 :]]
+        assert rest == wanted
+        assert upstream.asked[-1].path == "/v1/responses/resp_1?stream=true"
+    assert CANARY in whole[-1].response.output_text
+
+
 def test_what_is_stored_is_restored(client, upstream):
     first = client.responses.create(model="m", input=f"is {CANARY}")
     upstream.answer = lambda asked: {**answer(asked._replace(body={}), message("<WORD_1>"))}

@@ -210,6 +210,68 @@ def test_what_other_servers_say_besides_goes_back_as_it_came(client, upstream):
     assert upstream.bodies[-1]["messages"][1] == {"role": "assistant", "content": parts, **more, **details}
 
 
+def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_be_left_out(client, upstream):
+    """Signed or sealed, as OpenRouter and LiteLLM stream it."""
+    details: list[dict[str, Any]] = [
+        {"type": "reasoning.text", "text": "hm, <EMAIL_1> or", "signature": "c2ln", "index": 0},
+        {"type": "reasoning.encrypted", "data": "c2VhbGVk", "index": 1, "id": "rs_1"},
+    ]
+    blocks = [{"type": "thinking", "thinking": "so <EMAIL_1>", "signature": "c2ln"}]
+    deltas: list[dict[str, Any]] = [{"role": "assistant"}]
+    deltas += [{"reasoning_details": [{**details[0], "text": each, "signature": None}]} for each in details[0]["text"]]
+    deltas += [{"reasoning_details": [{**details[0], "text": "", "signature": "c2ln"}, details[1]]}]
+    deltas += [{"thinking_blocks": [{"type": "thinking", "thinking": each}]} for each in blocks[0]["thinking"]]
+    deltas += [{"thinking_blocks": [{"type": "thinking", "thinking": "", "signature": "c2ln"}]}, {"content": "*yes*"}]
+    upstream.script = lambda body: stream_of(deltas)
+    asked: list[Any] = [user(f"mail {MAIL}")]
+    made: dict[str, list[Any]] = {"reasoning_details": [{}, {}], "thinking_blocks": [{}]}
+    for chunk in client.chat.completions.create(model="m", messages=asked, stream=True):
+        for name, items in made.items():
+            for i, part in enumerate((getattr(chunk.choices[0].delta, name, None) or ()) if chunk.choices else ()):
+                own = items[part.get("index", i)]
+                for key, value in part.items():
+                    joined = key in ("text", "thinking") and key in own
+                    own[key] = own[key] + value if joined else own.get(key) if value is None else value
+    assert made["reasoning_details"] == [{**details[0], "text": f"hm, {MAIL} or"}, details[1]]
+    assert made["thinking_blocks"] == [{**blocks[0], "thinking": f"so {MAIL}"}]
+    upstream.script = lambda body: answer_of({"content": "x"})
+    back = {"role": "assistant", "content": "*yes*", **made}
+    raw = client.chat.completions.with_raw_response.create(model="m", messages=[*asked, back, user("x")])
+    sent = {"role": "assistant", "content": "*yes*", "reasoning_details": details, "thinking_blocks": blocks}
+    assert upstream.bodies[-1]["messages"][1] == sent
+    assert "textveil-left-out" not in raw.headers
+    made["reasoning_details"][0]["text"] += "!"
+    raw = client.chat.completions.with_raw_response.create(model="m", messages=[*asked, back, user("x")])
+    assert upstream.bodies[-1]["messages"][1] == {**sent, "reasoning_details": details[1:]}
+    assert raw.headers["textveil-left-out"] == "1"
+
+
+def test_a_thinking_part_may_come_in_pieces(session):
+    """As Mistral streams it, up to a part that breaks off."""
+    restoring = Restoring(session)
+    chunks = ChatChunks(restoring)
+    deltas = [{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": each}]}]} for each in "<EMAIL_1>"]
+    made = [each for delta in deltas for each in chunks.feed(Event("", {"choices": [{"delta": delta}]}))]
+    made += chunks.feed(Event("", {"choices": [{"delta": {"content": "<EMAIL_"}, "finish_reason": "length"}]}))
+    parts = [choice["delta"].get("content") for each in made for choice in each.data["choices"]]
+    thought = "".join(part["thinking"][0]["text"] for each in parts if isinstance(each, list) for part in each)
+    assert (thought, "".join(each for each in parts if isinstance(each, str))) == (MAIL, "<EMAIL_")
+    assert restoring.unresolved == 1
+
+
+def test_calls_without_an_index_do_not_mix(session):
+    chunks = ChatChunks(Restoring(session))
+    pieces = [call('{"a": "<EMA', "a"), call('IL_1>"}', ""), call('{"b": "<EMAIL', "b"), call('_2>"}', "b")]
+    for piece in pieces:
+        list(chunks.feed(Event("", {"choices": [{"delta": {"tool_calls": [piece]}}]})))
+    list(chunks.feed(Event("", {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})))
+    ((_, message),) = chunks.messages
+    assert [(each["id"], json.loads(each["function"]["arguments"])) for each in message["tool_calls"]] == [
+        ("a", {"a": MAIL}),
+        ("b", {"b": OTHER}),
+    ]
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 SAID = "see <EMAIL_1>, <EMAIL_2> and <EMAIL_9>; ü🙂 <EMAIL_"
@@ -477,6 +539,14 @@ def test_what_is_unknown_may_be_dropped(hiding, upstream):
     body = {MAIL: 1, "new_field": MAIL, "messages": [{"role": "user", "content": "x", "mood": MAIL}], "temperature": 1}
     _, (sent,) = asked(hiding, upstream, Policy(unknown="drop"), body)
     assert sent == {"model": "m", "messages": [user("x")], "temperature": 1}
+
+
+def test_what_the_policy_drops_is_counted(hiding, upstream):
+    gateway = Gateway(privatizer=hiding, upstream=upstream.url, policy=Policy(unknown="drop"))
+    with serving(gateway) as url, httpx2.Client(trust_env=False) as http:
+        body = {"model": "m", "messages": [user("x")], "new": MAIL, "newer": 1}
+        assert http.post(f"{url}/chat/completions", json=body).headers["textveil-left-out"] == "2"
+    assert upstream.bodies[-1] == {"model": "m", "messages": [user("x")]}
 
 
 def test_schemas_may_pass(hiding, upstream):

@@ -66,6 +66,10 @@ OTHER = (
 UNPROTECTED = "textveil-unprotected"
 """Response header that says how many values were sent as they are, because the policy lets media pass."""
 
+LEFT_OUT = "textveil-left-out"
+"""Response header that says how many values were not sent: what the policy drops because nobody knows it, and what the
+upstream signed where that is not known here."""
+
 DEEPEST = 100
 """Levels of objects and lists in a request."""
 
@@ -144,8 +148,9 @@ class Gateway:
         served = operations()
         shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
 
-        async def unknown(_: "Request", __: Exception) -> "Response":
-            refused = RequestError(404, f"there is no such route here; served are {shown}")
+        async def unknown(request: "Request", __: Exception) -> "Response":
+            asked = "websockets are not served" if "upgrade" in request.headers else "there is no such route here"
+            refused = RequestError(404, f"{asked}; served are {shown}")
             return JSONResponse(served[0].error(refused), 404)
 
         routes = [
@@ -179,13 +184,15 @@ class Gateway:
         from starlette.responses import JSONResponse, Response, StreamingResponse
 
         try:
-            body = await self._body(request) if operation.has_body else _query(request)
+            body = _query(request, operation)
+            if operation.has_body:
+                body = await self._body(request) | body
             key, retry = _key(request), request.headers.get(RETRY)
             released, chain, said = await run_in_threadpool(self._privatize, operation, body, key, retry)
             if request.headers.get(DRY_RUN) == "1":
                 return JSONResponse(released, headers=said)
             restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
-            streamed = operation.stream if released.get("stream") else None
+            streamed = operation.stream if released.get("stream") in (True, "true") else None
             answer = await self._send(request, operation, released, restoring)
             said |= headers_of(answer)
             if streamed is not None:
@@ -258,7 +265,8 @@ class Gateway:
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
             more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": told(**counts)}
             said = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: _hidden(chain)}
-            return released, chain, said | ({UNPROTECTED: str(asked.passed)} if asked.passed else {})
+            counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
+            return released, chain, said | {name: str(count) for name, count in counted.items() if count}
         except RequestError:
             raise
         except RecursionError:
@@ -289,21 +297,19 @@ class Gateway:
             RequestError: it refused; what it says about that is restored.
         """
         client: httpx2.AsyncClient = request.state.client
-        headers = {name: request.headers[name] for name in operation.forwards if name in request.headers}
-        path, rest = operation.target(released)
-        to_send = client.build_request(
-            operation.method,
-            f"{self.upstream.rstrip('/')}{path}",
-            json=rest if operation.has_body else None,
-            params=None if operation.has_body else rest,
-            headers=headers,
-        )
+        headers = {name: request.headers[name] for name in operation.keys if name in request.headers}
+        for name, shape in operation.forwards.items():
+            if shape.fullmatch(value := request.headers.get(name, "")):
+                headers[name] = value
+        path, query, body = operation.target(released)
+        url = f"{self.upstream.rstrip('/')}{path}"
+        to_send = client.build_request(operation.method, url, json=body, params=query, headers=headers)
         with failing():
             answer = await client.send(to_send, stream=True)
         if answer.status_code == 200:
             return answer
         try:
-            raise await refusal_of(answer, restoring, headers.values())
+            raise await refusal_of(answer, restoring, _keys(answer, operation))
         finally:
             await answer.aclose()
 
@@ -336,10 +342,12 @@ def _key(request: "Request") -> str | None:
     return key
 
 
-def _query(request: "Request") -> dict[str, Any]:
-    """What a request without a body says, by its path and its query; lists have names that end with brackets."""
+def _query(request: "Request", operation: Operation) -> dict[str, Any]:
+    """What a request says in its path and its query; lists have names that end with brackets."""
     said: dict[str, Any] = {}
     for name in request.query_params:
+        if operation.has_body and name not in operation.query:
+            continue
         several = request.query_params.getlist(name)
         said[name] = several if name.endswith("[]") else several[-1]
     return said | request.path_params
@@ -351,6 +359,11 @@ def _hidden(chain: MessageChain) -> str:
     given = chain.session.snapshot().placeholders.values()
     found = Counter(each.type for each in given if each.shown in sent)
     return ", ".join(f"{type_}={count}" for type_, count in sorted(found.items()))
+
+
+def _keys(answer: "httpx2.Response", operation: Operation) -> list[str]:
+    """The client's key, as it was sent."""
+    return [answer.request.headers[name] for name in operation.keys if name in answer.request.headers]
 
 
 def _remember(
@@ -388,7 +401,7 @@ async def _events(
 
     failure = RequestError(502, "the answer broke off", code="upstream")
     kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    keys = [response.request.headers[name] for name in operation.forwards if name in response.request.headers]
+    keys = _keys(response, operation)
     names: list[str] = []
     try:
         with suppress(Exception):  # the exception may hold text

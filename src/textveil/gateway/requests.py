@@ -35,6 +35,7 @@ class Asked:
         besides: the texts that are in no message, if there are any.
         signed: what the upstream signed.
         passed: how many values are sent though they cannot be protected.
+        left_out: how many values are not sent, because nobody knows what they are, or what was signed in them.
 
     Raises:
         RequestError: it holds what cannot be protected, or lacks what it needs.
@@ -46,7 +47,7 @@ class Asked:
         for name in operation.needs:
             if body.get(name) in (None, "", [], {}):
                 raise RequestError(400, f"{name} is missing", param=name, code="missing")
-        self._body, self._changed, self.passed = body, dict[Path, Any](), 0
+        self._body, self._changed, self.passed, self.left_out = body, dict[Path, Any](), 0, 0
         self._operation, self._policy, self._pseudonym = operation, policy, pseudonym
         owners = {path: (i, role) for i, (role, path) in enumerate(operation.messages(body))}
         longest = max(map(len, owners), default=0)
@@ -78,6 +79,7 @@ class Asked:
             self._changed[leaf.path] = self._pseudonym(leaf.value) if known else DROPPED
         elif leaf.act is Act.UNKNOWN and policy.unknown == "drop":
             self._changed[leaf.path] = DROPPED
+            self.left_out += 1
         elif leaf.act is Act.MEDIA and policy.media == "pass":
             self.passed += 1
         elif leaf.act is not Act.PASS:
@@ -112,6 +114,7 @@ class Asked:
                 changed[leaf.path] = text if isinstance(leaf.value, str) else json.loads(text)
         for leaf, came in zip(self._signed, signed, strict=True):
             changed[leaf.path if came is not None else leaf.path[:-1]] = DROPPED if came is None else came
+            self.left_out += came is None
         body: dict[str, Any] = rebuilt(self._body, changed)
         return body
 

@@ -15,7 +15,7 @@ from textveil.gateway.errors import RequestError
 if TYPE_CHECKING:
     import httpx2
 
-KEPT = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
+KEPT = ("retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
 """Headers of the upstream that are passed on; so are those that begin with `LIMITS`."""
 
 LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")

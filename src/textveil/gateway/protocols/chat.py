@@ -16,6 +16,7 @@ from textveil.gateway.leaves import (
     NAME,
     NUMBER,
     Act,
+    LeafRule,
     Path,
     each,
     either,
@@ -36,19 +37,44 @@ DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 # ---- requests --------------------------------------------------------------------------------------------------------
 
 CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
+KEPT_UNTIL_HERE = {
+    "prompt_cache_breakpoint": CACHED,
+    "cache_control": tagged("type", ephemeral=record(ttl=one_of("5m", "1h"))),  # of OpenRouter and LiteLLM
+}
 PART = tagged(
     "type",
-    text=record(text=PROTECTED, prompt_cache_breakpoint=CACHED),
+    text=record(text=PROTECTED, **KEPT_UNTIL_HERE),
     refusal=record(refusal=PROTECTED),
-    image_url=record(image_url=MEDIA, prompt_cache_breakpoint=CACHED),
-    input_audio=record(input_audio=MEDIA, prompt_cache_breakpoint=CACHED),
-    file=record(file=MEDIA, prompt_cache_breakpoint=CACHED),
+    image_url=record(image_url=MEDIA, **KEPT_UNTIL_HERE),
+    input_audio=record(input_audio=MEDIA, **KEPT_UNTIL_HERE),
+    file=record(file=MEDIA, **KEPT_UNTIL_HERE),
 )
 CONTENT = either(PROTECTED, each(PART))
 THOUGHT = record(thinking=either(PROTECTED, each(tagged("type", text=record(text=PROTECTED)))), closed=NUMBER)
 SPOKEN = either(PROTECTED, each(replace(PART, kinds={**PART.kinds, **tagged("type", thinking=THOUGHT).kinds})))
 """What a model says: Mistral's think in parts of their own."""
-FUNCTION_CALL = record(id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=ANY)
+SIGNED, SEALED = text(Act.SIGNED), shaped(r"[A-Za-z0-9+/=_\-]*")
+_DETAIL = {"id": ID, "format": NAME, "index": NUMBER}
+DETAILS = LeafRule(
+    tag="type",
+    kinds={
+        f"reasoning.{kind}": record(type=one_of(f"reasoning.{kind}"), **fields, **_DETAIL)
+        for kind, fields in {
+            "text": {"text": SIGNED, "signature": SEALED},
+            "summary": {"summary": PROTECTED},
+            "encrypted": {"data": SEALED},
+        }.items()
+    },
+)
+"""What a model thinks, as OpenRouter writes it: some of it signed, some of it sealed."""
+THINKING = tagged(
+    "type",
+    thinking=record(thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]),
+    redacted_thinking=record(data=SEALED),
+)
+"""The same as LiteLLM writes it."""
+EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
+FUNCTION_CALL = record(id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA)
 TOOL_CALL = tagged(
     "type",
     FUNCTION_CALL,
@@ -63,9 +89,10 @@ MESSAGE = tagged(
     assistant=record(
         reasoning_content=PROTECTED,
         reasoning=PROTECTED,
-        reasoning_details=ANY,
-        thinking_blocks=ANY,
+        reasoning_details=each(DETAILS),
+        thinking_blocks=each(THINKING),
         provider_specific_fields=ANY,
+        extra_content=EXTRA,
         content=SPOKEN,
         refusal=PROTECTED,
         name=LABEL,
@@ -75,7 +102,7 @@ MESSAGE = tagged(
         annotations=DROPPED,
         prefix=NUMBER,
     ),
-    tool=record(content=CONTENT, tool_call_id=ID),
+    tool=record(content=CONTENT, tool_call_id=ID, name=NAME),
     function=record(content=PROTECTED, name=NAME),
 )
 EFFORT = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -104,6 +131,19 @@ OTHERS = {
     "guided_json": SCHEMA,
     "guided_regex": SCHEMA,
     "models": each(NAME),
+    "provider": record(
+        allow_fallbacks=NUMBER,
+        data_collection=one_of("allow", "deny"),
+        ignore=each(NAME),
+        only=each(NAME),
+        order=each(NAME),
+        quantizations=each(ID),
+        require_parameters=NUMBER,
+        sort=one_of("price", "throughput", "latency"),
+        zdr=NUMBER,
+    ),
+    "route": one_of("fallback"),
+    "transforms": each(one_of("middle-out")),
     "reasoning": record(effort=EFFORT, max_tokens=NUMBER, exclude=NUMBER, enabled=NUMBER),
     "session_id": USER,
     "stop_token_ids": MEDIA,
@@ -150,7 +190,7 @@ REQUEST = record(
     stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER),
     temperature=NUMBER,
     tool_choice=either(
-        one_of("none", "auto", "required"),
+        one_of("none", "auto", "required", "any"),
         tagged(
             "type",
             function=record(function=record(name=NAME)),
@@ -189,14 +229,16 @@ SAID_CALL = record(
     type=one_of("function", "custom"),
     function=record(name=NAME, arguments=ARGUMENTS),
     custom=record(name=NAME, input=PROTECTED),
+    extra_content=EXTRA,
 )
 CITED = record(title=PROTECTED, url=PROTECTED, start_index=OFFSET, end_index=OFFSET)
 SAID = record(
     role=ID,
     reasoning_content=PROTECTED,
     reasoning=PROTECTED,
-    reasoning_details=ANY,
-    content=PROTECTED,
+    reasoning_details=each(DETAILS),
+    thinking_blocks=each(THINKING),
+    content=SPOKEN,
     refusal=PROTECTED,
     tool_calls=each(SAID_CALL),
     function_call=record(name=NAME, arguments=ARGUMENTS),
@@ -244,6 +286,10 @@ def _with_and_without(messages: list[Body]) -> list[Body]:
     return messages + short
 
 
+NUMBERED = ("tool_calls", "reasoning_details", "thinking_blocks")
+"""Lists in a message whose items come in pieces, and are told apart by their index."""
+
+
 class ChatChunks:
     """The chunks of an answer; see `Stream`."""
 
@@ -251,7 +297,9 @@ class ChatChunks:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        self._texts: dict[int, dict[Path, None]] = {}  # of each choice
+        self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}  # of each choice, each with where it came last
+        self._items: dict[int, dict[Path, Body]] = {}  # of each choice: what numbered items hold besides
+        self._ids: dict[int, list[str]] = {}  # of each choice: calls of tools that have no index
         self._open: set[int] = set()
         self._last: Body = {}
         self._done = False
@@ -268,8 +316,10 @@ class ChatChunks:
         for index, places in self._texts.items():
             for messages, which in ((came, 0), (made, 1)):
                 messages.append({"role": "assistant"})
+                for place, fields in self._items[index].items():
+                    _owner(messages[-1], (*place, "")).update(fields)
                 for place in places:
-                    _set(messages[-1], place, self._restoring.both((index, place))[which])
+                    _owner(messages[-1], place)[str(place[-1])] = self._restoring.both((index, place))[which]
         return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
 
     def feed(self, event: Event) -> Iterator[Event]:
@@ -286,15 +336,18 @@ class ChatChunks:
         for i, choice in enumerate(choices):
             index = choice.get("index", i)
             if index not in self._texts:
-                self._texts[index] = {}
+                self._texts[index], self._items[index], self._ids[index] = {}, {}, []
                 self._open.add(index)
             delta = choice.get("delta") or {}
             own = self._restoring.whole({**choice, "delta": None}, CHOICE)
             own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
+            self._note(index, delta)
             if delta.get("annotations"):
                 own["delta"]["annotations"] = self._annotations(index, delta["annotations"])
             if choice.get("finish_reason") is not None:
-                yield from self._rest(index, own["delta"])
+                if own["delta"]:
+                    yield self._chunk(index, own["delta"])
+                yield from self._rest(index)
                 self._open.discard(index)
                 own["delta"] = {}
             made["choices"].append(own)
@@ -303,7 +356,7 @@ class ChatChunks:
     def close(self) -> Iterator[Event]:
         """See `Stream`."""
         for index in sorted(self._open):
-            yield from self._rest(index, {})
+            yield from self._rest(index)
         if self.ended:
             yield Event("", "[DONE]")
 
@@ -319,51 +372,68 @@ class ChatChunks:
     def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
         if path[0] == "annotations":
             return came  # they are restored as a whole
-        place = _place(delta, path)
-        self._texts[index][place] = None
+        place = self._place(index, delta, path)
+        self._texts[index][place] = delta, path
         return self._restoring.piece((index, place), came, act)
 
-    def _rest(self, index: int, delta: Body) -> Iterator[Event]:
-        """What was held back of a choice, behind what its last chunk says."""
-        for place in self._texts[index]:
+    def _place(self, index: int, delta: Body, path: Path) -> Path:
+        """Where a text of a chunk belongs in the whole message."""
+        if path[0] not in NUMBERED:
+            return path
+        item = delta[path[0]][path[1]]
+        number, own = item.get("index"), item.get("id")
+        if number is None and path[0] == "tool_calls":
+            ids = self._ids[index]
+            if own and own not in ids:
+                ids.append(own)
+            number = ids.index(own) if own else max(len(ids) - 1, path[1])
+        return path[0], path[1] if number is None else number, *path[2:]
+
+    def _note(self, index: int, delta: Body) -> None:
+        """Keep what a chunk says of numbered items besides their texts."""
+        for name in NUMBERED:
+            items = delta.get(name)
+            for i, item in enumerate(items if isinstance(items, list) else ()):
+                place = self._place(index, delta, (name, i))
+                known = self._items[index].setdefault(place, {"index": place[1]})
+                known |= {each: value for each, value in item.items() if isinstance(value, str) and value}
+
+    def _rest(self, index: int) -> Iterator[Event]:
+        """What was held back of a choice."""
+        for place, (delta, path) in self._texts[index].items():
             if rest := self._restoring.rest((index, place)):
-                _set(delta, place, _get(delta, place) + rest)
-        if delta:
-            yield Event("", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+                yield self._chunk(index, _branch(delta, path, rest))
+
+    def _chunk(self, index: int, delta: Body) -> Event:
+        return Event("", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
 
 
 HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 """Fields that all chunks of an answer share."""
 
 
-def _place(delta: Body, path: Path) -> Path:
-    """Where a text of a chunk belongs in the whole message: calls of tools are told apart by their own index."""
-    if path[0] != "tool_calls":
-        return path
-    return path[0], delta["tool_calls"][path[1]].get("index", path[1]), *path[2:]
+def _branch(value: Any, path: Path, text: str) -> Any:
+    """One text in what a chunk adds to a message, without the others."""
+    if not path:
+        return text
+    own = _branch(value[path[0]], path[1:], text)
+    if isinstance(value, list):
+        return [own]
+    return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: own}
 
 
 def _owner(message: Body, place: Path) -> Body:
-    """The object in a message, or in what a chunk adds to it, that a text is in; it is made where it is missing."""
-    if place[0] == "tool_calls":
-        calls = message.setdefault("tool_calls", [])
-        call = next((each for each in calls if each.get("index") == place[1]), None)
-        if call is None:
-            call = {"index": place[1], "type": place[2]}
-            calls.append(call)
-        message, place = call, place[2:]
+    """The object in a message that a text is in; it is made where it is missing."""
+    if place[0] in NUMBERED:
+        items = message.setdefault(str(place[0]), [])
+        item = next((each for each in items if each["index"] == place[1]), None)
+        if item is None:
+            item = {"index": place[1]}
+            items.append(item)
+        message, place = item, place[2:]
     for step in place[:-1]:
         message = message.setdefault(str(step), {})
     return message
-
-
-def _get(message: Body, place: Path) -> str:
-    found = _owner(message, place).get(str(place[-1]))
-    return found if isinstance(found, str) else ""
-
-
-def _set(message: Body, place: Path, value: str) -> None:
-    _owner(message, place)[str(place[-1])] = value
 
 
 def _as_json(body: Body) -> bool:

@@ -6,8 +6,8 @@ Not here: any API.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -21,6 +21,20 @@ Pair = tuple[Body, Body]
 
 REFERENCE = "reference "
 """How the role of a message begins that only names what the upstream remembers."""
+
+
+_VERSIONS = re.compile(r"[A-Za-z0-9._=/-]+(?:, ?[A-Za-z0-9._=/-]+){0,30}")
+OPENAI = {
+    "openai-beta": _VERSIONS,
+    "openai-organization": re.compile(r"org-[A-Za-z0-9]{1,64}"),
+    "openai-project": re.compile(r"proj_[A-Za-z0-9]{1,64}"),
+}
+ANTHROPIC = {
+    "anthropic-beta": _VERSIONS,
+    "anthropic-version": re.compile(r"[0-9-]{1,20}"),
+    "anthropic-workspace-id": re.compile(r"wrkspc_[A-Za-z0-9]{1,64}"),
+}
+"""Headers besides the key that are sent on, and their shapes."""
 
 
 class Event(NamedTuple):
@@ -75,8 +89,10 @@ class Operation:
     Attributes:
         name: as metrics and policies call it.
         path: below the base URL; `{name}` is a part of it that the client gives.
-        method: of HTTP. Only what is posted has a body, and only where no part of the path is the client's.
-        request: what becomes of the leaves of a request: of its body, or of the parts of its path and of its query.
+        method: of HTTP. Only what is posted has a body.
+        has_body: whether it has one; else a request is the parts of its path that are the client's, and its query.
+        query: fields of a request with a body that are sent in the query; no other field of the query is read.
+        request: what becomes of the leaves of a request: of its body, of the parts of its path and of its query.
         answer: what becomes of the leaves of an answer.
         needs: fields without which a request is refused.
         message: of one message of a request, such as an answer that a client sends back.
@@ -93,12 +109,15 @@ class Operation:
         stream: restores the events of an answer; None where there are none.
         as_json: whether a request asks for an answer in JSON.
         error: an error in the form of the API.
-        forwards: headers of a request that are sent on.
+        keys: headers of a request with the client's key, which are sent on.
+        forwards: other headers that are sent on where they have a shape: versions, and names that the upstream gave.
     """
 
     name: str
     path: str
     method: Literal["GET", "POST", "DELETE"] = "POST"
+    has_body: bool = True
+    query: tuple[str, ...] = ()
     request: LeafRule
     answer: LeafRule
     error: Callable[[RequestError], Body]
@@ -114,18 +133,16 @@ class Operation:
     placed: Callable[[Pair, Pair], Body] = lambda said, _: said[1]
     stream: Callable[[Restoring], Stream] | None = None
     as_json: Callable[[Body], bool] = lambda _: False
-    forwards: tuple[str, ...] = ("authorization",)
+    keys: tuple[str, ...] = ("authorization",)
+    forwards: Mapping[str, re.Pattern[str]] = field(default_factory=lambda: OPENAI)
 
-    @property
-    def has_body(self) -> bool:
-        """Whether a request has a body."""
-        return self.method == "POST" and "{" not in self.path
-
-    def target(self, sent: Body) -> tuple[str, Body]:
-        """The path of a request below the upstream's base URL, and the rest of what is sent."""
+    def target(self, sent: Body) -> tuple[str, Body, Body | None]:
+        """The path of a request below the upstream's base URL, its query, and its body."""
         rest = dict(sent)
         names = re.findall(r"{(\w+)", self.path)
         if not rest.keys() >= set(names):
             raise RequestError(400, "the name at the end of the path is not one that an upstream gives")
         path = re.sub(r"{(\w+)(?::path)?}", lambda part: quote(str(rest.pop(part[1]))), self.path)
-        return path, rest
+        if not self.has_body:
+            return path, rest, None
+        return path, {name: rest.pop(name) for name in self.query if name in rest}, rest

@@ -31,7 +31,7 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import Body, Event, Operation, Pair
+from textveil.gateway.protocols.contract import ANTHROPIC, Body, Event, Operation, Pair
 
 PROTECTED, ARGUMENTS, SIGNED = text(), text(Act.ARGUMENTS), text(Act.SIGNED)
 MEDIA, SCHEMA, DROPPED, ANY, PASSED = (
@@ -712,7 +712,7 @@ def _as_json(body: Body) -> bool:
     return bool(body.get("output_format") or (isinstance(wanted, dict) and wanted.get("format")))
 
 
-FORWARDED = ("x-api-key", "authorization", "anthropic-version", "anthropic-beta")
+KEYS = ("x-api-key", "authorization")
 
 MESSAGES = Operation(
     name="anthropic.messages",
@@ -727,7 +727,8 @@ MESSAGES = Operation(
     stream=MessageEvents,
     as_json=_as_json,
     error=error,
-    forwards=FORWARDED,
+    keys=KEYS,
+    forwards=ANTHROPIC,
 )
 COUNT = Operation(
     name="anthropic.count",
@@ -739,5 +740,6 @@ COUNT = Operation(
     messages=messages,
     placed=placed,
     error=error,
-    forwards=FORWARDED,
+    keys=KEYS,
+    forwards=ANTHROPIC,
 )

@@ -5,6 +5,7 @@ Not here: the leaves of items and tools (`items`), and what is kept for the next
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from textveil.gateway.answers import Restoring
@@ -244,6 +245,8 @@ class ResponseEvents:
         self._open: dict[tuple[str, Places, str], Event] = {}  # the texts under way, each with its last event
         self._items: list[tuple[Body, Body]] = []
         self._next: int | None = None
+        known = str(restoring.asked[1].get("starting_after"))
+        self._known = int(known) if known.isdecimal() else -1  # the client has events until this one
         self.remembered: list[str] = []
         self.ended = False
 
@@ -253,7 +256,10 @@ class ResponseEvents:
         return self._items
 
     def feed(self, event: Event) -> Iterator[Event]:
-        """See `Stream`."""
+        """See `Stream`. A client that goes on with a stream counts these events, so that all of them are made again."""
+        return (made for made in self._fed(event) if made.data.get("sequence_number", self._known + 1) > self._known)
+
+    def _fed(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
             return
         kind = str(event.data.get("type") or event.name)
@@ -414,15 +420,48 @@ CONVERSATION = Operation(
 
 def _about(name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule) -> Operation:
     """A route about something that the upstream remembers."""
-    request = record(id=NAMED, **query)
-    return Operation(name=name, path=path, method=method, request=request, answer=answer, after=_named, error=error)
+    return Operation(
+        name=name,
+        path=path,
+        method=method,
+        has_body=False,
+        request=record(id=NAMED, **query),
+        answer=answer,
+        after=_named,
+        error=error,
+    )
+
+
+RESUMED = {
+    "stream": one_of("true", "false"),
+    "starting_after": whole(Act.DROP),  # it counts the events of this gateway
+    "include_obfuscation": one_of("true", "false"),
+}
+ADDED = Operation(
+    name="openai.conversations.add",
+    path="/conversations/{id}/items",
+    query=tuple(ALSO),
+    request=record(id=NAMED, items=each(ITEM), **ALSO),
+    needs=("items",),
+    answer=LIST,
+    messages=messages,
+    after=_named,
+    grows=_named,
+    error=error,
+)
 
 
 ROUTES = (
     RESPONSES,
     COUNTED,
     COMPACTED,
-    _about("openai.responses.get", "/responses/{id}", ANSWER, stream=one_of("false"), **ALSO),
+    replace(
+        _about("openai.responses.get", "/responses/{id}", ANSWER, **RESUMED, **ALSO),
+        stream=ResponseEvents,
+        message=ITEM,
+        reference=reference,
+        in_turn=True,
+    ),
     _about("openai.responses.delete", "/responses/{id}", PASSED, "DELETE"),
     _about("openai.responses.cancel", "/responses/{id}/cancel", ANSWER, "POST"),
     _about("openai.responses.items", "/responses/{id}/input_items", LIST, **PAGE),
@@ -430,4 +469,7 @@ ROUTES = (
     _about("openai.conversations.get", "/conversations/{id}", PASSED),
     _about("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
     _about("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
+    ADDED,
+    _about("openai.conversations.item", "/conversations/{id}/items/{item}", SAID_ITEM, item=NAMED, **ALSO),
+    _about("openai.conversations.item.delete", "/conversations/{id}/items/{item}", PASSED, "DELETE", item=NAMED),
 )
