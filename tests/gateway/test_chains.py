@@ -20,6 +20,7 @@ from textveil.errors import ConfigError, StoreError
 from textveil.gateway.app import Gateway
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.chat import CHAT
+from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing
 from textveil.pipeline.consistent import Repeats
 from textveil.session import MessageChain, SessionStore, Utterance
@@ -65,7 +66,7 @@ def gateway(privatizer, store):
 def ask(served, messages, key=KEY):
     """What would be sent, the chain, and the header's promise."""
     body = {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages]}
-    released, chain, headers = served._privatize(CHAT, body, key, None)
+    released, chain, headers = served._privatize(CHAT, body, key, None, RequestRecord("chat"))
     promise = json.loads(headers["textveil-statement"])
     return [message["content"] for message in released["messages"]], chain, promise
 
@@ -251,7 +252,7 @@ def test_arguments_of_tools_are_drawn_value_by_value_and_once(noisy, small_table
     body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]}
     with SessionStore(url) as store:
         served = gateway(noisy, store)
-        sent = [served._privatize(CHAT, body, KEY, None)[0] for _ in range(3)]
+        sent = [served._privatize(CHAT, body, KEY, None, RequestRecord("chat"))[0] for _ in range(3)]
         texts = [f"{first} {second}", "5", third]
         once = sum(float(noisy.privatize(text).guarantee.epsilon_per_word.sum()) for text in texts)
         assert store.ledger.accounts()[0].epsilon == pytest.approx(once, rel=1e-6)

@@ -70,6 +70,19 @@ def serve(
     users: Annotated[
         Literal["pseudonym", "drop"], typer.Option("--users", help="Names of a program's users.")
     ] = "pseudonym",
+    audit_log: Annotated[
+        str,
+        typer.Option(
+            "--audit-log",
+            metavar="FILE",
+            help="Append a line of JSON for each request: counts and times, no content. While it cannot be written, "
+            "nothing is sent.",
+        ),
+    ] = "",
+    metrics: Annotated[
+        Literal["local", "all", "off"],
+        typer.Option("--metrics", help="Who may read /metrics: programs of this machine, all, or nobody."),
+    ] = "local",
 ) -> None:
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
@@ -81,10 +94,10 @@ def serve(
     Answers carry their statement in the header textveil-statement. Without --profile or --mechanism the profile is
     `prompt`.
     """
-    require("starlette", "httpx2", "uvicorn")
+    require("starlette", "httpx2", "uvicorn", "prometheus_client")
     if upstream is None:
         raise ConfigError("`textveil gateway` needs --upstream URL, the base URL of the model's API")
-    from textveil.gateway import Gateway, Policy, listen, server
+    from textveil.gateway import Gateway, Policy, Running, listen, server
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
@@ -92,7 +105,13 @@ def serve(
         privatizer = Privatizer.from_config(config)
         policy = Policy(media=media, schemas=schemas, unknown=unknown, users=users)
         served = Gateway(
-            privatizer=privatizer, upstream=upstream, policy=policy, timeout=timeout, limit=limit, store=kept
+            privatizer=privatizer,
+            upstream=upstream,
+            policy=policy,
+            timeout=timeout,
+            limit=limit,
+            store=kept,
+            running=Running(audit_log=audit_log, metrics=metrics),
         )
         if not (host in LOCAL or host.startswith("127.")):
             shell.note("textveil: warning: other machines can reach the gateway, and send it their texts unencrypted")

@@ -21,6 +21,7 @@ EXTRAS = {
     "matplotlib": "textveil[evaluate]",
     "openai": "textveil[models]",
     "presidio_analyzer": "textveil[presidio]",
+    "prometheus_client": "textveil[gateway]",
     "psycopg": "textveil[store]",
     "pyarrow": "textveil[files]",
     "rapidfuzz": "textveil[evaluate]",

@@ -7,12 +7,14 @@ Not here: how text is released (`pipeline`), and what a session remembers (`sess
 from textveil.gateway.app import Gateway
 from textveil.gateway.conversation import Conversation
 from textveil.gateway.policy import Policy
+from textveil.gateway.process import Running
 from textveil.gateway.serving import listen, server
 
 __all__ = [
     "Conversation",
     "Gateway",
     "Policy",
+    "Running",
     "listen",
     "server",
 ]

@@ -10,7 +10,7 @@ Clients send the whole conversation with every request. Each message is released
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -24,14 +24,16 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
+from textveil.gateway.process import Running, ServingProcess
 from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, operations
+from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of, worded
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.randomness import os_entropy
-from textveil.session import MessageChain, SessionStore, Utterance
+from textveil.session import MessageChain, Session, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
@@ -51,6 +53,9 @@ UNRESOLVED = "textveil-unresolved"
 
 DRY_RUN = "textveil-dry-run"
 """Request header: with 1, what would be sent is answered, and nobody is asked."""
+
+REQUEST_ID = "textveil-request-id"
+"""Response header with the name of the request, which the audit log and traces have too."""
 
 RETRY = "idempotency-key"
 """Request header with the client's name of a request: the same name goes with the same request only."""
@@ -72,6 +77,14 @@ upstream signed where that is not known here."""
 
 DEEPEST = 100
 """Levels of objects and lists in a request."""
+
+UNKNOWN_ROUTE = "unknown"
+"""What records call the operation of a request that no API has."""
+
+EXAMPLE = Utterance(
+    "user", ("Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148.",)
+)
+"""Has something to find for each detector, so that all are loaded."""
 
 UNKNOWN = (
     "what the upstream would remember here is not known: it was not asked here with this key, or too long ago. "
@@ -97,6 +110,7 @@ class Gateway:
         timeout: seconds to wait for data from the upstream, above 0.
         limit: largest request, in bytes.
         store: keeps what became of messages; in memory, where none is given.
+        running: how it is run.
     """
 
     privatizer: Privatizer
@@ -105,6 +119,7 @@ class Gateway:
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     limit: Annotated[int, Field(ge=1)] = 4_000_000
     store: SessionStore = Field(default_factory=SessionStore)
+    running: Running = Field(default_factory=Running)
 
     def __post_init__(self) -> None:
         if self.privatizer.words.lasting:
@@ -142,75 +157,105 @@ class Gateway:
         """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health."""
         with needed():
             from starlette.applications import Starlette
-            from starlette.responses import JSONResponse, PlainTextResponse
+            from starlette.responses import JSONResponse, PlainTextResponse, Response
             from starlette.routing import Route
 
         served = operations()
         shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
 
-        async def unknown(request: "Request", __: Exception) -> "Response":
+        async def unknown(request: "Request", _: Exception) -> "Response":
             asked = "websockets are not served" if "upgrade" in request.headers else "there is no such route here"
             refused = RequestError(404, f"{asked}; served are {shown}")
-            return JSONResponse(served[0].error(refused), 404)
+            record = RequestRecord(UNKNOWN_ROUTE)
+            with request.state.process.recorded(record, None):
+                record.failed(refused)
+                return JSONResponse(served[0].error(refused), 404)
+
+        async def metrics(request: "Request") -> "Response":
+            if not request.state.process.shows_metrics(request):
+                return await unknown(request, Exception())
+            content, kind = request.state.process.metrics.page()
+            return Response(content, media_type=kind)
+
+        async def ready(request: "Request") -> "Response":
+            process: ServingProcess = request.state.process
+            return await process.ready(request)
 
         routes = [
             Route(f"{prefix}{each.path}", _Served(self, each), methods=[each.method])
             for each in served
             for prefix in ("/v1", "")
         ]
-        health = Route("/health", lambda _: PlainTextResponse("ok"), methods=["GET"])
-        return Starlette(
-            routes=[*routes, health], lifespan=self._connected, exception_handlers={404: unknown, 405: unknown}
-        )
+        probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
+        routes += [Route(path, answer, methods=["GET"]) for path, answer in probes.items()]
+        return Starlette(routes=routes, lifespan=self._connected, exception_handlers={404: unknown, 405: unknown})
+
+    def load(self) -> None:
+        """Load what releases need: a text that everybody knows is released for nobody."""
+        self._releasing(EXAMPLE, Session())
 
     @asynccontextmanager
     async def _connected(self, _: "Starlette") -> AsyncIterator[dict[str, object]]:
         with needed():
             import httpx2
 
-        async with httpx2.AsyncClient(
-            headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            timeout=self.timeout,
-            follow_redirects=False,
-            trust_env=self.upstream.lower().startswith("https:"),
-        ) as client:
-            yield {"client": client}
+        async with (
+            httpx2.AsyncClient(
+                headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+                timeout=self.timeout,
+                follow_redirects=False,
+                trust_env=self.upstream.lower().startswith("https:"),
+            ) as client,
+            ServingProcess.serving(self, client) as process,
+        ):
+            yield {"client": client, "process": process}
 
-    async def answer(self, request: "Request", operation: Operation) -> "Response":
-        """The answer to one request."""
+    async def answer(self, request: "Request", operation: Operation, record: RequestRecord) -> "Response":
+        """The answer to one request; what happens to it is noted in its record."""
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response, StreamingResponse
 
+        process: ServingProcess = request.state.process
         try:
             body = _query(request, operation)
             if operation.has_body:
                 body = await self._body(request) | body
+            record.asks_for(body.get("model"))
             key, retry = _key(request), request.headers.get(RETRY)
-            released, chain, said = await run_in_threadpool(self._privatize, operation, body, key, retry)
+            process.check()
+            with record.step("protect"):
+                released, chain, said = await run_in_threadpool(self._privatize, operation, body, key, retry, record)
             if request.headers.get(DRY_RUN) == "1":
+                record.answered(0)
                 return JSONResponse(released, headers=said)
             restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
             streamed = operation.stream if released.get("stream") in (True, "true") else None
-            answer = await self._send(request, operation, released, restoring)
+            process.check()
+            with record.step("upstream"):
+                answer = await self._send(request, operation, released, restoring)
+                came = await json_of(answer) if streamed is None else {}
             said |= headers_of(answer)
             if streamed is not None:
-                events = _events(await stream_of(answer), operation, streamed(restoring), restoring, chain)
-                return StreamingResponse(events, headers=said, media_type="text/event-stream")
-            came = await json_of(answer)
-            restored = await run_in_threadpool(restoring.whole, came, operation.answer)
-            whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
-            pairs = zip(operation.said(came), operation.said(whole), strict=True)
-            await run_in_threadpool(_remember, chain, operation, pairs, operation.remembered(came))
+                events = _events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record)
+                return StreamingResponse(process.streaming(events), headers=said, media_type="text/event-stream")
+            with record.step("restore"):
+                restored = await run_in_threadpool(restoring.whole, came, operation.answer)
+                whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
+                pairs = zip(operation.said(came), operation.said(whole), strict=True)
+                await run_in_threadpool(_remember, chain, operation, pairs, operation.remembered(came))
+            record.answered(restoring.unresolved)
             return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
         except RequestError as error:
-            return JSONResponse(operation.error(error), error.status, headers=error.headers)
+            failure = error
         except ClientDisconnect:
+            record.left()
             return Response(status_code=400)  # nobody will read it
         except Exception as error:  # caught here: the server would log its message, which may hold text
             failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
-            return JSONResponse(operation.error(failure), failure.status)
+        record.failed(failure)
+        return JSONResponse(operation.error(failure), failure.status, headers=failure.headers)
 
     async def _body(self, request: "Request") -> dict[str, Any]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -230,7 +275,7 @@ class Gateway:
         raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
 
     def _privatize(
-        self, operation: Operation, body: dict[str, Any], key: str | None, retry: str | None
+        self, operation: Operation, body: dict[str, Any], key: str | None, retry: str | None, record: RequestRecord
     ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
         """The released request, its chain, and the headers that say what was promised and hidden.
 
@@ -239,11 +284,13 @@ class Gateway:
             body: the request.
             key: the client's key; None without one.
             retry: the client's name of the request; None without one.
+            record: of the request.
         """
         if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
             raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
         try:
             account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
+            record.key = account
             asked = Asked(operation, body, self.policy, lambda name: self._user(account, name))
             links = self.store.links(account)
             if retry is not None and not MessageChain.is_retry(links, retry, self._asked(operation, body)):
@@ -264,7 +311,9 @@ class Gateway:
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
             more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": told(**counts)}
-            said = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: _hidden(chain)}
+            record.drawn, record.protected, record.spent = chain.drawn, _hidden(chain), chain.session.spent
+            hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(record.protected.items()))
+            said = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
             counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
             return released, chain, said | {name: str(count) for name, count in counted.items() if count}
         except RequestError:
@@ -323,8 +372,11 @@ class _Served:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         from starlette.requests import Request
 
-        response = await self._gateway.answer(Request(scope, receive), self._operation)
-        await response(scope, receive, send)
+        request, record = Request(scope, receive), RequestRecord(self._operation.name)
+        with request.state.process.recorded(record, request.headers.get("traceparent")):
+            response = await self._gateway.answer(request, self._operation, record)
+            response.headers[REQUEST_ID] = record.id
+            await response(scope, receive, send)
 
 
 def _nests(value: Any, levels: int) -> bool:
@@ -353,12 +405,11 @@ def _query(request: "Request", operation: Operation) -> dict[str, Any]:
     return said | request.path_params
 
 
-def _hidden(chain: MessageChain) -> str:
+def _hidden(chain: MessageChain) -> Counter[str]:
     """How many values of each type the request hides."""
     sent = "\n".join(text for link in chain.links for text in link.released)
     given = chain.session.snapshot().placeholders.values()
-    found = Counter(each.type for each in given if each.shown in sent)
-    return ", ".join(f"{type_}={count}" for type_, count in sorted(found.items()))
+    return Counter(each.type for each in given if each.shown in sent)
 
 
 def _keys(answer: "httpx2.Response", operation: Operation) -> list[str]:
@@ -393,8 +444,13 @@ def _remember(
 
 
 async def _events(
-    response: "httpx2.Response", operation: Operation, stream: Stream, restoring: Restoring, chain: MessageChain
-) -> AsyncIterator[str]:
+    response: "httpx2.Response",
+    operation: Operation,
+    stream: Stream,
+    restoring: Restoring,
+    chain: MessageChain,
+    record: RequestRecord,
+) -> AsyncGenerator[str]:
     """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
     import httpx2
     from starlette.concurrency import run_in_threadpool
@@ -404,13 +460,15 @@ async def _events(
     keys = _keys(response, operation)
     names: list[str] = []
     try:
-        with suppress(Exception):  # the exception may hold text
-            async for event in httpx2.EventSource(response):
+        with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
+            came = aiter(httpx2.EventSource(response))
+            while (event := await record.during("upstream", anext(came, None))) is not None:
                 data = event.data if event.data == "[DONE]" else json.loads(event.data)
                 if event.event == "error" or (isinstance(data, dict) and data.get("error")):
                     failure = worded(failure, data, restoring, keys)
                     break
-                pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
+                with record.timed("restore"):
+                    pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
                 if news := [each for each in stream.remembered if each not in names]:
                     await run_in_threadpool(_remember, chain, operation, (), news)  # before anybody can refer to it
                     names += news
@@ -428,7 +486,9 @@ async def _events(
             yield piece.written()
     finally:
         await response.aclose()
+    record.answered(restoring.unresolved)
     if not stream.ended:
+        record.failed(failure)
         yield stream.failed(failure).written()
     if restoring.unresolved:
         yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already

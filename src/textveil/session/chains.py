@@ -166,14 +166,16 @@ class ChainSession(Session):
     Attributes:
         new: what the message that is being released has added.
         reserved: what was charged for it.
+        spent: what all messages of the request spend that were released in it.
         key: what it is charged under, so that it is charged once; it follows from the message and all before.
     """
 
     def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None") -> None:
         super().__init__(owner)
         self.adopt(known)
-        self._ledger, self.counts_spending = ledger, ledger is not None
+        self._ledger, self.counts_spending = ledger, True
         self.new: list[SessionDelta] = []
+        self.spent: list[Spend] = []
         self.reserved: list[Reservation] = []
         self.key: str | None = None
 
@@ -189,8 +191,13 @@ class ChainSession(Session):
 
     def reserve(self, spends: Sequence[Spend]) -> None:
         """See `Session`. Requests that draw the same message at the same time are charged once: one draw is sent."""
-        assert self._ledger is not None, "or nobody asks"
-        self.reserved += self._ledger.reserve_all(self.owner, spends, key=self.key)
+        if self._ledger is None:
+            self.spent += spends
+            return
+        ordered = sorted(spends, key=lambda spend: (spend.metric, spend.table))  # as the ledger takes them
+        made = self._ledger.reserve_all(self.owner, ordered, key=self.key)
+        self.reserved += made
+        self.spent += [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
 
 
 @dataclass(frozen=True, kw_only=True)

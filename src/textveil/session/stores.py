@@ -106,6 +106,13 @@ class SessionStore:
         """The sessions that there are."""
         raise NotImplementedError
 
+    def ping(self) -> None:
+        """Nothing, where the store can be read.
+
+        Raises:
+            StoreError: it cannot.
+        """
+
     def forget(self, subject: str, session: str | None = None) -> int:
         """Destroy a session, or all of a subject, and what restores its answers. This cannot be undone.
 

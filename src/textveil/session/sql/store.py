@@ -149,6 +149,13 @@ class SQLStore(SessionStore):
             rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
         return [self._kept(row) for row in rows]
 
+    def ping(self) -> None:
+        """See `SessionStore`."""
+        import sqlalchemy as sa
+
+        with failures("read"), self.reading() as connection:
+            connection.execute(sa.select(self.tables.sessions.c.number).limit(1)).all()
+
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`. The key is destroyed first, then the rows."""
         import sqlalchemy as sa

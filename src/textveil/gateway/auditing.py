@@ -1,0 +1,151 @@
+"""The audit log: a line of JSON for each request, with counts and no content.
+
+In: records of requests, the name of a file. Out: lines at its end.
+Not here: what a record holds (`record`), and sums over requests (`metrics`).
+
+Any number of processes may write to one file: each line is one write at its end, under a lock, whole or not at all. The
+file may be moved away at any time (logrotate), then the next line begins a new one. It is written when a request is
+over. If it cannot be written, the line waits in memory, and no other request is sent upstream before it is written. So
+the log lacks a request only where a process is killed: then a line `start` follows without a line `stop` before it.
+"""
+
+import errno
+import fcntl
+import json
+import os
+from collections import deque
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from textveil.errors import ConfigError
+from textveil.gateway.errors import RequestError
+from textveil.gateway.record import RequestRecord
+from textveil.guarantee import MICRO
+from textveil.session import Spend
+
+SPARE = 1 << 20
+"""Bytes that must be free on the disk before a request is sent."""
+
+NOT_LOGGED = "the audit log cannot be written, so that nothing is sent; its disk may be full"
+
+
+class AuditLog:
+    """Appends to a file that only its owner can read.
+
+    Args:
+        path: the file; it is made where there is none.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+        self._waiting: deque[bytes] = deque()
+        try:
+            self._write(_line("start", process=os.getpid(), version=version("textveil")))
+            return
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+        raise ConfigError(f"the audit log must be a file that can be written: {reason}")
+
+    def check(self) -> None:
+        """Call it before a request is sent.
+
+        Raises:
+            RequestError: lines cannot be written.
+        """
+        if not self.works():
+            raise RequestError(503, NOT_LOGGED, code="audit", headers={"Retry-After": "10"})
+
+    def works(self) -> bool:
+        """Whether lines can be written; those that wait are written first."""
+        with suppress(OSError):
+            while self._waiting:
+                self._write(self._waiting[0])
+                self._waiting.popleft()
+            disk = os.fstatvfs(self._opened())
+            return disk.f_bavail * disk.f_frsize >= SPARE or not disk.f_blocks  # which says 0 of what is no disk
+        return False
+
+    def add(self, record: RequestRecord) -> None:
+        """Add a request that is over. Where that fails it waits."""
+        if record.reason != "audit":  # or what waits would grow
+            self._waiting.append(line_of(record))
+            self.works()
+
+    def close(self) -> int:
+        """Write what waits and that the process ends.
+
+        Returns:
+            How many lines could not be written.
+        """
+        self._waiting.append(_line("stop", process=os.getpid()))
+        self.works()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        return len(self._waiting)
+
+    def _write(self, line: bytes) -> None:
+        """Write a line, or nothing.
+
+        Raises:
+            OSError: it was not written.
+        """
+        fd = self._opened()
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        try:
+            before = os.fstat(fd).st_size
+            if os.write(fd, line) < len(line):  # the disk is full
+                os.ftruncate(fd, before)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _opened(self) -> int:
+        """The file of this name, opened anew where that is another one now."""
+        here = None
+        with suppress(FileNotFoundError):
+            here = os.stat(self._path)
+        if self._fd >= 0:
+            there = os.fstat(self._fd)
+            if here is not None and (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
+                return self._fd
+            os.close(self._fd)
+            self._fd = -1
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return self._fd
+
+
+def line_of(record: RequestRecord) -> bytes:
+    """The line of a request."""
+    milliseconds = {"gateway": record.added, "upstream": record.seconds["upstream"]}
+    return _line(
+        "request",
+        record.began,
+        request=record.id,
+        key=record.key,
+        operation=record.operation,
+        model=record.model,
+        protected=dict(sorted(record.protected.items())),
+        drawn=record.drawn,
+        spent=[_spent(each) for each in record.spent],
+        status=record.status,
+        reason=record.reason,
+        unresolved=record.unresolved,
+        milliseconds={name: round(1000 * seconds, 1) for name, seconds in milliseconds.items()},
+    )
+
+
+def _line(event: str, at: float | None = None, **said: Any) -> bytes:
+    when = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
+    return json.dumps({"time": when.isoformat(timespec="milliseconds"), "event": event, **said}).encode() + b"\n"
+
+
+def _spent(spend: Spend) -> dict[str, Any]:
+    bound = {"unbounded": True} if spend.infinite else {"epsilon": spend.epsilon / MICRO, "ldp": spend.ldp / MICRO}
+    return {"metric": spend.metric, "table": spend.table, "words": spend.words, **bound}

@@ -1,0 +1,109 @@
+"""Metrics: what a gateway does, in numbers, as Prometheus reads them.
+
+In: records of requests. Out: the page /metrics.
+Not here: what a record holds (`record`), and the log of single requests (`auditing`).
+
+Labels are operations, statuses, reasons, types and lanes: few, and never text. Several workers write to files that
+PROMETHEUS_MULTIPROC_DIR names, and each of them shows the sums.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+import regex
+
+from textveil.config.extras import needed
+from textveil.gateway.record import OTHER, RequestRecord
+from textveil.guarantee import MICRO
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable that names the folder which several workers share."""
+
+ADDED = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+UPSTREAM = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
+"""Seconds at which the histograms are cut."""
+
+TYPE = regex.compile(r"[A-Z][A-Z0-9_]{0,39}")
+
+TYPES = 100
+"""Types that are told apart; detectors of other packages bring their own."""
+
+
+class Metrics:
+    """The metrics of one process."""
+
+    def __init__(self) -> None:
+        with needed():
+            from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        self._registry = registry = CollectorRegistry()
+        self._types: set[str] = set()
+        self._requests = Counter("textveil_requests", "Requests.", ("operation", "status"), registry=registry)
+        self._refusals = Counter(
+            "textveil_refusals", "Requests without an answer, or not all of it.", ("reason",), registry=registry
+        )
+        self._protected = Counter(
+            "textveil_protected", "Values that requests hide, counted in each request.", ("type",), registry=registry
+        )
+        self._unresolved = Counter("textveil_unresolved", "Placeholders that were not restored.", registry=registry)
+        self._epsilon = Counter(
+            "textveil_epsilon_spent", "Epsilon spent, summed over words.", ("metric",), registry=registry
+        )
+        self._unbounded = Counter("textveil_unbounded", "Releases without a finite bound.", registry=registry)
+        self._added = Histogram(
+            "textveil_added_seconds", "What the gateway itself takes.", ("operation",), registry=registry, buckets=ADDED
+        )
+        self._upstream = Histogram(
+            "textveil_upstream_seconds",
+            "Waiting for the upstream.",
+            ("operation",),
+            registry=registry,
+            buckets=UPSTREAM,
+        )
+        self.streams = Gauge("textveil_streams_open", "Open streams.", registry=registry, multiprocess_mode="livesum")
+        self.waiting = Gauge(
+            "textveil_waiting", "Requests in the queue.", ("lane",), registry=registry, multiprocess_mode="livesum"
+        )
+
+    def count(self, record: RequestRecord) -> None:
+        """Add a request that is over."""
+        self._requests.labels(record.operation, str(record.status)).inc()
+        if record.reason:
+            self._refusals.labels(record.reason).inc()
+        for type_, number in record.protected.items():
+            self._protected.labels(self._type(type_)).inc(number)
+        self._unresolved.inc(record.unresolved)
+        for spend in record.spent:
+            if spend.infinite:
+                self._unbounded.inc()
+            else:
+                self._epsilon.labels(spend.metric).inc(spend.epsilon / MICRO)
+        if record.seconds["protect"]:
+            self._added.labels(record.operation).observe(record.added)
+        if record.seconds["upstream"]:
+            self._upstream.labels(record.operation).observe(record.seconds["upstream"])
+
+    def _type(self, said: str) -> str:
+        if said not in self._types and (len(self._types) >= TYPES or TYPE.fullmatch(said) is None):
+            return OTHER
+        self._types.add(said)
+        return said
+
+    def page(self) -> tuple[bytes, str]:
+        """The page, and its content type."""
+        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+        return generate_latest(self._all()), CONTENT_TYPE_LATEST
+
+    def _all(self) -> "CollectorRegistry":
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        if SHARED not in os.environ:
+            return self._registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry

@@ -1,0 +1,133 @@
+"""Records: what happened to a request, in counts and times.
+
+In: what is noted while a request is answered. Out: a `RequestRecord`, for metrics, traces and the audit log.
+Not here: what becomes of it (`metrics`, `tracing`, `auditing`).
+
+No text gets into a record: names are of fixed sets, or pseudonyms; the name of a model, which the client sends, is
+"other" where it could be a text.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal, TypeVar
+
+import regex
+
+from textveil.gateway.errors import RequestError
+from textveil.randomness import os_entropy
+from textveil.session import Spend
+
+T = TypeVar("T")
+
+Step = Literal["protect", "upstream", "restore"]
+"""What takes time: what is done before anything is sent, waiting for the upstream, and what is done with its answer."""
+
+LEFT = 499
+"""The status of a request whose client left before the answer was there."""
+
+OTHER = "other"
+
+MODEL = regex.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,99}")
+"""Names of models as they are; whatever else a client sends in their place is `OTHER`."""
+
+REASONS = frozenset(
+    (
+        "audit",
+        "busy",
+        "idempotency",
+        "key",
+        "limit",
+        "missing",
+        "previous_response_not_found",
+        "rate_limit",
+        "stopping",
+        "store",
+        "unprotected",
+        "upstream",
+    )
+)
+"""Codes of errors that are told apart."""
+
+BY_STATUS = {400: "invalid", 404: "unknown", 413: "size", 415: "type", 429: "rate_limit", 500: "failed"}
+"""Why a request was refused, where no code says it."""
+
+
+class RequestRecord:
+    """What happened to a request.
+
+    Args:
+        operation: its route, as `Operation.name`.
+
+    Attributes:
+        id: names the request, in the log and to the client.
+        began: when it came, in seconds since 1970.
+        key: whose it is: a name or a pseudonym, never a key.
+        model: which model was asked for; "" for none.
+        status: of the answer; 0 before there is one.
+        reason: why it was refused or failed; "" where it was not.
+        protected: how many values of each type were hidden.
+        drawn: how many messages were drawn.
+        spent: what they spend.
+        unresolved: placeholders of the answer that were not restored.
+        seconds: how long the steps took.
+        span: opens a span of a trace, by its name.
+    """
+
+    def __init__(self, operation: str) -> None:
+        self.operation, self.id, self.began = operation, os_entropy(8).hex(), time.time()
+        self.key, self.model, self.reason, self.status = "", "", "", 0
+        self.protected: Counter[str] = Counter()
+        self.spent: list[Spend] = []
+        self.drawn = self.unresolved = 0
+        self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
+        self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
+
+    def asks_for(self, model: object) -> None:
+        """Note the model that a client asks for."""
+        if model is not None:
+            self.model = model if isinstance(model, str) and MODEL.fullmatch(model) else OTHER
+
+    def answered(self, unresolved: int, status: int = 200) -> None:
+        """Note that there is an answer."""
+        self.status, self.unresolved = self.status or status, unresolved
+
+    def failed(self, error: RequestError) -> None:
+        """Note why there is no answer, or not all of it."""
+        code = (error.code if error.own else "upstream") or ""
+        self.status = error.status
+        self.reason = code if code in REASONS else BY_STATUS.get(error.status, OTHER)
+
+    def left(self) -> None:
+        """Note that the client left before the end."""
+        self.status, self.reason = LEFT, "left"
+
+    def spends(self, spends: Iterable[Spend]) -> None:
+        """Note what was spent."""
+        self.spent += spends
+
+    @property
+    def added(self) -> float:
+        """Seconds that the gateway itself took."""
+        return self.seconds["protect"] + self.seconds["restore"]
+
+    @contextmanager
+    def step(self, step: Step) -> Iterator[None]:
+        """Counts the time of a block, which has a span of its own."""
+        with self.span(f"textveil.{step}"), self.timed(step):
+            yield
+
+    @contextmanager
+    def timed(self, step: Step) -> Iterator[None]:
+        """Counts the time of a block."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] += time.perf_counter() - start
+
+    async def during(self, step: Step, work: Awaitable[T]) -> T:
+        """What a piece of work gives, whose time is counted."""
+        with self.timed(step):
+            return await work

@@ -1,0 +1,443 @@
+"""What a gateway says about itself: whether it is ready, metrics, traces, the audit log; and never a text."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx2
+import pytest
+from tests.gateway.scripted import answer_of, scripted, stream_of
+
+from textveil import Privatizer
+from textveil.errors import ConfigError, ModelError, StoreError
+from textveil.gateway import Gateway, listen, server
+from textveil.gateway.auditing import AuditLog
+from textveil.gateway.errors import RequestError
+from textveil.gateway.metrics import Metrics
+from textveil.gateway.process import Running
+from textveil.gateway.record import OTHER, RequestRecord
+from textveil.session import SessionStore, Spend
+
+CANARY = "Blorvequine"
+KEY = {"Authorization": "Bearer sk-of-the-client"}
+ASKED = [{"role": "user", "content": f"{CANARY} met Quillimar"}]
+
+
+@contextmanager
+def serving(gateway):
+    """The address of a server of this gateway, without /v1."""
+    made = server(gateway)
+    with listen("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            made.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def privatizer(small_table):
+    return Privatizer("placeholder", table=small_table)
+
+
+@pytest.fixture
+def upstream():
+    with scripted() as made:
+        made.script = lambda body: (
+            stream_of([{"content": text} for text in ("<WO", "RD_1> and <WORD_9", "9>")])
+            if body.get("stream")
+            else answer_of({"content": "<WORD_1> and <WORD_99>"})
+        )
+        yield made
+
+
+@pytest.fixture
+def http():
+    with httpx2.Client(trust_env=False, timeout=20) as made:
+        yield made
+
+
+def ask(http, url, **changed):
+    return http.post(f"{url}/v1/chat/completions", json={"model": "m", "messages": ASKED, **changed}, headers=KEY)
+
+
+def samples(http, url):
+    """The metrics that are not 0, by name and labels; without when they began."""
+    page = http.get(f"{url}/metrics")
+    assert page.status_code == 200
+    lines = [line.rsplit(" ", 1) for line in page.text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in lines if "_created" not in name and float(value)}
+
+
+def until(condition):
+    """Waits until something holds."""
+    for _ in range(200):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail("it never held")
+
+
+# ---- ready -----------------------------------------------------------------------------------------------------------
+
+
+def test_ready_once_the_models_are_loaded(privatizer, upstream, http, monkeypatch):
+    go = threading.Event()
+    monkeypatch.setattr(Gateway, "load", lambda _: go.wait(20))
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        assert http.get(f"{url}/health").status_code == 200
+        answer = http.get(f"{url}/ready")
+        assert (answer.status_code, answer.json()) == (503, {"ready": False, "models": "loading", "store": "ready"})
+        go.set()
+        until(lambda: http.get(f"{url}/ready").status_code == 200)
+        assert http.get(f"{url}/ready").json() == {"ready": True, "models": "ready", "store": "ready"}
+
+
+def test_models_that_cannot_be_loaded(privatizer, upstream, http, monkeypatch, caplog):
+    def fail(_):
+        raise ModelError("the folder of the model is empty")
+
+    monkeypatch.setattr(Gateway, "load", fail)
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        until(lambda: http.get(f"{url}/ready").json()["models"] == "failed (ModelError)")
+        assert http.get(f"{url}/ready").status_code == 503
+    assert "the models cannot be loaded: the folder of the model is empty" in caplog.text
+
+
+def test_loading_loads_what_releases_need_and_tells_nobody(small_table, upstream, tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    with SessionStore(f"sqlite:///{tmp_path}/veil.db") as store:
+        gateway = Gateway(privatizer=Privatizer("placeholder", table=small_table), upstream=upstream.url, store=store)
+        gateway.load()
+        assert store.sessions() == []
+    assert upstream.bodies == []
+
+
+def test_a_store_that_cannot_be_reached(privatizer, upstream, http, tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+
+    def fail():
+        raise StoreError(f"nobody must read {CANARY}")
+
+    store = SessionStore(f"sqlite:///{tmp_path}/veil.db")
+    with store, serving(Gateway(privatizer=privatizer, upstream=upstream.url, store=store)) as url:
+        until(lambda: http.get(f"{url}/ready").status_code == 200)
+        monkeypatch.setattr(store, "ping", fail)
+        answer = http.get(f"{url}/ready")
+        assert (answer.status_code, answer.json()["store"]) == (503, "cannot be reached")
+        assert CANARY not in answer.text
+
+
+def test_the_upstream_is_asked_only_when_that_is_wanted(privatizer, openai_server, http):
+    with serving(Gateway(privatizer=privatizer, upstream=openai_server)) as url:
+        until(lambda: http.get(f"{url}/ready").status_code == 200)
+        assert http.get(f"{url}/ready?upstream=1").json()["upstream"] == "ready"
+    with serving(Gateway(privatizer=privatizer, upstream="http://127.0.0.1:9/v1")) as url:
+        until(lambda: http.get(f"{url}/ready").status_code == 200)
+        answer = http.get(f"{url}/ready?upstream=1")
+        assert (answer.status_code, answer.json()["upstream"]) == (503, "cannot be reached")
+
+
+# ---- metrics ---------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_count_requests_and_what_they_hide(privatizer, upstream, http):
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        assert ask(http, url).status_code == 200
+        assert ask(http, url, stream=True).status_code == 200
+        assert ask(http, url, logprobs=True).status_code == 400
+        assert http.post(f"{url}/v1/{CANARY}", json={}).status_code == 404
+        found = samples(http, url)
+    expected = {
+        'textveil_requests_total{operation="openai.chat",status="200"}': 2,
+        'textveil_requests_total{operation="openai.chat",status="400"}': 1,
+        'textveil_requests_total{operation="unknown",status="404"}': 1,
+        'textveil_refusals_total{reason="unprotected"}': 1,
+        'textveil_refusals_total{reason="unknown"}': 1,
+        'textveil_protected_total{type="WORD"}': 6,
+        "textveil_unresolved_total": 2,
+        'textveil_added_seconds_count{operation="openai.chat"}': 3,
+        'textveil_upstream_seconds_count{operation="openai.chat"}': 2,
+    }
+    assert {name: value for name, value in found.items() if name in expected} == expected
+    assert found['textveil_added_seconds_sum{operation="openai.chat"}'] > 0
+
+
+def test_metrics_count_what_is_spent_and_what_has_no_bound(small_table, upstream, http):
+    noise = Privatizer("noise", epsilon=5.0, table=small_table)
+    with serving(Gateway(privatizer=noise, upstream=upstream.url)) as url:
+        for _ in range(2):  # the same message again spends nothing
+            assert ask(http, url, messages=[{"role": "user", "content": "garden"}]).status_code == 200
+        assert samples(http, url)['textveil_epsilon_spent_total{metric="chord"}'] == pytest.approx(5, rel=1e-3)
+    metrics, record = Metrics(), RequestRecord("openai.chat")
+    record.spends([Spend(metric="chord", table="t", epsilon=0, ldp=0, words=1, infinite="no bound")])
+    metrics.count(record)
+    assert b"\ntextveil_unbounded_total 1.0\n" in metrics.page()[0]
+
+
+def test_open_streams_are_counted(privatizer, openai_server, http):
+    with serving(Gateway(privatizer=privatizer, upstream=openai_server)) as url:
+        body = {"model": "endless", "messages": ASKED, "stream": True}
+        with http.stream("POST", f"{url}/v1/chat/completions", json=body) as answer:
+            coming = answer.iter_lines()
+            next(coming)
+            assert samples(http, url)["textveil_streams_open"] == 1
+        until(lambda: "textveil_streams_open" not in samples(http, url))
+        assert samples(http, url)['textveil_requests_total{operation="openai.chat",status="499"}'] == 1
+
+
+@pytest.mark.parametrize(("metrics", "status"), [("local", 200), ("all", 200), ("off", 404)])
+def test_who_may_read_metrics(privatizer, upstream, http, metrics, status):
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(metrics=metrics))) as url:
+        assert http.get(f"{url}/metrics").status_code == status
+
+
+def test_types_that_are_no_types_are_not_told_apart():
+    metrics = Metrics()
+    record = RequestRecord("openai.chat")
+    record.protected.update({f"TYPE_{i}": 1 for i in range(150)} | {CANARY: 1, "A" * 41: 1})
+    metrics.count(record)
+    page = metrics.page()[0].decode()
+    assert CANARY not in page
+    assert len(re.findall(r"^textveil_protected_total{", page, re.MULTILINE)) == 101
+    assert f'textveil_protected_total{{type="{OTHER}"}} 52.0' in page
+
+
+# ---- the audit log ---------------------------------------------------------------------------------------------------
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, tmp_path):
+    path = tmp_path / "audit.jsonl"
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    with serving(gateway) as url:
+        answers = [ask(http, url), ask(http, url, stream=True), ask(http, url, model=f"x{'y' * 150}", logprobs=True)]
+        assert http.get(f"{url}/ready").json()["audit log"] == "ready"
+    first, *requests, last = lines(path)
+    assert (first["event"], last["event"]) == ("start", "stop")
+    assert first["process"] == last["process"] == os.getpid()
+    assert [each["request"] for each in requests] == [each.headers["textveil-request-id"] for each in answers]
+    whole, streamed, refused = requests
+    milliseconds = whole.pop("milliseconds")
+    assert milliseconds["gateway"] > 0
+    assert milliseconds["upstream"] > 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", whole.pop("time"))
+    key = whole.pop("key")
+    assert re.fullmatch("client-[0-9a-f]{16}", key)
+    assert whole == {
+        "event": "request",
+        "request": answers[0].headers["textveil-request-id"],
+        "operation": "openai.chat",
+        "model": "m",
+        "protected": {"WORD": 3},
+        "drawn": 1,
+        "spent": [],
+        "status": 200,
+        "reason": "",
+        "unresolved": 1,
+    }
+    assert (streamed["key"], streamed["drawn"], streamed["unresolved"]) == (key, 0, 1)
+    assert (refused["status"], refused["reason"], refused["model"]) == (400, "unprotected", OTHER)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_was_moved_away_is_begun_anew(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    log = AuditLog(str(path))
+    for name in ("first", "second"):
+        log.add(RequestRecord("openai.chat"))
+        path.rename(tmp_path / name)
+    log.check()
+    log.add(RequestRecord("openai.chat"))
+    assert log.close() == 0
+    counted = [len(lines(tmp_path / name)) for name in ("first", "second", "audit.jsonl")]
+    assert counted == [2, 1, 2]
+
+
+WRITER = """
+import sys
+from textveil.gateway.auditing import AuditLog
+from textveil.gateway.record import RequestRecord
+log = AuditLog(sys.argv[1])
+for i in range(300):
+    record = RequestRecord("openai.chat")
+    record.protected.update({f"TYPE_{j}": i for j in range(300)})
+    log.add(record)
+log.close()
+"""
+
+
+def test_several_processes_write_one_log(tmp_path):
+    path = tmp_path / "audit.jsonl"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) for _ in range(2)]
+    assert [each.wait(60) for each in writers] == [0, 0]
+    assert sorted(each["event"] for each in lines(path)) == ["request"] * 600 + ["start"] * 2 + ["stop"] * 2
+
+
+LIMITED = """
+import resource, sys
+from textveil.gateway.auditing import AuditLog
+from textveil.gateway.errors import RequestError
+from textveil.gateway.record import RequestRecord
+log = AuditLog(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+added = 0
+while log.works():
+    log.add(RequestRecord("openai.chat"))
+    added += 1
+log.add(RequestRecord("openai.chat"))
+try:
+    log.check()
+    print("checked")
+except RequestError as error:
+    print(error.status, error.code, error.headers["Retry-After"], added)
+refused = RequestRecord("openai.chat")
+refused.failed(RequestError(503, "x", code="audit"))
+log.add(refused)
+whole = open(sys.argv[1]).read()
+print(whole.count("\\n"), whole[-1:] == "\\n")
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.check()
+print(log.close(), open(sys.argv[1]).read().count("\\n"))
+"""
+
+
+def test_a_full_disk_stops_requests_and_loses_no_line(tmp_path):
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "audit.jsonl")]
+    refused, full, after = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    status, code, again, added = refused.split()
+    assert (status, code, again) == ("503", "audit", "10")
+    assert full == f"{added} True"  # what did not fit left nothing, and one of them is `start`
+    assert after == f"0 {int(added) + 3}"  # the two that waited, and `stop`
+
+
+def test_what_cannot_be_logged_is_not_sent(privatizer, upstream, http, tmp_path, monkeypatch):
+    path = tmp_path / "audit.jsonl"
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    with serving(gateway) as url:
+        monkeypatch.setattr("textveil.gateway.auditing.SPARE", 1 << 62)  # more than any disk has
+        answer = ask(http, url)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+        assert answer.json()["error"]["code"] == "audit"
+        until(lambda: http.get(f"{url}/ready").json()["models"] == "ready")
+        ready = http.get(f"{url}/ready")
+        assert (ready.status_code, ready.json()["audit log"]) == (503, "cannot be written")
+        assert upstream.bodies == []
+        monkeypatch.undo()
+        assert ask(http, url).status_code == 200
+
+
+def test_a_log_that_cannot_be_opened(tmp_path):
+    for path in (tmp_path, tmp_path / "none" / "audit.jsonl", "/dev/full"):
+        with pytest.raises(ConfigError, match="the audit log must be a file that can be written: "):
+            AuditLog(str(path))
+
+
+# ---- traces ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spans(monkeypatch):
+    """Spans that have ended, as OpenTelemetry's own exporter in memory has them."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    return exporter.get_finished_spans
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_spans_of_a_request(privatizer, upstream, http, spans, stream):
+    trace_id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    headers = {"traceparent": f"00-{trace_id}-{parent}-01", "tracestate": f"who={CANARY}", "baggage": f"who={CANARY}"}
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        body = {"model": "m", "messages": ASKED, "stream": stream}
+        assert http.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+    found = {each.name: each for each in spans()}
+    request = found["textveil.request"]
+    assert found.keys() == {f"textveil.{name}" for name in ("request", "protect", "upstream", "restore")}
+    assert f"{request.context.trace_id:032x}" == trace_id
+    assert f"{request.parent.span_id:016x}" == parent
+    steps = [each for each in found.values() if each is not request]
+    assert {each.parent.span_id for each in steps} == {request.context.span_id}
+    assert request.attributes["textveil.protected.word"] == 3
+    assert request.attributes["textveil.unresolved"] == 1
+    assert request.attributes["http.response.status_code"] == 200
+    assert request.attributes["gen_ai.request.model"] == "m"
+    assert all(request.attributes[f"textveil.{step}.seconds"] > 0 for step in ("protect", "upstream", "restore"))
+    assert CANARY not in "".join(each.to_json() for each in spans())
+
+
+# ---- no text ---------------------------------------------------------------------------------------------------------
+
+
+class Failing(Privatizer):
+    """Its message holds the text, as those of other libraries may."""
+
+    def privatize_many(self, texts, *arguments, **options):
+        raise ValueError(f"cannot do {list(texts)}")
+
+
+def everything(privatizer, upstream, http, spans, path):
+    """All that a gateway says about requests that hold the canary wherever they can."""
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    with serving(gateway) as url:
+        for body in (
+            {},
+            {"stream": True},
+            {"logprobs": CANARY},
+            {CANARY: CANARY},
+            {"model": f"{CANARY} is ill"},
+            {"user": CANARY, "metadata": {CANARY: CANARY}},
+        ):
+            headers = {"X-Request-Id": CANARY, "Idempotency-Key": CANARY, "traceparent": CANARY}
+            asked = {"model": "m", "messages": ASKED, **body}
+            http.post(f"{url}/v1/chat/completions?{CANARY}={CANARY}", json=asked, headers=KEY | headers)
+        http.post(f"{url}/v1/{CANARY}", json=ASKED)
+        said = http.get(f"{url}/metrics").text + http.get(f"{url}/ready").text
+    return said + path.read_text() + "".join(each.to_json() for each in spans())
+
+
+@pytest.mark.parametrize("kind", [Privatizer, Failing])
+def test_no_text_is_told(small_table, upstream, http, spans, tmp_path, capfd, caplog, kind):
+    upstream.script = lambda body: (500, {}, {"error": {"message": CANARY, "code": CANARY, "type": CANARY}})
+    said = everything(kind("placeholder", table=small_table), upstream, http, spans, tmp_path / "audit.jsonl")
+    assert "openai.chat" in said
+    for secret in (CANARY, KEY["Authorization"].split()[1], "Quillimar"):
+        assert secret.lower() not in (said + caplog.text + "".join(capfd.readouterr())).lower()
+
+
+@pytest.mark.parametrize("leak", ["key", "model", "reason", "operation"])
+def test_the_test_above_would_notice(privatizer, upstream, http, spans, tmp_path, monkeypatch, leak):
+    count = Metrics.count
+
+    def leaking(metrics, record):
+        setattr(record, leak, CANARY)
+        count(metrics, record)
+
+    monkeypatch.setattr(Metrics, "count", leaking)
+    assert CANARY in everything(privatizer, upstream, http, spans, tmp_path / "audit.jsonl")
+
+
+def test_an_error_of_the_log_says_what_to_do(tmp_path):
+    log = AuditLog(str(tmp_path / "audit.jsonl"))
+    log._path = str(tmp_path / "gone" / "audit.jsonl")
+    with pytest.raises(RequestError, match="the audit log cannot be written, so that nothing is sent"):
+        log.check()
+    log.add(RequestRecord("openai.chat"))
+    assert log.close() == 2
