@@ -20,6 +20,7 @@ EXTRAS = {
     "keyring": "textveil[store]",
     "matplotlib": "textveil[evaluate]",
     "openai": "textveil[models]",
+    "opentelemetry": "textveil[tracing]",
     "presidio_analyzer": "textveil[presidio]",
     "prometheus_client": "textveil[gateway]",
     "psycopg": "textveil[store]",
@@ -41,7 +42,9 @@ EXTRAS = {
 
 PACKAGES = {
     "lm_eval": "lm-evaluation-harness",
+    "opentelemetry": "opentelemetry-api",
     "presidio_analyzer": "presidio-analyzer",
+    "prometheus_client": "prometheus-client",
     "sentence_transformers": "sentence-transformers",
     "sklearn": "scikit-learn",
 }
