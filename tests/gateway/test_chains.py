@@ -63,10 +63,16 @@ def gateway(privatizer, store):
     return Gateway(privatizer=privatizer, upstream="http://127.0.0.1:9/v1", store=store)
 
 
+def privatized(served, body, key=KEY):
+    """What would be sent, the chain, and headers."""
+    record = RequestRecord("openai.chat")
+    return served._privatized(CHAT, body, served._begun(CHAT, body, key, None, record), record)
+
+
 def ask(served, messages, key=KEY):
     """What would be sent, the chain, and the header's promise."""
     body = {"model": "m", "messages": [{"role": role, "content": text} for role, text in messages]}
-    released, chain, headers = served._privatize(CHAT, body, key, None, RequestRecord("chat"))
+    released, chain, headers = privatized(served, body, key)
     promise = json.loads(headers["textveil-statement"])
     return [message["content"] for message in released["messages"]], chain, promise
 
@@ -252,7 +258,7 @@ def test_arguments_of_tools_are_drawn_value_by_value_and_once(noisy, small_table
     body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]}
     with SessionStore(url) as store:
         served = gateway(noisy, store)
-        sent = [served._privatize(CHAT, body, KEY, None, RequestRecord("chat"))[0] for _ in range(3)]
+        sent = [privatized(served, body)[0] for _ in range(3)]
         texts = [f"{first} {second}", "5", third]
         once = sum(float(noisy.privatize(text).guarantee.epsilon_per_word.sum()) for text in texts)
         assert store.ledger.accounts()[0].epsilon == pytest.approx(once, rel=1e-6)

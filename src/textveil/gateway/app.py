@@ -10,11 +10,11 @@ Clients send the whole conversation with every request. Each message is released
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
-from textveil.gateway.process import Running, ServingProcess
+from textveil.gateway.process import Running, ServingProcess, unless_left
 from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, operations
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing, largest, told
@@ -32,7 +32,6 @@ from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of, worded
 from textveil.models import Address
 from textveil.pipeline import Privatizer
-from textveil.randomness import os_entropy
 from textveil.session import MessageChain, Session, SessionStore, Utterance
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class Gateway:
 
     @cached_property
     def _nobody(self) -> str:
-        return f"no-key-{self.store.pseudonym(os_entropy(32))}"
+        return f"no-key-{self.store.pseudonym(self.running.nobody)}"
 
     @cached_property
     def _releasing(self) -> Releasing:
@@ -213,40 +212,17 @@ class Gateway:
 
     async def answer(self, request: "Request", operation: Operation, record: RequestRecord) -> "Response":
         """The answer to one request; what happens to it is noted in its record."""
-        from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
-        from starlette.responses import JSONResponse, Response, StreamingResponse
+        from starlette.responses import JSONResponse, Response
 
         process: ServingProcess = request.state.process
         try:
+            process.admit()
             body = _query(request, operation)
             if operation.has_body:
                 body = await self._body(request) | body
             record.asks_for(body.get("model"))
-            key, retry = _key(request), request.headers.get(RETRY)
-            process.check()
-            with record.step("protect"):
-                released, chain, said = await run_in_threadpool(self._privatize, operation, body, key, retry, record)
-            if request.headers.get(DRY_RUN) == "1":
-                record.answered(0)
-                return JSONResponse(released, headers=said)
-            restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
-            streamed = operation.stream if released.get("stream") in (True, "true") else None
-            process.check()
-            with record.step("upstream"):
-                answer = await self._send(request, operation, released, restoring)
-                came = await json_of(answer) if streamed is None else {}
-            said |= headers_of(answer)
-            if streamed is not None:
-                events = _events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record)
-                return StreamingResponse(process.streaming(events), headers=said, media_type="text/event-stream")
-            with record.step("restore"):
-                restored = await run_in_threadpool(restoring.whole, came, operation.answer)
-                whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
-                pairs = zip(operation.said(came), operation.said(whole), strict=True)
-                await run_in_threadpool(_remember, chain, operation, pairs, operation.remembered(came))
-            record.answered(restoring.unresolved)
-            return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
+            return await unless_left(request, process.unless_stopped(self._answered(request, operation, body, record)))
         except RequestError as error:
             failure = error
         except ClientDisconnect:
@@ -256,6 +232,39 @@ class Gateway:
             failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
         record.failed(failure)
         return JSONResponse(operation.error(failure), failure.status, headers=failure.headers)
+
+    async def _answered(
+        self, request: "Request", operation: Operation, body: dict[str, Any], record: RequestRecord
+    ) -> "Response":
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import JSONResponse, StreamingResponse
+
+        process: ServingProcess = request.state.process
+        key, retry = _key(request), request.headers.get(RETRY)
+        with record.step("protect"):
+            begun = await process.short.run(self._begun, operation, body, key, retry, record)
+            lane = process.long if begun.news > self.running.long else process.short
+            released, chain, said = await lane.run(self._privatized, operation, body, begun, record)
+        if request.headers.get(DRY_RUN) == "1":
+            record.answered(0)
+            return JSONResponse(released, headers=said)
+        restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
+        streamed = operation.stream if released.get("stream") in (True, "true") else None
+        process.check()
+        with record.step("upstream"):
+            answer = await self._send(request, operation, released, restoring)
+            came = await json_of(answer) if streamed is None else {}
+        said |= headers_of(answer)
+        if streamed is not None:
+            events = _events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record, process)
+            return StreamingResponse(process.streaming(events), headers=said, media_type="text/event-stream")
+        with record.step("restore"):
+            restored = await run_in_threadpool(restoring.whole, came, operation.answer)
+            whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
+            pairs = zip(operation.said(came), operation.said(whole), strict=True)
+            await run_in_threadpool(_remember, chain, operation, pairs, operation.remembered(came))
+        record.answered(restoring.unresolved)
+        return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
 
     async def _body(self, request: "Request") -> dict[str, Any]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -274,10 +283,10 @@ class Gateway:
                 return body
         raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
 
-    def _privatize(
+    def _begun(
         self, operation: Operation, body: dict[str, Any], key: str | None, retry: str | None, record: RequestRecord
-    ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
-        """The released request, its chain, and the headers that say what was promised and hidden.
+    ) -> "Begun":
+        """A request whose texts are known, and what of them was released before.
 
         Args:
             operation: its route.
@@ -288,7 +297,7 @@ class Gateway:
         """
         if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
             raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
-        try:
+        with _refusing():
             account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
             record.key = account
             asked = Asked(operation, body, self.policy, lambda name: self._user(account, name))
@@ -302,6 +311,14 @@ class Gateway:
                 raise RequestError(
                     404 if operation.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
                 )
+            return Begun(asked, chain)
+
+    def _privatized(
+        self, operation: Operation, body: dict[str, Any], begun: "Begun", record: RequestRecord
+    ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
+        """The released request, its chain, and the headers that say what was promised and hidden."""
+        asked, chain = begun
+        with _refusing():
             chain.release(self._releasing)
             if (name := operation.grows(body)) is not None:
                 chain.remember(name)  # before it is sent: the upstream remembers what it got, also where it fails then
@@ -316,19 +333,6 @@ class Gateway:
             said = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
             counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
             return released, chain, said | {name: str(count) for name, count in counted.items() if count}
-        except RequestError:
-            raise
-        except RecursionError:
-            failure = RequestError(400, "JSON in the request is nested too deeply")
-        except InputError as error:  # which quotes no text
-            failure = RequestError(400, str(error))
-        except (LimitReached, StoreError) as error:
-            refused = isinstance(error, LimitReached)
-            failure = RequestError(403 if refused else 500, str(error), code="limit" if refused else "store")
-        except Exception as error:
-            kind = type(error).__name__
-            failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
-        raise failure
 
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
@@ -355,12 +359,10 @@ class Gateway:
         to_send = client.build_request(operation.method, url, json=body, params=query, headers=headers)
         with failing():
             answer = await client.send(to_send, stream=True)
+        request.state.until.push_async_callback(answer.aclose)
         if answer.status_code == 200:
             return answer
-        try:
-            raise await refusal_of(answer, restoring, _keys(answer, operation))
-        finally:
-            await answer.aclose()
+        raise await refusal_of(answer, restoring, _keys(answer, operation))
 
 
 class _Served:
@@ -373,10 +375,54 @@ class _Served:
         from starlette.requests import Request
 
         request, record = Request(scope, receive), RequestRecord(self._operation.name)
-        with request.state.process.recorded(record, request.headers.get("traceparent")):
+        async with AsyncExitStack() as until:
+            request.state.until = until
+            until.enter_context(request.state.process.recorded(record, request.headers.get("traceparent")))
             response = await self._gateway.answer(request, self._operation, record)
             response.headers[REQUEST_ID] = record.id
             await response(scope, receive, send)
+
+
+class Begun(NamedTuple):
+    """A request whose texts are known. Secret.
+
+    Args:
+        asked: the request.
+        chain: its messages, those that were released before and those that are new.
+    """
+
+    asked: Asked
+    chain: MessageChain
+
+    def __repr__(self) -> str:
+        return "Begun()"
+
+    @property
+    def news(self) -> int:
+        """Characters of what is new."""
+        new = [*self.asked.messages, *self.asked.besides][len(self.chain.links) :]
+        return sum(len(text) for message in new for text in message.texts)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turns failures to privatize into errors for the client, which quote no text."""
+    try:
+        yield
+        return
+    except RequestError:
+        raise
+    except RecursionError:
+        failure = RequestError(400, "JSON in the request is nested too deeply")
+    except InputError as error:  # which quotes no text
+        failure = RequestError(400, str(error))
+    except (LimitReached, StoreError) as error:
+        refused = isinstance(error, LimitReached)
+        failure = RequestError(403 if refused else 500, str(error), code="limit" if refused else "store")
+    except Exception as error:
+        kind = type(error).__name__
+        failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
+    raise failure from None  # or it would be chained where `with` ends
 
 
 def _nests(value: Any, levels: int) -> bool:
@@ -450,6 +496,7 @@ async def _events(
     restoring: Restoring,
     chain: MessageChain,
     record: RequestRecord,
+    process: ServingProcess,
 ) -> AsyncGenerator[str]:
     """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
     import httpx2
@@ -462,7 +509,7 @@ async def _events(
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             came = aiter(httpx2.EventSource(response))
-            while (event := await record.during("upstream", anext(came, None))) is not None:
+            while (event := await record.during("upstream", process.unless_stopped(anext(came, None)))) is not None:
                 data = event.data if event.data == "[DONE]" else json.loads(event.data)
                 if event.event == "error" or (isinstance(data, dict) and data.get("error")):
                     failure = worded(failure, data, restoring, keys)
@@ -479,6 +526,8 @@ async def _events(
                     yield piece.written()
                 if event.data == "[DONE]":
                     break
+        if process.over and not stream.ended:
+            failure = process.stops()
         pieces = list(stream.close())
         if stream.ended and kept != stream.messages:
             await run_in_threadpool(_remember, chain, operation, stream.messages)

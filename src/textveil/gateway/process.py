@@ -7,15 +7,21 @@ Not here: requests (`app`), sockets and signals (`serving`).
 import asyncio
 import ipaddress
 import logging
+import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import TextveilError
+from textveil.gateway.errors import RequestError
+from textveil.gateway.lanes import Lane
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.tracing import Tracing
+from textveil.randomness import os_entropy
 
 if TYPE_CHECKING:
     import httpx2
@@ -24,7 +30,20 @@ if TYPE_CHECKING:
 
     from textveil.gateway.app import Gateway
 
+T = TypeVar("T")
+
 READY = "ready"
+
+STOPS = "the gateway stops; ask again"
+
+LAST_WORDS = 2.0
+"""Seconds for what open requests say at last, when their time is over."""
+
+SHORT = 4
+"""Threads for requests: more than there are processors, since they also wait for the store."""
+
+GIVE_WAY = 10
+"""How nice the threads for long texts are to the others."""
 
 ASKED_AGAIN = 5.0
 """Seconds after which the upstream is asked again whether it is there, and for which it is waited for."""
@@ -37,10 +56,18 @@ class Running:
     Attributes:
         audit_log: a file that gets a line of JSON for each request, with counts and no content; "" for none.
         metrics: who may read /metrics: programs of this machine ("local"), "all", or nobody ("off").
+        grace: seconds that open requests have to end when the gateway stops; then streams end with an error.
+        long: characters of new text from which a request waits in a lane of its own.
+        queue: how many requests may wait in a lane; others are refused.
+        nobody: to whom conversations belong that come without a key; workers that share a store must share it too.
     """
 
     audit_log: str = ""
     metrics: Literal["local", "all", "off"] = "local"
+    grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
+    long: Annotated[int, Field(ge=1)] = 20_000
+    queue: Annotated[int, Field(ge=1)] = 200
+    nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
 
 
 class ServingProcess:
@@ -53,6 +80,8 @@ class ServingProcess:
     Attributes:
         metrics: of this process; of all workers where there are several.
         audit: its log; None without one.
+        short: threads for requests.
+        long: threads for requests with much new text.
     """
 
     def __init__(self, gateway: "Gateway", client: "httpx2.AsyncClient") -> None:
@@ -64,6 +93,10 @@ class ServingProcess:
             from textveil.gateway.auditing import AuditLog
 
             self.audit = AuditLog(gateway.running.audit_log)
+        self.short = Lane("short", SHORT, gateway.running.queue, self.metrics.waiting)
+        self.long = Lane("long", 1, gateway.running.queue, self.metrics.waiting, nice=GIVE_WAY)
+        self._open, self._ends = 0, math.inf
+        self._stoppable: set[asyncio.Timeout] = set()
         self._models = "loading"
         self._upstream = -ASKED_AGAIN, ""
 
@@ -77,6 +110,8 @@ class ServingProcess:
             yield process
         finally:
             loading.cancel()
+            for lane in (process.short, process.long):
+                lane.close()
             if process.audit is not None and (lost := process.audit.close()):
                 logging.getLogger("textveil").warning("%d lines of the audit log could not be written", lost)
 
@@ -97,15 +132,77 @@ class ServingProcess:
             record: of the request.
             parent: its header `traceparent`.
         """
+        self._open += 1
         with self._tracing.request(record, parent):
             try:
                 yield
             finally:
+                self._open -= 1
                 if not record.status:
                     record.left()
                 self.metrics.count(record)
                 if self.audit is not None:
                     self.audit.add(record)
+
+    def admit(self) -> None:
+        """Call it when a request comes.
+
+        Raises:
+            RequestError: the gateway stops, or could not log it.
+        """
+        if self.stopping:
+            raise self.stops()
+        self.check()
+
+    def stops(self) -> RequestError:
+        """What a client is told that must ask again."""
+        return RequestError(503, STOPS, code="stopping", headers={"Retry-After": "1", "Connection": "close"})
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no more requests are admitted."""
+        return self._ends < math.inf
+
+    @property
+    def over(self) -> bool:
+        """Whether the time of open requests is over."""
+        return time.monotonic() >= self._ends
+
+    def stop(self, *, now: bool = False) -> bool:
+        """Admit no more requests, and give those that are open some time; call it again and again.
+
+        Args:
+            now: whether they get none.
+
+        Returns:
+            Whether all is over.
+        """
+        here = time.monotonic()
+        self._ends = min(self._ends, here + (0 if now else self._gateway.running.grace))
+        if self.over:
+            for each in self._stoppable:
+                if each.when() is None:
+                    each.reschedule(0)
+        return not self._open or here >= self._ends + LAST_WORDS
+
+    async def unless_stopped(self, work: Awaitable[T]) -> T:
+        """What some work gives, for which is waited until the time of open requests is over.
+
+        Raises:
+            RequestError: it is.
+        """
+        waiting = asyncio.timeout(None)
+        try:
+            async with waiting:
+                self._stoppable.add(waiting)
+                try:
+                    return await work
+                finally:
+                    self._stoppable.discard(waiting)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+        raise self.stops()
 
     def check(self) -> None:
         """Call it before a request is sent.
@@ -132,6 +229,8 @@ class ServingProcess:
             said["audit log"] = READY if self.audit.works() else "cannot be written"
         if request.query_params.get("upstream") == "1":
             said["upstream"] = await self._reached()
+        if self.stopping:
+            said["process"] = "stopping"
         ready = all(each == READY for each in said.values())
         return JSONResponse({"ready": ready, **said}, 200 if ready else 503)
 
@@ -162,3 +261,29 @@ class ServingProcess:
         with suppress(ValueError):
             return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
         return False
+
+
+async def unless_left(request: "Request", work: Coroutine[Any, Any, T]) -> T:
+    """What some work for a request gives, unless its client leaves; then the work is cancelled.
+
+    Raises:
+        ClientDisconnect: the client left.
+    """
+    from starlette.requests import ClientDisconnect
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+    finally:
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+    raise ClientDisconnect()
+
+
+async def _left(request: "Request") -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -4,18 +4,21 @@ In: a `Gateway` and an address. Out: a server of uvicorn that logs no requests.
 Not here: what is answered (`app`).
 """
 
+import signal
 import socket
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from textveil.config.extras import needed
 from textveil.errors import ConfigError
 from textveil.gateway.app import Gateway
+from textveil.gateway.process import ServingProcess
 
 if TYPE_CHECKING:
     import uvicorn
 
-GRACE = 5
-"""Seconds for open responses to finish when the server stops."""
+LAST = 2
+"""Seconds for connections to close when all requests have ended."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -42,7 +45,24 @@ def server(gateway: Gateway) -> "uvicorn.Server":
     with needed():
         import uvicorn
 
-    return uvicorn.Server(
+    class Stopping(uvicorn.Server):
+        """Ends open requests properly, with status 0 where SIGTERM asked for it."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if self.should_exit:
+                self.force_exit = True
+            elif sig == signal.SIGTERM:
+                self.should_exit = True
+            else:
+                super().handle_exit(sig, frame)
+
+        async def on_tick(self, counter: int) -> bool:
+            if not await super().on_tick(counter):
+                return False
+            process: ServingProcess = self.lifespan.state["process"]
+            return process.stop(now=self.force_exit)
+
+    return Stopping(
         uvicorn.Config(
             gateway.application(),
             http="h11",
@@ -51,6 +71,6 @@ def server(gateway: Gateway) -> "uvicorn.Server":
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=GRACE,
+            timeout_graceful_shutdown=LAST,
         )
     )

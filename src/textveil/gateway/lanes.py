@@ -1,0 +1,80 @@
+"""Lanes: threads for work that takes the processor, a queue before them, and a place of its own for what takes long.
+
+In: work. Out: what it gives, or a refusal where the queue is full.
+Not here: what is done (`app`), and who is still waiting for it (`process`).
+
+Work that nobody waits for any more is not begun.
+"""
+
+import asyncio
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from textveil.gateway.errors import RequestError
+
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+LONGEST_WAIT = 60
+"""Seconds after which a client is told to ask again, at most."""
+
+FULL = "too many requests are waiting; nothing was sent. Ask again later"
+
+
+class Lane:
+    """Threads and a queue; for one event loop.
+
+    Args:
+        name: of the lane, in metrics.
+        threads: how many there are.
+        most: how many requests may wait for one.
+        waiting: counts those that do.
+        nice: by how much the threads give way to others, where the system can do that.
+    """
+
+    def __init__(self, name: str, threads: int, most: int, waiting: "Gauge", nice: int = 0) -> None:
+        self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _give_way, (nice,))
+        self._free, self._threads, self._most = asyncio.Semaphore(threads), threads, most
+        self._queued, self._took, self._gauge = 0, 0.0, waiting.labels(name)
+
+    async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """What some work gives, done in a thread.
+
+        Raises:
+            RequestError: too many are waiting.
+        """
+        if self._free.locked() and self._queued >= self._most:
+            wait = min(max(math.ceil(self._took * (self._queued + 1) / self._threads), 1), LONGEST_WAIT)
+            raise RequestError(503, FULL, code="busy", headers={"Retry-After": str(wait)})
+        self._queued += 1
+        with self._gauge.track_inprogress():
+            try:
+                await self._free.acquire()
+            finally:
+                self._queued -= 1
+        start = time.monotonic()
+        doing = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*arguments, **options))
+        doing.add_done_callback(lambda _: self._done(time.monotonic() - start))
+        return await asyncio.shield(doing)  # a thread cannot be stopped, and is not free before it has ended
+
+    def _done(self, took: float) -> None:
+        self._took = took if not self._took else 0.9 * self._took + 0.1 * took
+        self._free.release()
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _give_way(nice: int) -> None:
+    if nice and sys.platform == "linux":  # where a thread has a priority of its own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
