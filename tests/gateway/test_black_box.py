@@ -5,6 +5,7 @@ upstream, nor what the process prints, in any writing; and it must come back whe
 """
 
 import base64
+import gzip
 import json
 import os
 import re
@@ -251,3 +252,301 @@ def test_identifiers_are_hidden_however_they_are_written(client, upstream, writi
         assert answer.status_code == 200
         assert answer.json()["choices"][0]["message"]["content"] == text, name
         assert not upstream.shows(value), name
+
+
+# ---- wherever they stand ---------------------------------------------------------------------------------------------
+
+
+def _call(arguments: Any, **more: Any) -> list[dict[str, Any]]:
+    """A conversation in which a tool was called."""
+    function = {"name": "send", "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
+    called = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}], **more}
+    return [*user("go on"), called, {"role": "tool", "tool_call_id": "c1", "content": "done"}]
+
+
+def _parts(*texts: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text} for text in texts]
+
+
+HALVES = MAIL[:14], MAIL[14:]
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "a system prompt": lambda value: chat("x", messages=[{"role": "system", "content": value}, *user("x")]),
+    "an answer that comes back": lambda value: chat(
+        "x", messages=[*user("x"), {"role": "assistant", "content": f"as you said, {value}"}, *user("and now?")]
+    ),
+    "a refusal": lambda value: chat("x", messages=[{"role": "assistant", "refusal": value}, *user("x")]),
+    "a part": lambda value: chat(_parts("write to", value, "please")),
+    "two parts, in the middle": lambda value: chat(_parts(f"write to {value[:7]}", f"{value[7:]} please")),
+    "three parts": lambda value: chat(_parts(value[:5], value[5:11], value[11:])),
+    "arguments": lambda value: chat("x", messages=_call({"to": value, "n": 1})),
+    "arguments, deep": lambda value: chat("x", messages=_call({"a": [{"b": {"c": [1, value]}}]})),
+    "the name of an argument": lambda value: chat("x", messages=_call({value: {"n": 1}})),
+    "arguments in arguments": lambda value: chat("x", messages=_call({"body": json.dumps({"to": json.dumps([value])})})),
+    "arguments in letters of ASCII": lambda value: chat("x", messages=_call(f'{{"to": "{_escaped(value)}"}}')),
+    "arguments that are no JSON": lambda value: chat("x", messages=_call(f'{{"to": "{value}", ')),
+    "a result": lambda value: chat(
+        "x", messages=[*_call({}), {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"found": [value]})}]
+    ),
+    "what a tool is for": lambda value: chat(
+        "x", tools=[{"type": "function", "function": {"name": "send", "description": f"asks {value}"}}]
+    ),
+    "a schema": lambda value: chat(
+        "x",
+        tools=[
+            {
+                "type": "function",
+                "function": {"name": "n", "parameters": {"properties": {"to": {"enum": [value], "default": value}}}},
+            }
+        ],
+    ),
+    "a form of answers": lambda value: chat(
+        "x", response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"const": value}}}
+    ),
+    "words to stop at": lambda value: chat("x", stop=[value]),
+    "a prediction": lambda value: chat("x", prediction={"type": "content", "content": value}),
+    "the name of a user": lambda value: chat("x", user=value, safety_identifier=value, prompt_cache_key=value),
+    "metadata": lambda value: chat("x", metadata={"of": value}),
+    "the name of a participant": lambda value: chat("x", messages=[{"role": "user", "name": value, "content": "x"}]),
+    "a place": lambda value: chat(
+        "x", web_search_options={"user_location": {"type": "approximate", "approximate": {"city": value}}}
+    ),
+    "a field that nobody knows": lambda value: chat("x", wish=value),
+    "the name of a field": lambda value: chat("x", **{value: 1}),
+    "a model": lambda value: chat("x", model=value),
+    "the name of a tool": lambda value: chat("x", messages=_call({}, name=value)),
+    "a picture": lambda value: chat([{"type": "image_url", "image_url": {"url": f"https://example.com/{value}"}}]),
+    "a file": lambda value: chat([{"type": "file", "file": {"filename": f"{value}.pdf", "file_data": "AAAA"}}]),
+    "an id": lambda value: chat("x", messages=[{"role": "tool", "tool_call_id": value, "content": "x"}]),
+    "a key of the client's headers": lambda value: chat("x"),
+}
+"""Where an identifier may stand in a request; it goes on hidden, or the request is refused."""
+
+PASSING = {"a model", "an id"}
+"""Places whose values go on where they look like a name: the client's own words for its models and calls."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_identifiers_are_hidden_wherever_they_stand(client, upstream, place):
+    upstream.answer = lambda taken: [response(json.dumps(said("ok")).encode())]
+    for name, value in CANARIES.items():
+        if place in PASSING and re.fullmatch(r"[A-Za-z0-9_.:/\-]+", value):
+            continue
+        headers = {"X-User": value, "Cookie": f"me={value}", "Referer": value, "textveil-note": value}
+        answer = client.post("/v1/chat/completions", json=PLACES[place](value), headers=headers)
+        assert answer.status_code in (200, 400), name
+        assert value not in answer.text or answer.status_code == 200
+        assert not upstream.shows(value), name
+
+
+def test_parts_are_put_together_again(client, upstream):
+    """A value that two parts divide between them is hidden as one, and restored."""
+    upstream.answer = echoing
+    answer = client.post("/v1/chat/completions", json=chat(_parts(f"to {HALVES[0]}", f"{HALVES[1]}, at once")))
+    assert answer.json()["choices"][0]["message"]["content"] == f"to {MAIL}, at once"
+
+
+def test_what_the_query_says_goes_nowhere(client, upstream):
+    client.post("/v1/chat/completions", params={"of": MAIL}, json=chat("x"))
+    client.get("/v1/models", params={"of": MAIL})
+    client.get(f"/v1/models/{MAIL}")
+    client.post(f"/v1/{MAIL}", json=chat(MAIL))
+    client.get(f"/v1/responses/{MAIL}")
+    assert not upstream.shows(MAIL)
+
+
+def test_a_value_that_was_seen_stays_hidden(client, upstream):
+    """Also where no pattern would find it: later in the conversation, in pieces of a list, in capitals."""
+    upstream.answer = lambda taken: [response(json.dumps(said("ok")).encode())]
+    messages = user(f"my password: {(secret := 'correcthorsebattery77')} and my card is {CARD}")
+    client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
+    for text in (f"so {secret}?", f"SO {secret.upper()}", f"[{secret}]({CARD.replace(' ', '')})", f"x{secret}y"):
+        messages += [{"role": "assistant", "content": "ok"}, *user(text)]
+        client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
+        assert not upstream.shows(secret)
+
+
+# ---- every cut -------------------------------------------------------------------------------------------------------
+
+CUT = f'é {MAIL} 🙂 "{CARD}" <EMAIL_77> <b'
+
+
+@pytest.fixture(scope="module")
+def shown(running) -> str:
+    """How the upstream sees `CUT`."""
+    seen: list[str] = []
+
+    def answer(taken: Taken) -> list[bytes]:
+        seen.append(echo(taken))
+        return echoing(taken)
+
+    running.upstream.answer = answer
+    httpx2.post(f"{running.url}/v1/chat/completions", json=chat(CUT), trust_env=False, timeout=60)
+    return seen[0]
+
+
+def _streamed(client: httpx2.Client) -> str:
+    came = client.post("/v1/chat/completions", json=chat(CUT, stream=True))
+    lines = [line[6:] for line in came.text.splitlines() if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return "".join(_texts(json.loads(line)) for line in lines[:-1])
+
+
+def test_every_cut_of_a_text_comes_out_the_same(client, upstream, shown):
+    for at in range(len(shown) + 1):
+        pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in (shown[:at], shown[at:])]
+        upstream.answer = lambda taken, pieces=pieces: events(*pieces, "[DONE]")
+        assert _streamed(client) == CUT, at
+
+
+def test_every_cut_of_the_bytes_comes_out_the_same(client, upstream, shown):
+    pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in (shown[:9], shown[9:])]
+    head, *rest = events(*pieces, "[DONE]")
+    whole = b"".join(rest)
+    for at in range(0, len(whole), 3):
+        upstream.answer = lambda taken, at=at: [head, whole[:at], whole[at:]]
+        assert _streamed(client) == CUT, at
+    upstream.answer = lambda taken: [head, *(bytes([byte]) for byte in whole)]
+    assert _streamed(client) == CUT
+
+
+# ---- upstreams that misbehave ----------------------------------------------------------------------------------------
+
+
+def _asked(taken: Taken) -> bytes:
+    """All of a request, as an error of a careless server repeats it."""
+    return f"cannot read {taken.head} {taken.body.decode()}".encode()
+
+
+def _gzipped(taken: Taken) -> list[bytes]:
+    return [response(gzip.compress(json.dumps(said(echo(taken))).encode()), Content_Encoding="gzip")]
+
+
+def _chunked(body: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+
+
+def _error(taken: Taken) -> bytes:
+    return json.dumps({"error": {"message": _asked(taken).decode(), "type": "bad", "code": echo(taken)}}).encode()
+
+
+MISBEHAVING: dict[str, tuple[Callable[[Taken], Any], int]] = {
+    "an error that repeats the request": (lambda taken: [response(_error(taken), "400 Bad Request")], 400),
+    "an error in plain text": (lambda taken: [response(_asked(taken), "500 No", Content_Type="text/plain")], 500),
+    "an error as a page": (lambda taken: [response(b"<html>" + _asked(taken), "502 No", Content_Type="text/html")], 502),
+    "too many requests": (
+        lambda taken: [response(_error(taken), "429 Slow", Retry_After="7", x_ratelimit_remaining_requests="0")],
+        429,
+    ),
+    "a redirect": (lambda taken: [response(b"", "307 Go", Location=f"/v1/elsewhere?q={quote(echo(taken))}")], 502),
+    "a redirect elsewhere": (lambda taken: [response(b"", "302 Go", Location="http://127.0.0.1:9/")], 502),
+    "gzip that was not asked for": (_gzipped, 200),
+    "gzip that is none": (lambda taken: [response(_asked(taken), Content_Encoding="gzip")], 502),
+    "chunks": (lambda taken: [_chunked(json.dumps(said(echo(taken))).encode())], 200),
+    "another type": (lambda taken: [response(json.dumps(said(echo(taken))).encode(), Content_Type="text/plain")], 200),
+    "a page": (lambda taken: [response(b"<html>" + _asked(taken), Content_Type="text/html")], 502),
+    "nothing": (lambda taken: [response(b"")], 502),
+    "no response": (lambda taken: [], 502),
+    "no HTTP": (lambda taken: [b"220 mail.example ready\r\n"], 502),
+    "a list": (lambda taken: [response(json.dumps([echo(taken)]).encode())], 502),
+    "half an answer": (
+        lambda taken: [response(json.dumps(said(echo(taken))).encode())[:-9]],
+        502,
+    ),
+    "text in wrong places": (
+        lambda taken: [response(json.dumps({"id": echo(taken), "choices": echo(taken), "usage": [echo(taken)]}).encode())],
+        200,
+    ),
+    "much": (lambda taken: [response(json.dumps(said(echo(taken) + " is" * 300_000)).encode())], 200),
+    "headers that repeat the request": (
+        lambda taken: [response(json.dumps(said("ok")).encode(), X_Echo=quote(echo(taken)), Set_Cookie="me=1")],
+        200,
+    ),
+    "no success that counts": (lambda taken: [response(json.dumps(said(echo(taken))).encode(), "203 Maybe")], 502),
+}
+"""What an upstream may do, and the status that the client sees."""
+
+
+@pytest.mark.parametrize("case", MISBEHAVING)
+def test_an_upstream_that_misbehaves_learns_nothing_more(client, upstream, running, case):
+    upstream.answer, status = MISBEHAVING[case]
+    answer = client.post("/v1/chat/completions", json=chat(ALL), headers={"Authorization": "Bearer sk-of-the-client"})
+    assert answer.status_code == status
+    assert len(upstream.taken) == 1
+    assert "sk-of-the-client" not in answer.text
+    assert not {"set-cookie", "x-echo", "location"} & {*answer.headers}
+    if case == "too many requests":
+        assert (answer.headers["retry-after"], answer.headers["x-ratelimit-remaining-requests"]) == ("7", "0")
+    if status == 200 and "headers" not in case:
+        assert CANARIES["iban"] in answer.text
+    if status != 200:
+        assert answer.json()["error"]["message"]
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    """Wait for something that happens soon."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+STREAMS: dict[str, Callable[[Taken], Any]] = {
+    "breaks off": lambda taken: events({"choices": [{"delta": {"content": f"to {echo(taken)[:25]}"}}]}),
+    "breaks off in an event": lambda taken: [*events(), b'data: {"choices": [{"delta": {"content": "to <EM'],
+    "breaks off in a chunk": lambda taken: [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {"
+    ],
+    "says no JSON": lambda taken: events(_asked(taken).decode().replace("\n", " ")),
+    "says an error": lambda taken: events({"error": {"message": _asked(taken).decode(), "code": 500}}),
+    "is no stream": lambda taken: [response(json.dumps(said(echo(taken))).encode())],
+    "is an error": lambda taken: [response(_error(taken), "503 No")],
+}
+
+
+@pytest.mark.parametrize("case", STREAMS)
+def test_a_stream_that_ends_badly_ends_with_an_error(client, upstream, case):
+    upstream.answer = STREAMS[case]
+    answer = client.post("/v1/chat/completions", json=chat(ALL, stream=True))
+    assert answer.status_code == {"is no stream": 502, "is an error": 503}.get(case, 200)
+    assert "[DONE]" not in answer.text
+    assert '"error"' in answer.text
+
+
+def test_a_stream_without_end_stops_when_the_client_leaves(client, upstream):
+    left: list[bool] = []
+
+    def endless(taken: Taken) -> Iterator[bytes]:
+        yield from events()
+        try:
+            for _ in range(2_000):
+                yield f"data: {json.dumps({'choices': [{'delta': {'content': echo(taken)}}]})}\n\n".encode()
+                time.sleep(0.01)
+        finally:
+            left.append(True)
+
+    upstream.answer = endless
+    with client.stream("POST", "/v1/chat/completions", json=chat(ALL, stream=True)) as answer:
+        assert MAIL in next(line for line in answer.iter_lines() if line)
+    _until(lambda: bool(left))
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (json.dumps(chat(ALL)).encode(), "text/plain"),
+        (json.dumps(chat(ALL)).encode()[:-3], "application/json"),
+        (json.dumps([chat(ALL)]).encode(), "application/json"),
+        (json.dumps(chat(ALL)).encode("utf-16"), "application/json"),
+        (json.dumps(chat(ALL)).encode() + b"\xff", "application/json"),
+        (f"model=m&messages={quote(ALL)}".encode(), "application/x-www-form-urlencoded"),
+        (json.dumps(chat(ALL + " is" * 2_000_000)).encode(), "application/json"),
+        (gzip.compress(json.dumps(chat(ALL)).encode()), "application/json"),
+    ],
+    ids=["another type", "cut short", "a list", "UTF-16", "no UTF-8", "a form", "too large", "gzip"],
+)
+def test_what_cannot_be_read_goes_nowhere(client, upstream, content, kind):
+    answer = client.post("/v1/chat/completions", content=content, headers={"Content-Type": kind})
+    assert answer.status_code in (400, 413, 415)
+    assert upstream.taken == []
+    assert not [value for value in CANARIES.values() if value in answer.text]
