@@ -102,7 +102,7 @@ def capturing() -> Iterator[Captured]:
 
 def response(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
     """A whole response."""
-    named = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    named = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
     named |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in named.items())]
     return "\r\n".join([*lines, "", ""]).encode() + body

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from tests.gateway.capturing import Captured, Taken, capturing, events, response
+from tests.gateway.capturing import Captured, Taken, capturing, events, response, shows
 
 CANARIES = {
     "mail": "zoe.quillimar@blorvequine.org",
@@ -268,7 +268,6 @@ def _parts(*texts: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text} for text in texts]
 
 
-HALVES = MAIL[:14], MAIL[14:]
 PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "a system prompt": lambda value: chat("x", messages=[{"role": "system", "content": value}, *user("x")]),
     "an answer that comes back": lambda value: chat(
@@ -281,7 +280,9 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "arguments": lambda value: chat("x", messages=_call({"to": value, "n": 1})),
     "arguments, deep": lambda value: chat("x", messages=_call({"a": [{"b": {"c": [1, value]}}]})),
     "the name of an argument": lambda value: chat("x", messages=_call({value: {"n": 1}})),
-    "arguments in arguments": lambda value: chat("x", messages=_call({"body": json.dumps({"to": json.dumps([value])})})),
+    "arguments in arguments": lambda value: chat(
+        "x", messages=_call({"body": json.dumps({"to": json.dumps([value])})})
+    ),
     "arguments in letters of ASCII": lambda value: chat("x", messages=_call(f'{{"to": "{_escaped(value)}"}}')),
     "arguments that are no JSON": lambda value: chat("x", messages=_call(f'{{"to": "{value}", ')),
     "a result": lambda value: chat(
@@ -338,28 +339,32 @@ def test_identifiers_are_hidden_wherever_they_stand(client, upstream, place):
         assert not upstream.shows(value), name
 
 
-def test_parts_are_put_together_again(client, upstream):
-    """A value that two parts divide between them is hidden as one, and restored."""
+@pytest.mark.parametrize("name", CANARIES)
+def test_a_value_that_parts_divide_between_them_is_hidden_as_one(client, upstream, name):
     upstream.answer = echoing
-    answer = client.post("/v1/chat/completions", json=chat(_parts(f"to {HALVES[0]}", f"{HALVES[1]}, at once")))
-    assert answer.json()["choices"][0]["message"]["content"] == f"to {MAIL}, at once"
+    text = f"to {CANARIES[name]}, at once"
+    cuts = [(at, at) for at in range(4, len(text) - 10, 2)] + [(at, at + 5) for at in range(4, len(text) - 15, 5)]
+    for first, last in cuts:
+        parts = _parts(text[:first], text[first:last], text[last:])
+        answer = client.post("/v1/chat/completions", json=chat([part for part in parts if part["text"]]))
+        assert answer.json()["choices"][0]["message"]["content"] == text, (first, last)
+        assert not shows(echo(upstream.taken[-1]).encode(), CANARIES[name]), (first, last)
 
 
 def test_what_the_query_says_goes_nowhere(client, upstream):
     client.post("/v1/chat/completions", params={"of": MAIL}, json=chat("x"))
     client.get("/v1/models", params={"of": MAIL})
-    client.get(f"/v1/models/{MAIL}")
     client.post(f"/v1/{MAIL}", json=chat(MAIL))
     client.get(f"/v1/responses/{MAIL}")
     assert not upstream.shows(MAIL)
 
 
 def test_a_value_that_was_seen_stays_hidden(client, upstream):
-    """Also where no pattern would find it: later in the conversation, in pieces of a list, in capitals."""
+    """Also where no pattern would find it: later in the conversation, in capitals, in a link, in the name of a file."""
     upstream.answer = lambda taken: [response(json.dumps(said("ok")).encode())]
     messages = user(f"my password: {(secret := 'correcthorsebattery77')} and my card is {CARD}")
     client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
-    for text in (f"so {secret}?", f"SO {secret.upper()}", f"[{secret}]({CARD.replace(' ', '')})", f"x{secret}y"):
+    for text in (f"so {secret}?", f"SO {secret.upper()}", f"[{secret}]({CARD.replace(' ', '')})", f"a_{secret}.txt"):
         messages += [{"role": "assistant", "content": "ok"}, *user(text)]
         client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
         assert not upstream.shows(secret)
@@ -433,7 +438,10 @@ def _error(taken: Taken) -> bytes:
 MISBEHAVING: dict[str, tuple[Callable[[Taken], Any], int]] = {
     "an error that repeats the request": (lambda taken: [response(_error(taken), "400 Bad Request")], 400),
     "an error in plain text": (lambda taken: [response(_asked(taken), "500 No", Content_Type="text/plain")], 500),
-    "an error as a page": (lambda taken: [response(b"<html>" + _asked(taken), "502 No", Content_Type="text/html")], 502),
+    "an error as a page": (
+        lambda taken: [response(b"<html>" + _asked(taken), "502 No", Content_Type="text/html")],
+        502,
+    ),
     "too many requests": (
         lambda taken: [response(_error(taken), "429 Slow", Retry_After="7", x_ratelimit_remaining_requests="0")],
         429,
@@ -454,7 +462,9 @@ MISBEHAVING: dict[str, tuple[Callable[[Taken], Any], int]] = {
         502,
     ),
     "text in wrong places": (
-        lambda taken: [response(json.dumps({"id": echo(taken), "choices": echo(taken), "usage": [echo(taken)]}).encode())],
+        lambda taken: [
+            response(json.dumps({"id": echo(taken), "choices": echo(taken), "usage": [echo(taken)]}).encode())
+        ],
         200,
     ),
     "much": (lambda taken: [response(json.dumps(said(echo(taken) + " is" * 300_000)).encode())], 200),

@@ -7,11 +7,12 @@ Not here: where the texts stand (`requests`), what is remembered of them (`sessi
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import regex
 
-from textveil.gateway.requests import JSON_FORM, LABEL_FORM, SCHEMA_FORM, TEXT_FORM
+from textveil.gateway.requests import BESIDES, JSON_FORM, LABEL_FORM, SCHEMA_FORM, TEXT_FORM
 from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
 from textveil.session import Session, Utterance, spelled_in
@@ -22,6 +23,10 @@ PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "wor
 
 KNOWN = 1_000
 """Schemas of which it is remembered what is private in them: clients send them with every request."""
+
+AROUND, SHORT = 200, 64
+"""Characters before and behind the end of a part in which an identifier is sought that goes on in the next one; and
+how many of them are looked at before it, even if parts are shorter."""
 
 Wanted = Callable[[str, bool], bool]
 """Whether a text in JSON is released; the text, and whether it is the name of a field."""
@@ -43,8 +48,11 @@ class Releasing:
         """The texts of a message, and what is promised about them; nothing is about schemas."""
         forms = message.forms or (TEXT_FORM,) * len(message.texts)
         made = list(message.texts)
+        parts = [i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != BESIDES]
+        for i, text in zip(parts, self._mended([made[i] for i in parts]), strict=True):
+            made[i] = text
         plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
-        results = list(self._privatizer.privatize_many([message.texts[i] for i in plain], session)) if plain else []
+        results = list(self._privatizer.privatize_many([made[i] for i in plain], session)) if plain else []
         for i, result in zip(plain, results, strict=True):
             made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
         for i, form in enumerate(forms):
@@ -57,6 +65,32 @@ class Releasing:
             return made, {}
         promise = summarize([result.guarantee for result in results]).to_json()
         return made, {name: promise[name] for name in PROMISE}
+
+    def _mended(self, parts: Sequence[str]) -> list[str]:
+        """The parts of a text; an identifier that several of them divide between them is in the first of these.
+
+        Where identifiers end one part and begin the next, both are taken to be whole.
+        """
+        text, ends = "".join(parts), list(accumulate(map(len, parts)))
+        starts = [0, *ends]
+        for i, end in enumerate(ends[:-1]):
+            low = max(start for start in starts if start <= max(0, end - SHORT))
+            high = end + AROUND
+            for start, stop in self._places(text, max(low, end - AROUND), high):
+                if not start < end < stop or stop == high:
+                    continue
+                before = any(last == end for _, last in self._places(text, max(starts[i], end - AROUND), end))
+                behind = [last for first, last in self._places(text, end, high) if first == end]
+                if not any(before or last > stop for last in behind):
+                    ends[i] = max(ends[i], stop)
+        ends = list(accumulate(ends, max))
+        return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def _places(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Where identifiers stand in a part of a text."""
+        for value in self._private_in(text[low:high]):
+            for match in regex.finditer(regex.escape(value.text), text[low:high]):
+                yield low + match.start(), low + match.end()
 
     def _json(self, text: str, session: Session) -> tuple[str, list[Result]]:
         """JSON whose values are released one by one, after it was read as a whole: its names tell what values are.
