@@ -24,7 +24,7 @@ from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing
 from textveil.pipeline.consistent import Repeats
 from textveil.session import MessageChain, SessionStore, Utterance
-from textveil.session.chains import MemoryLinks
+from textveil.session.chains import Heads, Link, MemoryLinks
 from textveil.session.sql.ledger import Ledger
 
 KEY, OTHER = "Bearer one", "Bearer other"
@@ -138,6 +138,52 @@ def test_a_branch_knows_nothing_of_the_other(hiding, store):
     assert second.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example c@third.example"
     assert (promise["drawn"], promise["repeated"]) == (1, 2)
     assert ask(served, [*start, ("user", "and to b@second.example")])[1].session.restore("<EMAIL_2>").startswith("b@")
+
+
+def talk_of_many(served):
+    """What is sent and known in a conversation in which every turn names somebody else, with branches on the way."""
+    messages, seen = [], []
+    for turn in range(12):
+        messages.append(("user", f"write to p{turn}@example.org and to p{turn // 2}@example.org"))
+        other = [*messages[:-1], ("user", f"no, to q{turn}@example.org"), ("user", "again")]
+        for asked in (messages, other):
+            shown, chain, _ = ask(served, asked)
+            seen.append((shown, chain.session.restore(" ".join(f"<EMAIL_{i}>" for i in range(1, 30)))))
+        shown, chain, _ = ask(served, messages)
+        chain.answered([(assistant(shown[-1]), assistant(chain.session.restore(shown[-1])))])
+        messages.append(("assistant", chain.session.restore(shown[-1])))
+    return seen
+
+
+def test_a_turn_reads_only_what_is_new(hiding, monkeypatch):
+    """And knows the same as if it had read all of it."""
+    reads: list[bytes] = []
+    read = Link.read
+
+    def counted(row: bytes) -> Link:
+        reads.append(row)
+        return read(row)
+
+    monkeypatch.setattr(Link, "read", counted)
+    seen = talk_of_many(gateway(hiding, SessionStore()))
+    few = len(reads)
+    reads.clear()
+    monkeypatch.setattr(Heads, "keep", lambda *_: None)
+    assert talk_of_many(gateway(hiding, SessionStore())) == seen
+    assert few < 12 * 3 * 4 < len(reads)
+
+
+def test_what_a_store_forgets_is_not_known_from_memory(hiding, url):
+    with SessionStore(url) as store:
+        served = gateway(hiding, store)
+        messages = [("user", "write to a@first.example"), ("assistant", "done"), ("user", "to b@second.example")]
+        first = ask(served, messages)
+        assert ask(served, messages)[2]["drawn"] == 0
+        (account,) = store.sessions()
+        assert store.forget(account.subject) == 1
+        promise = ask(served, messages)[2]
+        assert promise["drawn"] == 3
+        assert first[0] == ask(served, messages)[0]
 
 
 def test_two_accounts_share_nothing(noisy, hiding, store, small_table):

@@ -32,7 +32,7 @@ from textveil.gateway.requests import Asked, all_signed, message_of
 from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of, worded
 from textveil.models import Address
 from textveil.pipeline import Privatizer
-from textveil.session import MessageChain, Session, SessionStore, Utterance
+from textveil.session import Heads, MessageChain, Session, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
@@ -129,6 +129,10 @@ class Gateway:
     @cached_property
     def _nobody(self) -> str:
         return f"no-key-{self.store.pseudonym(self.running.nobody)}"
+
+    @cached_property
+    def _heads(self) -> Heads:
+        return Heads()
 
     @cached_property
     def _releasing(self) -> Releasing:
@@ -305,7 +309,9 @@ class Gateway:
             if retry is not None and not MessageChain.is_retry(links, retry, self._asked(operation, body)):
                 raise RequestError(422, OTHER, code="idempotency")
             after = operation.after(body)
-            chain = MessageChain(links, account, self._basis, asked.messages, asked.besides, after=after)
+            chain = MessageChain(
+                links, account, self._basis, asked.messages, asked.besides, after=after, heads=self._heads
+            )
             news = asked.messages[len(chain.links) :]
             if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
                 raise RequestError(
@@ -330,9 +336,9 @@ class Gateway:
             more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": told(**counts)}
             record.drawn, record.protected, record.spent = chain.drawn, _hidden(chain), chain.session.spent
             hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(record.protected.items()))
-            said = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
+            headers = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
             counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
-            return released, chain, said | {name: str(count) for name, count in counted.items() if count}
+            return released, chain, headers | {name: str(count) for name, count in counted.items() if count}
 
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
@@ -454,8 +460,9 @@ def _query(request: "Request", operation: Operation) -> dict[str, Any]:
 def _hidden(chain: MessageChain) -> Counter[str]:
     """How many values of each type the request hides."""
     sent = "\n".join(text for link in chain.links for text in link.released)
+    spelled = {piece.partition(">")[0] for piece in sent.split("<")}
     given = chain.session.snapshot().placeholders.values()
-    return Counter(each.type for each in given if each.shown in sent)
+    return Counter(each.type for each in given if each.inner in spelled and each.shown in sent)
 
 
 def _keys(answer: "httpx2.Response", operation: Operation) -> list[str]:

@@ -4,7 +4,7 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
-from textveil.session.chains import AGAIN, ChainSession, MessageChain, Signed, Utterance, digest
+from textveil.session.chains import AGAIN, ChainSession, Heads, MessageChain, Signed, Utterance, digest
 from textveil.session.placeholders import Original, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
@@ -18,6 +18,7 @@ __all__ = [
     "LASTING",
     "ChainSession",
     "FileStore",
+    "Heads",
     "KeptSession",
     "MemoryStore",
     "MessageChain",

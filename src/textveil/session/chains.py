@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
+from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
 
@@ -39,6 +40,9 @@ KEEP = 86_400
 
 MOST = 100_000
 """Links in memory; those that were used longest ago go first."""
+
+HEADS = 200
+"""Conversations in memory as they were read."""
 
 CONVERSATIONS = "conversations"
 """The session of a store in which the links of an account lie."""
@@ -225,6 +229,53 @@ class Link:
         return cls(released=released, promise=promise, facts=_by_key(facts))
 
 
+class Heads:
+    """Conversations as requests found them, so that the next request of one reads only what is new in it.
+
+    They are found by the rows that they were read from, so that they say nothing else than those do.
+
+    Args:
+        most: how many are kept; those that were used longest ago go first.
+    """
+
+    def __init__(self, most: int = HEADS) -> None:
+        self._most, self._heads, self._lock = most, OrderedDict[bytes, _Head](), Lock()
+
+    def find(self, names: Sequence[bytes], rows: Sequence[bytes]) -> "_Head":
+        """The longest beginning of a conversation that is known.
+
+        Args:
+            names: of its links.
+            rows: what it is read from: one for each link, behind what was there before them.
+        """
+        with self._lock:
+            for i in range(len(names), 0, -1):
+                head = self._heads.get(names[i - 1])
+                if head is not None and head.rows == rows[: len(head.rows)]:
+                    self._heads.move_to_end(names[i - 1])
+                    return head
+        return _Head((), (), Snapshot())
+
+    def keep(self, name: bytes, head: "_Head") -> None:
+        """Know the beginning of a conversation, by the name of its last link."""
+        with self._lock:
+            self._heads[name] = head
+            self._heads.move_to_end(name)
+            while len(self._heads) > self._most:
+                self._heads.popitem(last=False)
+
+
+class _Head(NamedTuple):
+    """The beginning of a conversation: the rows that it was read from, its links, and what is known with them."""
+
+    rows: Sequence[bytes]
+    links: "Sequence[Link]"
+    known: Snapshot
+
+    def __repr__(self) -> str:
+        return f"_Head({len(self.links)} links)"
+
+
 class MessageChain:
     """The messages of one request, those that were released before and those that are new.
 
@@ -236,6 +287,7 @@ class MessageChain:
         besides: what else is said with the last message, and is no part of the conversation.
         after: the upstream's name of what it remembers itself, and these messages go on from; None where it remembers
             nothing.
+        heads: conversations that were read before; None to read all of it.
 
     Attributes:
         continues: whether it is known what `after` stands for, or there is none; else nothing must be sent.
@@ -254,6 +306,7 @@ class MessageChain:
         besides: Sequence[Utterance] = (),
         *,
         after: str | None = None,
+        heads: Heads | None = None,
     ) -> None:
         self._links, self._account, self._basis, self._messages = links, account, basis, [*messages, *besides]
         before = [] if after is None else [self._remembered(after)]
@@ -267,17 +320,34 @@ class MessageChain:
         found = links.get([*before, *self._names])
         self.continues = all(name in found for name in before)
         self.links: list[Link] = []
-        facts: dict[str, dict[Any, Any]] = _merged(Link.read(found[name]).facts for name in before if name in found)
-        for name in self._names:
-            if name not in found:
-                break
-            self.links.append(Link.read(found[name]))
-            for kind, more in self.links[-1].facts.items():
-                facts.setdefault(kind, {}).update(more)
-        chains: dict[str, Any] = {kind: ChainMap(more) for kind, more in facts.items()}
-        known = Snapshot(**chains)
+        known = Snapshot()
+        if self.continues:
+            rows = [found[name] for name in before]
+            rows += [found[name] for name in takewhile(found.__contains__, self._names)]
+            known = self._read(rows, len(before), heads)
         self.session = ChainSession(account, known, links.ledger)
         self.drawn = 0
+
+    def _read(self, rows: Sequence[bytes], before: int, heads: Heads | None) -> Snapshot:
+        """What is known with the links that are known, which are read.
+
+        Args:
+            rows: what they are read from; first what the upstream remembers, if it does.
+            before: how many of them are no links.
+            heads: conversations that were read before.
+        """
+        said = rows[: before + self._said]
+        head = _Head((), (), Snapshot()) if heads is None else heads.find(self._names[: len(said) - before], said)
+        links, known = [*head.links], head.known
+        for row in rows[len(head.rows) :]:
+            link = Link.read(row)
+            links.append(link)
+            known = known.after(delta_of(link.facts, known.version))
+            if len(links) == len(said) > before and heads is not None:
+                _ = known.sought  # what is added to it later is added to copies
+                heads.keep(self._names[len(said) - before - 1], _Head(said, tuple(links), known))
+        self.links = links[before:]
+        return known
 
     def release(self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]") -> None:
         """Release the messages that are new, one after the other; each is kept before the next is released.

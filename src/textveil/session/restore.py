@@ -104,7 +104,10 @@ def tree(placeholders: Mapping[str, str], names: Iterable[Key], said: Container[
 def _grow(root: Node, key: Key) -> None:
     node = root
     for char in fold(key.shown):
-        node = node.children.setdefault(char, Node())
+        following = node.children.get(char)
+        if following is None:
+            following = node.children[char] = Node()
+        node = following
     node.key = key
 
 
