@@ -83,6 +83,23 @@ def serve(
         Literal["local", "all", "off"],
         typer.Option("--metrics", help="Who may read /metrics: programs of this machine, all, or nobody."),
     ] = "local",
+    grace: Annotated[
+        float,
+        typer.Option("--grace", metavar="SECONDS", min=0, help="How long open requests may take when it is stopped."),
+    ] = 20.0,
+    queue: Annotated[
+        int,
+        typer.Option("--queue", metavar="N", min=1, help="How many requests may wait; more are told to ask again."),
+    ] = 200,
+    long: Annotated[
+        int,
+        typer.Option(
+            "--long",
+            metavar="CHARACTERS",
+            min=1,
+            help="From so many characters of new text on, a request waits behind others of that kind only.",
+        ),
+    ] = 20_000,
 ) -> None:
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
@@ -111,7 +128,7 @@ def serve(
             timeout=timeout,
             limit=limit,
             store=kept,
-            running=Running(audit_log=audit_log, metrics=metrics),
+            running=Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long),
         )
         if not (host in LOCAL or host.startswith("127.")):
             shell.note("textveil: warning: other machines can reach the gateway, and send it their texts unencrypted")
