@@ -266,6 +266,7 @@ PROTOCOLS: dict[str, Entry] = {
         summary="OpenAI's chat completions, responses, embeddings and models",
     ),
     "anthropic": Entry(target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"),
+    "litellm": Entry(target="textveil.gateway.protocols.registry:litellm", summary="guardrails of a LiteLLM proxy"),
 }
 
 STORES: dict[str, Entry] = {

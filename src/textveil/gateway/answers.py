@@ -45,7 +45,7 @@ class Restoring:
         """A whole text."""
         restorer = self._restorer(act)
         made = restorer.feed(came) + restorer.close()
-        self.unresolved += len(_PLACEHOLDER.findall(made))
+        self.unresolved += unresolved_in(made)
         return made
 
     def value(self, came: Any) -> Any:
@@ -108,13 +108,18 @@ class Restoring:
         restorer, _, after = self._pieces[key]
         made = restorer.close()
         after.append(made)
-        self.unresolved += len(_PLACEHOLDER.findall("".join(after)))
+        self.unresolved += unresolved_in("".join(after))
         return made
 
     def both(self, key: Hashable) -> tuple[str, str]:
         """A text as it came, and as it was restored."""
         _, before, after = self._pieces[key]
         return "".join(before), "".join(after)
+
+
+def unresolved_in(text: str) -> int:
+    """How many placeholders stand in a restored text."""
+    return len(_PLACEHOLDER.findall(text))
 
 
 def _beside(came: Any, path: Path) -> str:

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -23,9 +23,10 @@ from textveil.config.extras import needed
 from textveil.errors import ConfigError, InputError, LimitReached, StoreError, TextveilError
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
+from textveil.gateway.guarding import Guarding
 from textveil.gateway.policy import Policy
 from textveil.gateway.process import Running, ServingProcess, unless_left
-from textveil.gateway.protocols import REFERENCE, Event, Operation, Stream, operations
+from textveil.gateway.protocols import REFERENCE, Event, Guardrail, Operation, Stream, operations
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
@@ -135,6 +136,10 @@ class Gateway:
         return Heads()
 
     @cached_property
+    def _guarding(self) -> Guarding:
+        return Guarding(self._basis)
+
+    @cached_property
     def _releasing(self) -> Releasing:
         found = ("patterns", "structure")
         schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
@@ -235,7 +240,8 @@ class Gateway:
         except Exception as error:  # caught here: the server would log its message, which may hold text
             failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
         record.failed(failure)
-        return JSONResponse(operation.error(failure), failure.status, headers=failure.headers)
+        status = failure.status if operation.guardrail is None else operation.guardrail.status(failure.status)
+        return JSONResponse(operation.error(failure), status, headers=failure.headers)
 
     async def _answered(
         self, request: "Request", operation: Operation, body: dict[str, Any], record: RequestRecord
@@ -245,10 +251,21 @@ class Gateway:
 
         process: ServingProcess = request.state.process
         key, retry = _key(request), request.headers.get(RETRY)
+        shown, guardrail = body, operation.guardrail
+        if guardrail is not None:
+            body = guardrail.read(body, request.headers)
+            if guardrail.restores(body):
+                with record.step("restore"):
+                    content, left = await process.short.run(self._restored, operation, guardrail, body, key, record)
+                record.answered(left)
+                return JSONResponse(content, headers={UNRESOLVED: str(left)})
         with record.step("protect"):
             begun = await process.short.run(self._begun, operation, body, key, retry, record)
             lane = process.long if begun.news > self.running.long else process.short
             released, chain, said = await lane.run(self._privatized, operation, body, begun, record)
+        if guardrail is not None:
+            record.answered(0)
+            return JSONResponse(guardrail.released(shown, released), headers=said)
         if request.headers.get(DRY_RUN) == "1":
             record.answered(0)
             return JSONResponse(released, headers=said)
@@ -302,32 +319,32 @@ class Gateway:
         if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
             raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
         with _refusing():
-            account = self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
-            record.key = account
+            account = record.key = self._account(key)
             asked = Asked(operation, body, self.policy, lambda name: self._user(account, name))
             links = self.store.links(account)
             if retry is not None and not MessageChain.is_retry(links, retry, self._asked(operation, body)):
                 raise RequestError(422, OTHER, code="idempotency")
-            after = operation.after(body)
-            chain = MessageChain(
-                links, account, self._basis, asked.messages, asked.besides, after=after, heads=self._heads
-            )
+            made, said = partial(MessageChain, links, account, heads=self._heads), (asked.messages, asked.besides)
+            if operation.guardrail is None:
+                chain, named = made(self._basis, *said, after=operation.after(body)), operation.grows(body)
+            else:
+                chain, named = self._guarding.begun(made, operation, body, *said)
             news = asked.messages[len(chain.links) :]
             if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
                 raise RequestError(
                     404 if operation.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
                 )
-            return Begun(asked, chain)
+            return Begun(asked, chain, named)
 
     def _privatized(
         self, operation: Operation, body: dict[str, Any], begun: "Begun", record: RequestRecord
     ) -> tuple[dict[str, Any], MessageChain, dict[str, str]]:
         """The released request, its chain, and the headers that say what was promised and hidden."""
-        asked, chain = begun
+        asked, chain, named = begun
         with _refusing():
             chain.release(self._releasing)
-            if (name := operation.grows(body)) is not None:
-                chain.remember(name)  # before it is sent: the upstream remembers what it got, also where it fails then
+            if named is not None:
+                chain.remember(named)  # before it is sent: the upstream remembers what it got, also where it fails then
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
             released = operation.placed((body, released), (body, released))
             promise = largest([link.promise for link in chain.links if link.promise is not None])
@@ -339,6 +356,23 @@ class Gateway:
             headers = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
             counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
             return released, chain, headers | {name: str(count) for name, count in counted.items() if count}
+
+    def _restored(
+        self,
+        operation: Operation,
+        guardrail: Guardrail,
+        body: dict[str, Any],
+        key: str | None,
+        record: RequestRecord,
+    ) -> tuple[dict[str, Any], int]:
+        """The reply about an answer that somebody else got, and how many placeholders were not restored."""
+        with _refusing():
+            account = record.key = self._account(key)
+            chain = partial(MessageChain, self.store.links(account), account)
+            return self._guarding.restored(chain, operation, guardrail, body, account)
+
+    def _account(self, key: str | None) -> str:
+        return self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
 
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
@@ -395,10 +429,12 @@ class Begun(NamedTuple):
     Args:
         asked: the request.
         chain: its messages, those that were released before and those that are new.
+        named: the name under which what the chain knows is kept, since somebody else remembers it; None for none.
     """
 
     asked: Asked
     chain: MessageChain
+    named: str | None
 
     def __repr__(self) -> str:
         return "Begun()"

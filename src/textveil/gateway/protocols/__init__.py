@@ -4,7 +4,7 @@ In: JSON of a request, an answer, an event. Out: which of its values are text (`
 Not here: the server (`app`).
 """
 
-from textveil.gateway.protocols.contract import REFERENCE, Event, Operation, Stream
+from textveil.gateway.protocols.contract import REFERENCE, Event, Guardrail, Operation, Stream
 from textveil.gateway.protocols.registry import operations
 
-__all__ = ["REFERENCE", "Event", "Operation", "Stream", "operations"]
+__all__ = ["REFERENCE", "Event", "Guardrail", "Operation", "Stream", "operations"]

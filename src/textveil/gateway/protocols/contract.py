@@ -14,6 +14,7 @@ from urllib.parse import quote
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.leaves import NOTHING, LeafRule, Path
+from textveil.gateway.pieces import AnswerPieces
 
 Body = dict[str, Any]
 Pair = tuple[Body, Body]
@@ -83,6 +84,27 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Guardrail:
+    """How a route is answered without an upstream: somebody else asks the model, and shows what goes there and back.
+
+    Attributes:
+        read: a request in the form of the table of its route, given its JSON and its headers.
+        whose: which of the asker's own clients it is about; those share nothing.
+        restores: whether it shows an answer, whose originals are put back; else texts are to be released.
+        released: the reply to a request, given it as it came and its release.
+        restored: the reply about an answer, given it as it came and what restores it.
+        status: the status of an error, given the error's own.
+    """
+
+    read: Callable[[Body, Mapping[str, str]], Body]
+    restores: Callable[[Body], bool]
+    released: Callable[[Body, Body], Body]
+    restored: Callable[[Body, AnswerPieces], Body]
+    whose: Callable[[Body], str] = lambda _: ""
+    status: Callable[[int], int] = lambda status: status
+
+
+@dataclass(frozen=True, kw_only=True)
 class Operation:
     """One route of an API.
 
@@ -111,6 +133,7 @@ class Operation:
         error: an error in the form of the API.
         keys: headers of a request with the client's key, which are sent on.
         forwards: other headers that are sent on where they have a shape: versions, and names that the upstream gave.
+        guardrail: how it is answered here; None where the upstream is asked. `grows` then names what was hidden.
     """
 
     name: str
@@ -135,6 +158,7 @@ class Operation:
     as_json: Callable[[Body], bool] = lambda _: False
     keys: tuple[str, ...] = ("authorization",)
     forwards: Mapping[str, re.Pattern[str]] = field(default_factory=lambda: OPENAI)
+    guardrail: Guardrail | None = None
 
     def target(self, sent: Body) -> tuple[str, Body, Body | None]:
         """The path of a request below the upstream's base URL, its query, and its body."""

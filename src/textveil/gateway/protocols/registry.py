@@ -9,6 +9,7 @@ from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
+from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
@@ -23,6 +24,11 @@ def openai() -> tuple[Operation, ...]:
 def anthropic() -> tuple[Operation, ...]:
     """Anthropic's messages, whole or streamed, and the count of their tokens."""
     return (MESSAGES, COUNT)
+
+
+def litellm() -> tuple[Operation, ...]:
+    """LiteLLM's guardrails, which ask nobody."""
+    return (GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE)
 
 
 def operations() -> tuple[Operation, ...]:

@@ -1,0 +1,261 @@
+"""LiteLLM's guardrails: what LiteLLM is about to send to a model is released, and what came back is restored.
+
+In: JSON of its generic guardrail API, and of the three routes by which it redacts and rehydrates texts. Out: the tables
+of their leaves, and the replies.
+Not here: which fields of a request LiteLLM shows to a guardrail, and what it sends on besides; how texts are released.
+"""
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from textveil.gateway.errors import RequestError
+from textveil.gateway.leaves import Act, Path, each, either, one_of, rebuilt, record, shaped, text, whole
+from textveil.gateway.pieces import AnswerPieces, is_json
+from textveil.gateway.protocols import openai
+from textveil.gateway.protocols.chat import MESSAGE, TOOL, TOOL_CALL
+from textveil.gateway.protocols.contract import Body, Guardrail, Operation
+
+LABELLED = shaped(r"[ -~]{1,255}")
+"""What LiteLLM, or a client of its own, calls a call."""
+MEDIA, IGNORED = whole(Act.MEDIA), whole(Act.DROP)
+
+# ---- the generic guardrail API ---------------------------------------------------------------------------------------
+
+REQUEST = record(
+    input_type=one_of("request", "response"),
+    litellm_call_id=LABELLED,
+    litellm_trace_id=IGNORED,
+    litellm_version=IGNORED,
+    model=IGNORED,
+    structured_messages=each(MESSAGE),
+    texts=each(text()),
+    tool_calls=each(TOOL_CALL),
+    tools=each(TOOL),
+    images=each(MEDIA),
+    request_data=IGNORED,
+    request_headers=IGNORED,
+    additional_provider_specific_params=IGNORED,
+)
+"""What is ignored here is for the guardrail only, and goes no further by it."""
+
+
+def _error(refused: RequestError) -> Body:
+    return {"action": "BLOCKED", "blocked_reason": refused.said}
+
+
+def _shown(rows: Any) -> Iterator[tuple[Path, str]]:
+    """The texts of messages that LiteLLM shows a second time as `texts`, and where they stand."""
+    for i, row in enumerate(rows if isinstance(rows, list) else ()):
+        content = row.get("content") if isinstance(row, dict) else None
+        if isinstance(content, str):
+            yield (i, "content"), content
+        for j, part in enumerate(content if isinstance(content, list) else ()):
+            if isinstance(part, dict) and isinstance(part.get("text"), str):
+                yield (i, "content", j, "text"), part["text"]
+
+
+def _places(body: Body) -> list[Path | None]:
+    """Where each of the texts stands in the messages; None for one that stands in none."""
+    known: dict[str, deque[Path]] = defaultdict(deque)
+    for path, said in _shown(body.get("structured_messages")):
+        known[said].append(path)
+    given = body.get("texts")
+    found = [known.get(said) if isinstance(said, str) else None for said in (given if isinstance(given, list) else ())]
+    return [places.popleft() if places else None for places in found]
+
+
+def _read(body: Body, _: Mapping[str, str]) -> Body:
+    """The request without what it says twice, so that no text is drawn twice."""
+    texts, rows = body.get("texts"), body.get("structured_messages")
+    rows = rows if isinstance(rows, list) else []
+    calls = [each for row in rows if isinstance(row, dict) for each in row.get("tool_calls") or ()]
+    known = [_call(each) for each in calls]
+    made = dict(body)
+    if isinstance(texts, list):
+        made["texts"] = [said for said, place in zip(texts, _places(body), strict=True) if place is None]
+    if isinstance(body.get("tool_calls"), list):
+        made["tool_calls"] = [each for each in body["tool_calls"] if _call(each) not in known]
+    return made
+
+
+def _call(call: Any) -> Any:
+    """What is called, without what LiteLLM adds to a call."""
+    return {name: value for name, value in call.items() if name in ("id", "function", "custom")} if _is(call) else call
+
+
+def _is(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _messages(body: Body) -> Iterator[tuple[str, Path]]:
+    rows, texts = body.get("structured_messages"), body.get("texts")
+    for i, row in enumerate(rows if isinstance(rows, list) else ()):
+        role = row.get("role") if isinstance(row, dict) else None
+        yield (role if isinstance(role, str) else ""), ("structured_messages", i)
+    for i, _ in enumerate(texts if isinstance(texts, list) else ()):
+        yield "text", ("texts", i)
+
+
+def _released(body: Body, released: Body) -> Body:
+    """The reply to a request: its texts, and its messages and tools where they changed otherwise.
+
+    Raises:
+        RequestError: a tool call would have to change that LiteLLM takes from no reply.
+    """
+    came, rows = body.get("structured_messages") or [], released.get("structured_messages") or []
+    if not _alike(_bare(came), rows):
+        raise RequestError(400, "structured_messages hold what is not known here, and LiteLLM would send it again")
+    if released.get("tool_calls", []) != _bare(_read(body, {}).get("tool_calls") or []):
+        raise RequestError(400, "tool_calls hold what is private, and LiteLLM changes them in messages only")
+    rest = iter(released.get("texts") or ())
+    texts = [next(rest) if place is None else _at(rows, place) for place in _places(body)]
+    changed = texts != (body.get("texts") or [])
+    reply: Body = {"texts": texts}
+    alike = {place: said for place, said in zip(_places(body), texts, strict=True) if place is not None}
+    if _bare(rebuilt(came, alike)) != rows:
+        reply["structured_messages"] = [old if _bare(old) == new else new for old, new in zip(came, rows, strict=True)]
+        changed = True
+    if _bare(body.get("tools") or []) != (released.get("tools") or []):
+        reply["tools"] = released.get("tools") or []
+        changed = True
+    return {"action": "GUARDRAIL_INTERVENED" if changed else "NONE", **reply}
+
+
+def _alike(came: Any, made: Any) -> bool:
+    """Whether nothing was left out of the lists of some JSON."""
+    if isinstance(came, list):
+        return isinstance(made, list) and len(came) == len(made) and all(map(_alike, came, made))
+    if isinstance(came, dict) and isinstance(made, dict):
+        return all(_alike(came[name], made[name]) for name in made)
+    return True
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _bare(value: Any) -> Any:
+    """JSON without what is null, which counts as absent."""
+    if isinstance(value, dict):
+        return {name: _bare(own) for name, own in value.items() if own is not None}
+    return [_bare(own) for own in value] if isinstance(value, list) else value
+
+
+def _whose(body: Body) -> str:
+    """The key of LiteLLM's own client, and whom that one asks for."""
+    said = body.get("request_data")
+    said = said if isinstance(said, dict) else {}
+    return json.dumps([said.get("user_api_key_hash"), said.get("user_api_key_end_user_id")])
+
+
+def _texts(body: Body) -> list[str]:
+    """The texts of an answer.
+
+    Raises:
+        RequestError: they are something else.
+    """
+    found = body.get("texts") or []
+    if isinstance(found, list) and all(isinstance(said, str) for said in found):
+        return found
+    raise RequestError(400, "texts must be a list of strings", param="texts")
+
+
+def _restored(body: Body, pieces: AnswerPieces) -> Body:
+    """The reply about an answer. Of a stream LiteLLM shows more each time: what may yet change is to be withheld."""
+    texts = _texts(body)
+    both = [pieces.both(said) for said in texts]
+    made = [certain + rest for certain, rest in both]
+    held = [len(rest) for _, rest in both]
+    changed = made != texts or any(held)
+    return {
+        "action": "GUARDRAIL_INTERVENED" if changed else "NONE",
+        "texts": made,
+        "stream_holdback_chars": held,
+    }
+
+
+GENERIC = Operation(
+    name="litellm.guardrail",
+    path="/beta/litellm_basic_guardrail_api",
+    request=REQUEST,
+    answer=whole(Act.PASS),
+    needs=("input_type",),
+    messages=_messages,
+    grows=lambda body: body.get("litellm_call_id") or None,
+    error=_error,
+    guardrail=Guardrail(
+        read=_read,
+        whose=_whose,
+        restores=lambda body: body.get("input_type") == "response",
+        released=_released,
+        restored=_restored,
+        status=lambda _: 200,  # or LiteLLM would send the request as it is where it is told to go on after errors
+    ),
+)
+
+# ---- redact and rehydrate --------------------------------------------------------------------------------------------
+
+SESSION = "session"
+REDACTED = record(
+    texts=each(either(text(), record(json=text(Act.ARGUMENTS)))),
+    session=LABELLED,
+)
+PIECE = {"text": str, "carry": str, "final": bool}
+
+
+def _named(body: Body, headers: Mapping[str, str]) -> Body:
+    """The request with the name of its session, which it has in a header."""
+    name = headers.get("x-session-id", "")
+    if not name:
+        raise RequestError(400, "X-Session-ID must name a session, or nothing could be restored", code="missing")
+    return {**body, SESSION: name}
+
+
+def _to_redact(body: Body, headers: Mapping[str, str]) -> Body:
+    """Arguments of tools are JSON, and stay that."""
+    texts = [{"json": said} if is_json(said) else said for said in _texts(body)]
+    return _named(body, headers) | {"texts": texts}
+
+
+def _redacted(_: Body, released: Body) -> Body:
+    return {"texts": [said["json"] if isinstance(said, dict) else said for said in released.get("texts") or ()]}
+
+
+def _rehydrated(body: Body, pieces: AnswerPieces) -> Body:
+    return {"texts": [pieces.whole(said) for said in _texts(body)]}
+
+
+def _piece(body: Body, pieces: AnswerPieces) -> Body:
+    """What is certain after a piece of a stream. All that came before it is what LiteLLM carries to the next."""
+    if not all(isinstance(body.get(name), kind) for name, kind in PIECE.items()):
+        raise RequestError(400, "text and carry must be strings, and final true or false")
+    before, piece, final = body["carry"], body["text"], body["final"]
+    return {"text": pieces.piece(before, piece, final=final), "carry": "" if final else before + piece}
+
+
+def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None) -> Operation:
+    redacts = restored is None
+    return Operation(
+        name="litellm." + path.strip("/").replace("/", "."),
+        path=path,
+        request=REDACTED,
+        answer=whole(Act.PASS),
+        messages=lambda body: (("text", ("texts", i)) for i, _ in enumerate(body["texts"])),
+        grows=lambda body: body[SESSION],
+        error=openai.error,
+        guardrail=Guardrail(
+            read=_to_redact if redacts else _named,
+            restores=lambda _: not redacts,
+            released=_redacted,
+            restored=restored or (lambda body, _: body),
+        ),
+    )
+
+
+REDACT = _route("/guard/redact")
+REHYDRATE = _route("/guard/rehydrate", _rehydrated)
+REHYDRATE_PIECE = _route("/guard/rehydrate/stream", _piece)
