@@ -105,7 +105,7 @@ def test_how_much_is_said():
 
 
 def test_a_group_may_be_a_verb_of_its_own(capsys):
-    said = []
+    said: list[tuple[str | None, ...]] = []
 
     @verbs.verb("textveil many --word b")
     def alone(config: Config, word: str = "a") -> None:
@@ -117,13 +117,13 @@ def test_a_group_may_be_a_verb_of_its_own(capsys):
     @verbs.verb("textveil many one", on=many)
     def one() -> None:
         """Say one."""
-        said.append("one")
+        said.append(())
 
     def run(*arguments):
         return shell.run(verbs.command(many, "many"), "many", arguments), *capsys.readouterr()
 
     assert run("--word", "b", "--profile", "strict")[0] == run()[0] == run("one")[0] == 0
-    assert said == [("b", "strict"), ("a", "document"), "one"]
+    assert said == [("b", "strict"), ("a", "document"), ()]
     code, out, _ = run("--help")
     assert code == 0
     for shown in ("Say a word.", "--word", "--epsilon", "Say one.", "Examples:\n  textveil many --word b"):

@@ -66,7 +66,7 @@ def gateway(privatizer, store):
 def privatized(served, body, key=KEY):
     """What would be sent, the chain, and headers."""
     record = RequestRecord("openai.chat")
-    return served._privatized(CHAT, body, served._begun(CHAT, body, key, None, record), record)
+    return served._privatized(CHAT, body, served._begun(CHAT, body, served._account(key), None, record), record)
 
 
 def ask(served, messages, key=KEY):
@@ -324,7 +324,7 @@ def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, ur
         store.ledger.limit(account.subject, account.metric, account.table, account.epsilon * 1.5)
         with pytest.raises(RequestError, match="Nothing was drawn") as error:
             ask(served, [("user", small_table.words[1])])
-        assert (error.value.status, error.value.code) == (403, "limit")
+        assert (error.value.status, error.value.code) == (429, "limit")
         assert ask(served, [("user", small_table.words[0])])[2]["drawn"] == 0  # a message that was drawn may go again
 
 
@@ -373,8 +373,8 @@ def test_a_conversation_in_postgresql(noisy, small_table, url, postgres):
 
 
 def test_a_file_keeps_no_conversations(hiding, tmp_path):
-    with pytest.raises(RequestError, match="ConfigError"):
-        ask(gateway(hiding, SessionStore(f"file:{tmp_path / 'a.session'}")), [("user", "hello")])
+    with pytest.raises(ConfigError, match="conversations need"):
+        gateway(hiding, SessionStore(f"file:{tmp_path / 'a.session'}"))
     with pytest.raises(ConfigError, match="conversations need"):
         SessionStore(f"file:{tmp_path / 'a.session'}").links("anna")
 

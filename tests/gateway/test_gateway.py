@@ -70,7 +70,9 @@ def privatizer(small_table):
 @pytest.fixture(scope="module")
 def served(openai_server, privatizer):
     """The address of a gateway before the scripted server."""
-    with serving(Gateway(privatizer=privatizer, upstream=openai_server, timeout=0.5, limit=10_000)) as url:
+    with serving(
+        Gateway(privatizer=privatizer, upstream=openai_server, policy=Policy(timeout=0.5, limit=10_000))
+    ) as url:
         yield url
 
 
@@ -493,7 +495,7 @@ def test_failures_of_the_upstream(small_table, openai_server, caplog, capfd, mod
     """With a mechanism that changes nothing, so that the upstream has something to repeat."""
     caplog.set_level(logging.DEBUG)
     open_ = Privatizer("noise", epsilon=float("inf"), table=small_table)
-    with serving(Gateway(privatizer=open_, upstream=openai_server, timeout=0.5)) as url:
+    with serving(Gateway(privatizer=open_, upstream=openai_server, policy=Policy(timeout=0.5))) as url:
         status, answer = post(url, {"model": model, "messages": user(f"2 {CANARY}")}, Authorization=f"Bearer {KEY}")
     assert status == FAILURES[model]
     said = caplog.text + "".join(capfd.readouterr())
@@ -654,7 +656,11 @@ UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", 0), ("::1", 0), ("localhost", 0), ("0.0.0.0", 1)])
 def test_an_open_address_is_warned_of(command, host, warned):
     code, err = command(*UPSTREAM, "--host", host)
-    assert code == 0
+    assert code == 2 * warned
+    if warned:
+        assert "it needs keys (`keys: FILE` in the policy) and TLS (--tls-cert and --tls-key); or give --exposed" in err
+        code, err = command(*UPSTREAM, "--host", host, "--exposed")
+        assert code == 0
     assert err.count("textveil: warning: other machines can reach the gateway") == warned
     shown = re.escape(f"[{host}]" if ":" in host else host)
     assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
@@ -663,14 +669,15 @@ def test_an_open_address_is_warned_of(command, host, warned):
 def test_the_policy_of_a_command(command, monkeypatch):
     made: list[Gateway] = []
 
-    def noted(gateway):
+    def noted(gateway, *rest):
         made.append(gateway)
-        return server(gateway)
+        return server(gateway, *rest)
 
     monkeypatch.setattr("textveil.gateway.server", noted)
     code, _ = command(*UPSTREAM, "--media", "pass", "--schemas", "pass", "--unknown", "drop", "--users", "drop")
     assert code == 0
-    assert made[0].policy == Policy(media="pass", schemas="pass", unknown="drop", users="drop")
+    expected = Policy(upstream=UPSTREAM[1], media="pass", schemas="pass", unknown="drop", users="drop")
+    assert made[0].policy == expected
 
 
 @pytest.mark.parametrize(
@@ -681,7 +688,7 @@ def test_the_policy_of_a_command(command, monkeypatch):
         (("--limit", "0"), "--limit needs BYTES"),
         (("--media", "maybe"), "--media"),
         (("--port", "65536"), "--port needs N"),
-        (("--host", "no-such-host.invalid"), "must be a free address of this machine"),
+        (("--host", "no-such-host.invalid", "--exposed"), "must be a free address of this machine"),
         (("-o", "words.oov=no"), "words.oov"),
         (("--upstream", f"http://{CANARY}@host/v1"), "must not hold a name or password"),
     ],

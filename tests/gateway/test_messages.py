@@ -148,7 +148,7 @@ def privatizer(small_table):
 def running(privatizer):
     with (
         serving_upstream(claude()) as server,
-        serving(Gateway(privatizer=privatizer, upstream=server.url, timeout=5)) as url,
+        serving(Gateway(privatizer=privatizer, upstream=server.url, policy=Policy(timeout=5))) as url,
     ):
         yield server, url
 

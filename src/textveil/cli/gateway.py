@@ -1,52 +1,90 @@
 """The verb `gateway`, and those of its own.
 
-In: an upstream and how to privatize. Out: a server on this machine, and a line on standard error that says where.
+In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on standard error that says
+where; keys; what is wrong with a policy.
 Not here: what it does (`gateway.app`).
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal
+import json
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from textveil.cli import sessions, shell, stored
-from textveil.cli.chat import Timeout
+from textveil.cli.sessions import day
 from textveil.cli.verbs import group, verb
 from textveil.config.extras import require
 from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from textveil.config import Config
-
-LOCAL = ("localhost", "::1")
+    from textveil.cli.options import Typed
 
 
 @verb(
     "textveil gateway --upstream https://HOST/v1",
     "textveil gateway --upstream http://localhost:8000/v1 --port 8601 --mechanism rankcape --epsilon 8",
+    "textveil gateway --policy gateway.yaml --host 0.0.0.0 --tls-cert chain.pem --tls-key key.pem",
     "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     default="prompt",
 )
 def serve(
-    config: "Config",
+    typed: "Typed",
     upstream: Annotated[
         str | None,
-        typer.Option("--upstream", metavar="URL", help="The base URL of the model's API, such as http://HOST:PORT/v1."),
+        typer.Option(
+            "--upstream",
+            metavar="URL",
+            help="The base URL of the model's API, such as http://HOST:PORT/v1; or its name in the policy.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="What the gateway does for whom, as YAML; read again at SIGHUP. `textveil gateway check` says what "
+            "is wrong with it. An option that says what the file says too is refused, and rules of the file say it "
+            "differently for some requests.",
+        ),
     ] = None,
     host: Annotated[
         str,
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="The address to bind; anything but 127.0.0.1 exposes the gateway to other machines.",
+            help="The address to bind. Anything but 127.0.0.1 exposes the gateway to other machines, and needs keys "
+            "and TLS.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")
     ] = 8600,
-    timeout: Timeout = 60.0,
+    tls_cert: Annotated[
+        str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate for TLS and its chain, as PEM.")
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate, without a password.")
+    ] = None,
+    exposed: Annotated[
+        bool,
+        typer.Option(
+            "--exposed",
+            help="Bind an address that other machines reach without keys or TLS, because something else keeps others "
+            "out and encrypts what is sent.",
+        ),
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the model.", show_default="60 seconds"),
+    ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="BYTES", min=1, help="The largest request that is accepted.")
-    ] = 4_000_000,
+        int | None,
+        typer.Option(
+            "--limit", metavar="BYTES", min=1, help="The largest request that is accepted.", show_default="4000000"
+        ),
+    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -58,18 +96,25 @@ def serve(
         ),
     ] = None,
     media: Annotated[
-        Literal["refuse", "pass"], typer.Option("--media", help="Images, audio, files and token ids: pass sends them.")
-    ] = "refuse",
+        Literal["refuse", "pass"] | None,
+        typer.Option("--media", help="Images, audio, files and token ids: pass sends them.", show_default="refuse"),
+    ] = None,
     schemas: Annotated[
-        Literal["protect", "pass"],
-        typer.Option("--schemas", help="What programs say about their tools: protect hides identifiers in it."),
-    ] = "protect",
+        Literal["protect", "pass"] | None,
+        typer.Option(
+            "--schemas",
+            help="What programs say about their tools: protect hides identifiers in it.",
+            show_default="protect",
+        ),
+    ] = None,
     unknown: Annotated[
-        Literal["refuse", "drop"], typer.Option("--unknown", help="Fields and values that are not known here.")
-    ] = "refuse",
+        Literal["refuse", "drop"] | None,
+        typer.Option("--unknown", help="Fields and values that are not known here.", show_default="refuse"),
+    ] = None,
     users: Annotated[
-        Literal["pseudonym", "drop"], typer.Option("--users", help="Names of a program's users.")
-    ] = "pseudonym",
+        Literal["pseudonym", "drop"] | None,
+        typer.Option("--users", help="Names of a program's users.", show_default="pseudonym"),
+    ] = None,
     audit_log: Annotated[
         str,
         typer.Option(
@@ -104,7 +149,8 @@ def serve(
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
     Serves the APIs of OpenAI (chat completions, responses, completions, embeddings, moderations, models) and Anthropic
-    (messages). Set the base URL of any of their clients to the address that is printed. Its API key is forwarded.
+    (messages). Set the base URL of any of their clients to the address that is printed. Its API key is forwarded, or
+    a --policy gives out keys of the gateway's own.
     Every text of a request is protected, also results and arguments of tools. What cannot be protected is refused, such
     as images and fields that are not known here. No text is logged. Each message of a conversation is released once,
     and sent again as it was with later requests; what that needs is kept in memory for a day, or encrypted in --store.
@@ -112,29 +158,156 @@ def serve(
     `prompt`.
     """
     require("starlette", "httpx2", "uvicorn", "prometheus_client")
-    if upstream is None:
-        raise ConfigError("`textveil gateway` needs --upstream URL, the base URL of the model's API")
-    from textveil.gateway import Gateway, Policy, Running, listen, server
+    from textveil.gateway import (
+        Gateway,
+        Policy,
+        Running,
+        check_exposure,
+        is_local,
+        listen,
+        read_policy,
+        reloading,
+        server,
+        tls_context,
+    )
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
-    with sessions.store_of(store) if store else SessionStore() as kept, listen(host, port) as listening:
-        privatizer = Privatizer.from_config(config)
-        policy = Policy(media=media, schemas=schemas, unknown=unknown, users=users)
-        served = Gateway(
-            privatizer=privatizer,
-            upstream=upstream,
-            policy=policy,
-            timeout=timeout,
-            limit=limit,
-            store=kept,
-            running=Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long),
-        )
-        if not (host in LOCAL or host.startswith("127.")):
-            shell.note("textveil: warning: other machines can reach the gateway, and send it their texts unencrypted")
+    if (tls_cert is None) != (tls_key is None):
+        raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
+    said: dict[str, Any] = {"upstream": upstream, "timeout": timeout, "limit": limit}
+    said |= {"media": media, "schemas": schemas, "unknown": unknown, "users": users}
+    if tls_cert is not None and tls_key is not None:
+        said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
+
+    def read() -> Policy:
+        if policy is not None:
+            return read_policy(policy, **said)
+        return Policy(**{name: value for name, value in said.items() if value is not None})
+
+    if policy is not None and (typed.values or typed.settings or typed.file is not None):
+        raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
+    with ExitStack() as until:
+        kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
+        first = read()
+        if first.upstream is None:
+            raise ConfigError("`textveil gateway` needs --upstream URL, or a policy with `upstream`")
+        privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
+        running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
+        served = Gateway(privatizer=privatizer, policy=first, store=kept, running=running)
+        if not exposed:
+            check_exposure(host, first)
+        encrypting = None if first.tls is None else tls_context(first.tls)
+        listening = until.enter_context(listen(host, port))
+        if not is_local(host) and not (first.keys and first.tls):
+            shell.note("textveil: warning: other machines can reach the gateway, without keys or unencrypted")
+        if policy is not None:
+
+            def check(again: Policy) -> None:
+                if not exposed:
+                    check_exposure(host, again)
+                if (again.tls is None) != (encrypting is None):
+                    raise ConfigError("tls can only begin or end when the gateway starts")
+                if again.tls is not None and encrypting is not None:
+                    tls_context(again.tls, encrypting)
+
+            until.enter_context(reloading(served, read, lambda line: shell.note(f"textveil: {line}"), check))
         where = f"[{host}]" if ":" in host else host
-        shell.note(f"textveil: serving http://{where}:{listening.getsockname()[1]}/v1")
-        server(served).run(sockets=[listening])
+        scheme = "http" if encrypting is None else "https"
+        shell.note(f"textveil: serving {scheme}://{where}:{listening.getsockname()[1]}/v1")
+        server(served, encrypting).run(sockets=[listening])
 
 
 gateway = group(alone=serve)
+
+PolicyFile = Annotated[
+    str, typer.Option("--policy", metavar="FILE", help="The policy, which names the file of keys: `keys: FILE`.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Whose key: any name, such as anna or team-a/anna.")]
+
+keys = group(
+    "Create, list and revoke keys of the gateway's own.",
+    "textveil gateway keys create anna --policy gateway.yaml",
+    "textveil gateway keys revoke anna --policy gateway.yaml",
+)
+gateway.add_typer(keys, name="keys")
+
+
+def _keys_of(policy: str, *, new: bool = False) -> Any:
+    """The file of keys that a policy names."""
+    from textveil.gateway import GatewayKeys, read_policy
+
+    file = read_policy(policy).keys
+    if file is None:
+        raise ConfigError("the policy names no file of keys: add `keys: FILE` to it")
+    return GatewayKeys(file, new=new)
+
+
+@verb(
+    "textveil gateway keys create anna --policy gateway.yaml",
+    "textveil gateway keys create team-a/anna --days 90 --policy gateway.yaml",
+    on=keys,
+    name="create",
+)
+def create(
+    name: Name,
+    policy: PolicyFile,
+    days: Annotated[float | None, typer.Option("--days", metavar="N", help="The key ends after N days.")] = None,
+) -> None:
+    """Make a key and print it, this once. What whoever has it may do stands in the policy, under its name.
+
+    Only its hash is kept. A client sends it as its API key; it is never sent upstream.
+    """
+    shell.say(_keys_of(policy, new=True).create(name, days=days))
+    shell.note("this key is not shown again")
+
+
+@verb("textveil gateway keys list --policy gateway.yaml", on=keys, name="list")
+def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
+    """List the keys, also those that expired or were revoked, with when they were used. Times are UTC."""
+    found = _keys_of(policy, new=True).keys()
+    if as_json:
+        shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
+        return
+    rows = [("name", "id", "state", "made", "expires", "used")]
+    rows += [(key.name, key.id, key.state, *map(day, (key.made, key.expires, key.used))) for key in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows if found else ():
+        shell.say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    if not found:
+        shell.note("there are no keys")
+
+
+@verb("textveil gateway keys revoke anna --policy gateway.yaml", on=keys, name="revoke")
+def revoke(name: Name, policy: PolicyFile) -> None:
+    """Refuse a key from its next request on. An answer that is on its way still arrives."""
+    revoked = _keys_of(policy).revoke(name)
+    shell.note(f"the key {revoked.name} ({revoked.id}) is revoked")
+
+
+@verb(
+    "textveil gateway check gateway.yaml",
+    "textveil gateway check --schema > gateway.schema.json",
+    on=gateway,
+    name="check",
+)
+def check(
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="The policy.", show_default=False)] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of policies, for editors.")] = False,
+) -> None:
+    """Say what is wrong with a policy, one line for each fault; or what it does, in words."""
+    from textveil.gateway import PolicyError, explained, policy_schema, read_policy
+
+    if schema == (file is not None):
+        raise ConfigError("give the FILE of a policy, or --schema")
+    if file is None:
+        shell.say(json.dumps(policy_schema(), indent=2))
+        return
+    try:
+        lines = explained(read_policy(file))
+    except PolicyError as error:
+        for each in error.said:
+            shell.note(f"textveil: error: {each}")
+        raise typer.Exit(2) from None
+    for line in lines:
+        shell.say(line)

@@ -16,7 +16,7 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from textveil.config.frozen import complaint
-from textveil.errors import ConfigError, UnknownName
+from textveil.errors import ConfigError, UnknownName, shown
 
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
@@ -27,6 +27,9 @@ RESERVED = frozenset(
 
 LONGEST = 1 << 20
 """Largest configuration file, in bytes."""
+
+Place = tuple[str | int, ...]
+"""Where a value of a YAML file stands: the names and numbers that lead to it."""
 
 SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names", "figures")
 _SHORT = {"mechanism": "mechanism.name", "table": "table.name"}
@@ -115,7 +118,45 @@ def read_file(path: Path) -> Layer:
 
 def read_mapping(path: Path) -> dict[Any, Any]:
     """A mapping from a YAML file; `ConfigError` if it cannot be read or is not a mapping."""
-    source = f"the file {str(path)!r}"
+    return _parse(_content(path), _named(path))
+
+
+def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
+    """A mapping from a YAML file, and the line of each of its values.
+
+    Raises:
+        ConfigError: it cannot be read or is not a mapping, or has a name twice.
+    """
+    content = _content(path)
+    values = _parse(content, _named(path))
+    lines: dict[Place, int] = {}
+    for place, line in _marks(yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()):
+        if place in lines:
+            raise ConfigError(f"{_named(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}")
+        lines[place] = line
+    return values, lines
+
+
+def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tuple[Place, int]]:
+    """The lines of what is in a node; what stands in several places is looked at once."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            yield (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), name.start_mark.line + 1
+            yield from _marks(value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for i, value in enumerate(node.value):
+            yield (*place, i), value.start_mark.line + 1
+            yield from _marks(value, (*place, i), seen)
+
+
+def _named(path: Path) -> str:
+    return f"the file {str(path)!r}"
+
+
+def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
             content = stream.read(LONGEST + 1)
@@ -123,8 +164,8 @@ def read_mapping(path: Path) -> dict[Any, Any]:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError(f"cannot read the configuration file {str(path)!r}: {reason}") from None
     if len(content) > LONGEST:
-        raise ConfigError(f"{source} is too large; a configuration file has at most {LONGEST:,} bytes")
-    return _parse(content, source)
+        raise ConfigError(f"{_named(path)} is too large; a configuration file has at most {LONGEST:,} bytes")
+    return content
 
 
 def _profile_names() -> list[str]:

@@ -6,15 +6,26 @@ Not here: how text is released (`pipeline`), and what a session remembers (`sess
 
 from textveil.gateway.app import Gateway
 from textveil.gateway.conversation import Conversation
-from textveil.gateway.policy import Policy
+from textveil.gateway.keys import GatewayKeys
+from textveil.gateway.policy import Policy, PolicyError
+from textveil.gateway.policy_file import explained, policy_schema, read_policy
 from textveil.gateway.process import Running
-from textveil.gateway.serving import listen, server
+from textveil.gateway.serving import check_exposure, is_local, listen, reloading, server, tls_context
 
 __all__ = [
     "Conversation",
     "Gateway",
+    "GatewayKeys",
     "Policy",
+    "PolicyError",
     "Running",
+    "check_exposure",
+    "explained",
+    "is_local",
     "listen",
+    "policy_schema",
+    "read_policy",
+    "reloading",
     "server",
+    "tls_context",
 ]

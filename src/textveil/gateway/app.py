@@ -12,9 +12,11 @@ import json
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
@@ -24,16 +26,18 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError, T
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.guarding import Guarding
+from textveil.gateway.keys import Caller
 from textveil.gateway.policy import Policy
 from textveil.gateway.process import Running, ServingProcess, unless_left
 from textveil.gateway.protocols import REFERENCE, Event, Guardrail, Operation, Stream, operations
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked, all_signed, message_of
+from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
 from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of, worded
 from textveil.models import Address
 from textveil.pipeline import Privatizer
-from textveil.session import Heads, MessageChain, Session, SessionStore, Utterance
+from textveil.session import ALL, Heads, MessageChain, Session, SessionStore, Utterance
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,6 +54,9 @@ PROTECTED = "textveil-protected"
 
 UNRESOLVED = "textveil-unresolved"
 """Response header of a whole answer: how many placeholders in it were not restored."""
+
+SPENT = "textveil-spent"
+"""Response header for keys with a budget: what their texts have spent, and what they may: epsilon=24, limit=40."""
 
 DRY_RUN = "textveil-dry-run"
 """Request header: with 1, what would be sent is answered, and nobody is asked."""
@@ -104,28 +111,86 @@ class Gateway:
     gateway, until it ends.
 
     Attributes:
-        privatizer: protects every message of a request, in any role.
-        upstream: base URL of the API, such as https://HOST/v1.
-        policy: what becomes of what cannot be protected.
-        timeout: seconds to wait for data from the upstream, above 0.
-        limit: largest request, in bytes.
+        privatizer: protects every message of a request, in any role; None for the one that the policy describes, where
+            its rules may say otherwise.
+        upstream: base URL of the API, such as https://HOST/v1; None for what the policy says.
+        policy: what it does for whom.
         store: keeps what became of messages; in memory, where none is given.
         running: how it is run.
+
+    Raises:
+        ConfigError: options are wrong, or what the policy names is missing.
     """
 
-    privatizer: Privatizer
-    upstream: Address
+    privatizer: Privatizer = Field(default_factory=lambda: None, validate_default=False)  # type: ignore[assignment]
+    upstream: Address = Field(default="", validate_default=False)
     policy: Policy = Field(default_factory=Policy)
-    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
-    limit: Annotated[int, Field(ge=1)] = 4_000_000
     store: SessionStore = Field(default_factory=SessionStore)
     running: Running = Field(default_factory=Running)
 
     def __post_init__(self) -> None:
+        self._standing  # noqa: B018 - what it names is there now, or never
         if self.privatizer.words.lasting:
             raise ConfigError(
                 "words.lasting is for sessions that are named, and a gateway has conversations: leave it out"
             )
+
+        for i in range(len(self.policy.rules)):
+            self.under((i,))
+        self.store.pseudonym(b"")  # or it keeps no conversations
+        if self.policy.budgets:
+            self.store.ledger  # noqa: B018 - counts what is spent, or does not exist
+
+    @cached_property
+    def _standing(self) -> StandingPolicy:
+        """What the policy names, read and built; what nobody gave comes from there."""
+        own, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
+        own["privatizer"], own["upstream"] = standing.privatizer, standing.upstream.url
+        return standing
+
+    @cached_property
+    def _variants(self) -> tuple[Lock, dict[tuple[int, ...], "Gateway"]]:
+        return Lock(), {}
+
+    def under(self, rules: tuple[int, ...]) -> "Gateway":
+        """This gateway as some rules of its policy change it; made once.
+
+        Args:
+            rules: their numbers.
+        """
+        if not rules:
+            return self
+        lock, made = self._variants
+        with lock:
+            if rules not in made:
+                policy = self.policy.under(rules)
+                same = self._given is None and policy.config() == self.policy.config()
+                to = self.upstream if policy.upstream is None else ""
+                made[rules] = replace(
+                    self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy
+                )
+            return made[rules]
+
+    def reload(self, policy: Policy) -> None:
+        """Take another policy for the requests that come from now on; those that run keep the one they began with.
+
+        Raises:
+            ConfigError: something that it names is wrong or missing; then nothing changes.
+        """
+        to = self.upstream if policy.upstream is None else ""
+        made = replace(self, privatizer=self._given, upstream=to, policy=policy)
+        vars(made)["_nobody"] = self._nobody
+        vars(self)["current"] = made
+
+    @cached_property
+    def current(self) -> "Gateway":
+        """The gateway for the next request: this one, until its policy is read again."""
+        return self
+
+    @cached_property
+    def _given(self) -> Any:
+        """The privatizer that the policy does not describe, if there is one."""
+        return None if self._standing.built else self.privatizer
 
     @cached_property
     def _nobody(self) -> str:
@@ -144,6 +209,21 @@ class Gateway:
         found = ("patterns", "structure")
         schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
         return Releasing(self.privatizer, schemas)
+
+    @cached_property
+    def _limited(self) -> set[str]:
+        """The accounts whose budget the ledger knows."""
+        return set()
+
+    def _spent(self, account: str) -> str:
+        """What an account with a budget has spent of it, as the ledger counts it."""
+        found = [each for each in self.store.ledger.accounts(account) if each.table == ALL]
+        limits = [limit for each in found for limit in each.limits]
+        return ", ".join(
+            f"epsilon={limit.most - limit.left:g}, limit={limit.most:g}"
+            + ("" if limit.days is None else f", days={limit.days:g}")
+            for limit in limits
+        )
 
     @cached_property
     def _basis(self) -> str:
@@ -211,9 +291,8 @@ class Gateway:
             httpx2.AsyncClient(
                 headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-                timeout=self.timeout,
+                mounts={"http://": httpx2.AsyncHTTPTransport()},  # proxies of the environment for https only
                 follow_redirects=False,
-                trust_env=self.upstream.lower().startswith("https:"),
             ) as client,
             ServingProcess.serving(self, client) as process,
         ):
@@ -221,17 +300,21 @@ class Gateway:
 
     async def answer(self, request: "Request", operation: Operation, record: RequestRecord) -> "Response":
         """The answer to one request; what happens to it is noted in its record."""
+        from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response
 
         process: ServingProcess = request.state.process
         try:
             process.admit()
+            caller = await run_in_threadpool(self._standing.admit, request.headers, self._account)
             body = _query(request, operation)
             if operation.has_body:
                 body = await self._body(request) | body
             record.asks_for(body.get("model"))
-            return await unless_left(request, process.unless_stopped(self._answered(request, operation, body, record)))
+            own = await run_in_threadpool(self._chosen, operation, body, caller) if self.policy.rules else self
+            answering = own._answered(request, operation, body, record, caller)
+            return await unless_left(request, process.unless_stopped(answering))
         except RequestError as error:
             failure = error
         except ClientDisconnect:
@@ -244,23 +327,23 @@ class Gateway:
         return JSONResponse(operation.error(failure), status, headers=failure.headers)
 
     async def _answered(
-        self, request: "Request", operation: Operation, body: dict[str, Any], record: RequestRecord
+        self, request: "Request", operation: Operation, body: dict[str, Any], record: RequestRecord, caller: Caller
     ) -> "Response":
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import JSONResponse, StreamingResponse
 
         process: ServingProcess = request.state.process
-        key, retry = _key(request), request.headers.get(RETRY)
+        account, retry = caller.account, request.headers.get(RETRY)
         shown, guardrail = body, operation.guardrail
         if guardrail is not None:
             body = guardrail.read(body, request.headers)
             if guardrail.restores(body):
                 with record.step("restore"):
-                    content, left = await process.short.run(self._restored, operation, guardrail, body, key, record)
+                    content, left = await process.short.run(self._restored, operation, guardrail, body, account, record)
                 record.answered(left)
                 return JSONResponse(content, headers={UNRESOLVED: str(left)})
         with record.step("protect"):
-            begun = await process.short.run(self._begun, operation, body, key, retry, record)
+            begun = await process.short.run(self._begun, operation, body, account, retry, record)
             lane = process.long if begun.news > self.running.long else process.short
             released, chain, said = await lane.run(self._privatized, operation, body, begun, record)
         if guardrail is not None:
@@ -273,7 +356,7 @@ class Gateway:
         streamed = operation.stream if released.get("stream") in (True, "true") else None
         process.check()
         with record.step("upstream"):
-            answer = await self._send(request, operation, released, restoring)
+            answer = await self._send(request, operation, released, restoring, caller)
             came = await json_of(answer) if streamed is None else {}
         said |= headers_of(answer)
         if streamed is not None:
@@ -295,8 +378,8 @@ class Gateway:
         read = bytearray()
         async for piece in request.stream():
             read += piece
-            if len(read) > self.limit:
-                raise RequestError(413, f"a request must have at most {self.limit:,} bytes")
+            if len(read) > self.policy.limit:
+                raise RequestError(413, f"a request must have at most {self.policy.limit:,} bytes")
         with suppress(ValueError, RecursionError):
             body = json.loads(read.decode())
             json.dumps(body, allow_nan=False, ensure_ascii=False).encode()  # no half characters, and no NaN
@@ -305,26 +388,31 @@ class Gateway:
         raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
 
     def _begun(
-        self, operation: Operation, body: dict[str, Any], key: str | None, retry: str | None, record: RequestRecord
+        self, operation: Operation, body: dict[str, Any], account: str, retry: str | None, record: RequestRecord
     ) -> "Begun":
         """A request whose texts are known, and what of them was released before.
 
         Args:
             operation: its route.
             body: the request.
-            key: the client's key; None without one.
+            account: whose it is.
             retry: the client's name of the request; None without one.
             record: of the request.
         """
         if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
             raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
         with _refusing():
-            account = record.key = self._account(key)
+            record.key = account
             asked = Asked(operation, body, self.policy, lambda name: self._user(account, name))
             links = self.store.links(account)
             if retry is not None and not MessageChain.is_retry(links, retry, self._asked(operation, body)):
                 raise RequestError(422, OTHER, code="idempotency")
-            made, said = partial(MessageChain, links, account, heads=self._heads), (asked.messages, asked.besides)
+            budget = self.policy.budget
+            if budget is not None and account not in self._limited:
+                self.store.ledger.limit(account, "ldp", ALL, budget.epsilon, days=budget.days, alone=True)
+                self._limited.add(account)
+            made = partial(MessageChain, links, account, heads=self._heads, summed=budget is not None)
+            said = asked.messages, asked.besides
             if operation.guardrail is None:
                 chain, named = made(self._basis, *said, after=operation.after(body)), operation.grows(body)
             else:
@@ -354,6 +442,7 @@ class Gateway:
             record.drawn, record.protected, record.spent = chain.drawn, _hidden(chain), chain.session.spent
             hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(record.protected.items()))
             headers = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
+            headers |= {} if self.policy.budget is None else {SPENT: self._spent(chain.session.owner)}
             counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
             return released, chain, headers | {name: str(count) for name, count in counted.items() if count}
 
@@ -362,17 +451,24 @@ class Gateway:
         operation: Operation,
         guardrail: Guardrail,
         body: dict[str, Any],
-        key: str | None,
+        account: str,
         record: RequestRecord,
     ) -> tuple[dict[str, Any], int]:
         """The reply about an answer that somebody else got, and how many placeholders were not restored."""
         with _refusing():
-            account = record.key = self._account(key)
+            record.key = account
             chain = partial(MessageChain, self.store.links(account), account)
             return self._guarding.restored(chain, operation, guardrail, body, account)
 
     def _account(self, key: str | None) -> str:
+        """To whom conversations belong that come with a key of the upstream, or with none."""
         return self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
+
+    def _chosen(self, operation: Operation, body: dict[str, Any], caller: Caller) -> "Gateway":
+        """The gateway as the rules change it that hold for a request."""
+        model = body.get("model")
+        route = operation.path.removeprefix("/").replace(":path", "")
+        return self.under(self.policy.rules_for(route, model if isinstance(model, str) else None, caller.name))
 
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
@@ -382,7 +478,7 @@ class Gateway:
         return json.dumps([self._basis, repr(self.policy), operation.name, body], sort_keys=True).encode()
 
     async def _send(
-        self, request: "Request", operation: Operation, released: dict[str, Any], restoring: Restoring
+        self, request: "Request", operation: Operation, released: dict[str, Any], restoring: Restoring, caller: Caller
     ) -> "httpx2.Response":
         """The upstream's response to a released request; only its headers are read.
 
@@ -390,19 +486,23 @@ class Gateway:
             RequestError: it refused; what it says about that is restored.
         """
         client: httpx2.AsyncClient = request.state.client
-        headers = {name: request.headers[name] for name in operation.keys if name in request.headers}
+        headers = self._standing.keys_sent(request.headers, caller, operation.keys)
         for name, shape in operation.forwards.items():
             if shape.fullmatch(value := request.headers.get(name, "")):
                 headers[name] = value
         path, query, body = operation.target(released)
         url = f"{self.upstream.rstrip('/')}{path}"
-        to_send = client.build_request(operation.method, url, json=body, params=query, headers=headers)
+        to_send = client.build_request(
+            operation.method, url, json=body, params=query, headers=headers, timeout=self.policy.timeout
+        )
+        if caller.key is not None and caller.secret.encode() in to_send.content + to_send.url.raw_path:
+            raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
         with failing():
             answer = await client.send(to_send, stream=True)
         request.state.until.push_async_callback(answer.aclose)
         if answer.status_code == 200:
             return answer
-        raise await refusal_of(answer, restoring, _keys(answer, operation))
+        raise await refusal_of(answer, restoring, _keys(answer))
 
 
 class _Served:
@@ -418,7 +518,7 @@ class _Served:
         async with AsyncExitStack() as until:
             request.state.until = until
             until.enter_context(request.state.process.recorded(record, request.headers.get("traceparent")))
-            response = await self._gateway.answer(request, self._operation, record)
+            response = await self._gateway.current.answer(request, self._operation, record)
             response.headers[REQUEST_ID] = record.id
             await response(scope, receive, send)
 
@@ -460,7 +560,12 @@ def _refusing() -> Iterator[None]:
         failure = RequestError(400, str(error))
     except (LimitReached, StoreError) as error:
         refused = isinstance(error, LimitReached)
-        failure = RequestError(403 if refused else 500, str(error), code="limit" if refused else "store")
+        failure = RequestError(
+            429 if refused else 500,
+            str(error),
+            code="limit" if refused else "store",
+            headers={"x-should-retry": "false"} if refused else None,  # it would be refused again
+        )
     except Exception as error:
         kind = type(error).__name__
         failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
@@ -474,12 +579,6 @@ def _nests(value: Any, levels: int) -> bool:
     return levels == 0 or any(
         _nests(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value)
     )
-
-
-def _key(request: "Request") -> str | None:
-    """What tells clients apart: their key."""
-    key: str | None = request.headers.get("authorization") or request.headers.get("x-api-key")
-    return key
 
 
 def _query(request: "Request", operation: Operation) -> dict[str, Any]:
@@ -501,9 +600,9 @@ def _hidden(chain: MessageChain) -> Counter[str]:
     return Counter(each.type for each in given if each.inner in spelled and each.shown in sent)
 
 
-def _keys(answer: "httpx2.Response", operation: Operation) -> list[str]:
-    """The client's key, as it was sent."""
-    return [answer.request.headers[name] for name in operation.keys if name in answer.request.headers]
+def _keys(answer: "httpx2.Response") -> list[str]:
+    """The key that the upstream got, as it was sent."""
+    return [answer.request.headers[name] for name in KEY_HEADERS if name in answer.request.headers]
 
 
 def _remember(
@@ -547,7 +646,7 @@ async def _events(
 
     failure = RequestError(502, "the answer broke off", code="upstream")
     kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    keys = _keys(response, operation)
+    keys = _keys(response)
     names: list[str] = []
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text

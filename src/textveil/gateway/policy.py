@@ -1,26 +1,359 @@
-"""Policy: what the gateway does with what it cannot protect.
+"""Policy: what the gateway does for whom; a file says it, or options do.
 
-In: options, or a file. Out: `Policy`.
-Not here: which values that concerns (`protocols`).
+In: options. Out: a frozen `Policy`, and what it becomes by its rules.
+Not here: its file (`policy_file`), which values of a request it concerns (`protocols`), keys (`keys`), and what is
+built from it (`standing`).
 """
 
-from typing import Literal
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from textveil.config import options
+from pydantic import BeforeValidator, Field
+
+from textveil.config import Config, options, resolve
+from textveil.config.sources import Place
+from textveil.errors import ConfigError, UnknownName
+from textveil.models import Address
+
+Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
+
+
+class PolicyError(ConfigError):
+    """A policy is wrong.
+
+    Args:
+        faults: what is wrong, and where.
+        lines: the lines of the file in which things stand, if there is one.
+        name: of the file.
+    """
+
+    def __init__(
+        self, faults: Sequence[tuple[Place, str]], lines: dict[Place, int] | None = None, name: str = ""
+    ) -> None:
+        self.faults = list(faults)
+        self.said = [f"{_where(place, lines or {}, name)}{says}" for place, says in self.faults]
+        more = f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
+        super().__init__(self.said[0] + more)
+
+
+def _where(place: Place, lines: dict[Place, int], name: str) -> str:
+    """The file and the line of a fault, or of what it is in."""
+    line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
+    return (f"{name}:{line}: " if line is not None else f"{name}: ") if name else ""
+
+
+def _no_secret(value: object) -> object:
+    if isinstance(value, str):
+        raise ConfigError("must be {env: NAME} or {file: PATH}, and never the key itself")
+    return value
+
+
+@options("credential.")
+class Credential:
+    """Where a key lies that an upstream wants. It is read when the gateway starts, or reads its policy again.
+
+    Attributes:
+        env: an environment variable.
+        file: a file with nothing else in it.
+    """
+
+    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.env is None) == (self.file is None):
+            raise ConfigError("must be {env: NAME} or {file: PATH}")
+
+    def __str__(self) -> str:
+        return f"the environment variable {self.env}" if self.env else f"the file {self.file}"
+
+    def read(self) -> str:
+        """The key itself.
+
+        Raises:
+            ConfigError: there is none, or it does not fit in a header.
+        """
+        if self.env is not None:
+            key = os.environ.get(self.env)
+            if key is None:
+                raise ConfigError(f"the upstream's key must be in {self}, which is not set")
+        else:
+            try:
+                with Path(str(self.file)).open("rb") as stream:
+                    key = stream.read(10_000).decode("ascii", "replace")
+            except (OSError, ValueError) as error:
+                raise ConfigError(f"the upstream's key cannot be read from {self}: {_reason(error)}") from None
+        if not re.fullmatch(r"[!-~]+", key.strip()):
+            raise ConfigError(f"the upstream's key in {self} must be one line of ASCII without spaces")
+        return key.strip()
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "not a path"
+
+
+@options("upstream.")
+class Upstream:
+    """An API to which requests are sent.
+
+    Attributes:
+        url: its base URL, such as https://HOST/v1.
+        credential: the key that it wants; without it, it gets the client's own key or none.
+        header: in which header the credential is sent; else in the one in which the client sent its key.
+        client_key: "pass" sends the client's key on, where the upstream has no credential and the gateway no keys of
+            its own; "drop" sends none.
+    """
+
+    url: Address
+    credential: Annotated[Credential | None, BeforeValidator(_no_secret)] = None
+    header: Literal["authorization", "x-api-key", "api-key"] | None = None
+    client_key: Literal["pass", "drop"] = "pass"
+
+
+@options("budget.")
+class KeyBudget:
+    """What all texts of a key may spend together, as the ledger counts it in local DP.
+
+    Attributes:
+        epsilon: the most.
+        days: the period after which counting begins again; None for never.
+    """
+
+    epsilon: Annotated[float, Field(ge=0, lt=1e9, allow_inf_nan=False)]
+    days: Days | None = None
+
+    def __str__(self) -> str:
+        return f"{self.epsilon:g}" + ("" if self.days is None else f" in {self.days:g} days")
+
+
+@options("tls.")
+class TlsFiles:
+    """Files for TLS, in PEM.
+
+    Attributes:
+        certificate: the server's, with those that lead to its root.
+        key: its key, without a password.
+    """
+
+    certificate: str
+    key: str
+
+
+@options("rule.")
+class PolicyRule:
+    """What the policy says differently for some requests. `*` in a name stands for anything.
+
+    Attributes:
+        routes: of these addresses, such as chat/completions or responses*; none for all.
+        models: for these models.
+        keys: of these keys of the gateway, by name.
+        upstream: as in the policy; so are those that follow. `always` and `never` are added to the policy's.
+        profile: as in the policy.
+        level: as in the policy.
+        always: as in the policy.
+        never: as in the policy.
+        options: as in the policy.
+        media: as in the policy.
+        schemas: as in the policy.
+        unknown: as in the policy.
+        users: as in the policy.
+        requests: as in the policy; not with routes or models, since it counts all that a key asks.
+        budget: as in the policy; not with routes or models.
+    """
+
+    routes: Texts = ()
+    models: Texts = ()
+    keys: Texts = ()
+    upstream: str | None = None
+    profile: str | None = None
+    level: Literal["identifiers", "personal", "names"] | None = None
+    always: Texts = Field(default=(), repr=False)
+    never: Texts = Field(default=(), repr=False)
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    media: Literal["refuse", "pass"] | None = None
+    schemas: Literal["protect", "pass"] | None = None
+    unknown: Literal["refuse", "drop"] | None = None
+    users: Literal["pseudonym", "drop"] | None = None
+    requests: Annotated[int, Field(ge=1)] | None = None
+    budget: KeyBudget | None = None
+
+    def holds(self, route: str, model: str | None, key: str | None) -> bool:
+        """Whether it is for a request."""
+        asked = ((self.routes, route), (self.models, model), (self.keys, key))
+        return all(not names or _matches(names, name) for names, name in asked)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What it says differently."""
+        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in WHOSE}
+        return {name: value for name, value in found.items() if value not in (None, (), {})}
+
+
+WHOSE = ("routes", "models", "keys")
+"""Fields of a rule that say for which requests it is."""
+
+
+def _matches(names: Sequence[str], name: str | None) -> bool:
+    return name is not None and any(fnmatchcase(name, each) for each in names)
 
 
 @options("policy.")
 class Policy:
-    """What the gateway does with what it cannot protect.
+    """What the gateway does, and for whom.
+
+    If a detector fails, nothing is sent; no option changes that.
 
     Attributes:
+        upstream: where requests go: a URL, or a name from `upstreams`.
+        upstreams: APIs by name.
+        profile: how texts are protected, see `textveil list profiles`; `prompt` where nothing else is said.
+        level: what is hidden, see `protect.level`.
+        always: words that are always hidden.
+        never: words that are never hidden.
+        options: any other option by its path, as behind -o.
         media: images, audio, files and token ids: "refuse" the request, or "pass" them as they are.
         schemas: what programs say about their tools: "protect" hides identifiers in it, "pass" sends it as it is.
         unknown: fields and values that the gateway does not know: "refuse" the request, or "drop" them.
         users: names of a program's users: "pseudonym", which is the same for the same user, or "drop".
+        rules: what is different for some routes, models and keys. All that hold for a request count, the later ones
+            before the earlier.
+        keys: the file of the gateway's own keys, which `textveil gateway keys` writes; with it, clients need one.
+        requests: how many requests a key may send in a minute.
+        budget: what all texts of a key may spend.
+        limit: the largest request, in bytes.
+        timeout: seconds to wait for data from an upstream.
+        tls: files for TLS.
     """
 
+    upstream: str | None = None
+    upstreams: dict[str, Upstream] = Field(default_factory=dict)
+    profile: str | None = None
+    level: Literal["identifiers", "personal", "names"] | None = None
+    always: Texts = Field(default=(), repr=False)
+    never: Texts = Field(default=(), repr=False)
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] = "refuse"
     schemas: Literal["protect", "pass"] = "protect"
     unknown: Literal["refuse", "drop"] = "refuse"
     users: Literal["pseudonym", "drop"] = "pseudonym"
+    rules: tuple[PolicyRule, ...] = ()
+    keys: str | None = None
+    requests: Annotated[int, Field(ge=1)] | None = None
+    budget: KeyBudget | None = None
+    limit: Annotated[int, Field(ge=1)] = 4_000_000
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    tls: TlsFiles | None = None
+
+    def __post_init__(self) -> None:
+        if faults := list(self._faults()):
+            raise PolicyError(faults)
+
+    def _faults(self) -> Iterator[tuple[Place, str]]:
+        """What contradicts in it."""
+        for i, rule in enumerate(self.rules):
+            place: Place = ("rules", i)
+            if not (rule.routes or rule.models or rule.keys):
+                yield place, f"rules.{i} is for all requests: give it routes, models or keys, or say it outside"
+            if not rule.changes:
+                yield place, f"rules.{i} changes nothing"
+            if (rule.routes or rule.models) and (rule.requests is not None or rule.budget is not None):
+                yield place, f"rules.{i}: requests and budget count all that a key asks: leave routes and models out"
+        for place, names, needs in self._of_keys():
+            if needs and self.keys is None:
+                yield place, f"{names} needs the gateway's own keys: name their file with `keys: FILE`"
+        for place, name in self._named_upstreams():
+            try:
+                self.to(name)
+            except ConfigError as error:
+                yield place, f"{dotted(place)}: {own_words(error)}"
+
+    def _of_keys(self) -> Iterator[tuple[Place, str, bool]]:
+        """What makes sense for keys only."""
+        for place, said in [((), self), *((("rules", i), rule) for i, rule in enumerate(self.rules))]:
+            for name in ("requests", "budget"):
+                yield (*place, name), dotted((*place, name)), getattr(said, name) is not None
+            if isinstance(said, PolicyRule):
+                yield (*place, "keys"), dotted((*place, "keys")), bool(said.keys)
+
+    def _named_upstreams(self) -> Iterator[tuple[Place, str]]:
+        if self.upstream is not None:
+            yield ("upstream",), self.upstream
+        for i, rule in enumerate(self.rules):
+            if rule.upstream is not None:
+                yield ("rules", i, "upstream"), rule.upstream
+
+    def to(self, upstream: str) -> Upstream:
+        """The upstream of a name or URL.
+
+        Raises:
+            ConfigError: it is neither.
+        """
+        if "://" in upstream:
+            return Upstream(url=upstream)
+        if upstream not in self.upstreams:
+            raise UnknownName("upstream", upstream, self.upstreams)
+        return self.upstreams[upstream]
+
+    def rules_for(self, route: str, model: str | None, key: str | None) -> tuple[int, ...]:
+        """The numbers of the rules that hold for a request.
+
+        Args:
+            route: its address, without /v1.
+            model: which model it asks for.
+            key: the name of the gateway's own key.
+        """
+        return tuple(i for i, rule in enumerate(self.rules) if rule.holds(route, model, key))
+
+    def requests_of(self, key: str) -> int | None:
+        """How many requests a key may send in a minute; None for any number."""
+        own = [each.requests for each in self.rules if each.requests is not None and _matches(each.keys, key)]
+        return own[-1] if own else self.requests
+
+    @property
+    def budgets(self) -> bool:
+        """Whether some keys have a budget."""
+        return self.budget is not None or any(each.budget is not None for each in self.rules)
+
+    def under(self, rules: Sequence[int]) -> Self:
+        """This policy as some of its rules change it, without rules.
+
+        Args:
+            rules: their numbers.
+        """
+        made: dict[str, Any] = {"always": self.always, "never": self.never, "options": self.options}
+        for i in rules:
+            changes = self.rules[i].changes
+            for name in ("always", "never"):
+                made[name] += changes.pop(name, ())
+            made["options"] = {**made["options"], **changes.pop("options", {})}
+            made |= changes
+        return replace(self, rules=(), **made)
+
+    def config(self) -> Config:
+        """How texts are protected where no rule says otherwise, together with the environment.
+
+        Raises:
+            ConfigError: an option is wrong.
+        """
+        own: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
+        own |= {"protect.always": list(self.always) or None, "protect.never": list(self.never) or None}
+        said = {path: value for path, value in own.items() if value is not None}
+        if twice := sorted(said.keys() & self.options.keys()):
+            raise ConfigError(f"options: {twice[0]} is said twice; say it outside of options")
+        return resolve(environ=os.environ, overrides={**self.options, **said}, default="prompt")
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it."""
+    return ".".join(map(str, place))
+
+
+def own_words(error: ConfigError) -> str:
+    """What an error says, without the name that it gives to a URL."""
+    return str(error).removeprefix("endpoint.url ")

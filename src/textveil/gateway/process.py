@@ -248,7 +248,7 @@ class ServingProcess:
             return said
         said = "cannot be reached"
         with suppress(Exception):  # which may hold the address
-            answer = await self._client.get(f"{self._gateway.upstream.rstrip('/')}/models", timeout=ASKED_AGAIN)
+            answer = await self._client.get(f"{self._gateway.current.upstream.rstrip('/')}/models", timeout=ASKED_AGAIN)
             said = READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
         self._upstream = time.monotonic(), said
         return said

@@ -50,7 +50,7 @@ REASONS = frozenset(
 )
 """Codes of errors that are told apart."""
 
-BY_STATUS = {400: "invalid", 404: "unknown", 413: "size", 415: "type", 429: "rate_limit", 500: "failed"}
+BY_STATUS = {400: "invalid", 401: "key", 404: "unknown", 413: "size", 415: "type", 429: "rate_limit", 500: "failed"}
 """Why a request was refused, where no code says it."""
 
 

@@ -6,12 +6,17 @@ Not here: what is answered (`app`).
 
 import signal
 import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock, Thread
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from textveil.config.extras import needed
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, TextveilError
 from textveil.gateway.app import Gateway
+from textveil.gateway.policy import Policy, TlsFiles
 from textveil.gateway.process import ServingProcess
 
 if TYPE_CHECKING:
@@ -37,10 +42,90 @@ def listen(host: str, port: int) -> socket.socket:
     raise ConfigError(f"host and port must be a free address of this machine: {reason}")
 
 
-def server(gateway: Gateway) -> "uvicorn.Server":
+def is_local(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def check_exposure(host: str, policy: Policy) -> None:
+    """Nothing, where other machines cannot reach the gateway, or only with its keys and over TLS.
+
+    Raises:
+        ConfigError: they can.
+    """
+    missing = [
+        *([] if policy.keys else ["keys (`keys: FILE` in the policy)"]),
+        *([] if policy.tls else ["TLS (--tls-cert and --tls-key)"]),
+    ]
+    if missing and not is_local(host):
+        raise ConfigError(
+            f"at {host} other machines reach the gateway: it needs {' and '.join(missing)}; or give --exposed, if "
+            "something else keeps others out and encrypts what they send"
+        )
+
+
+@contextmanager
+def reloading(
+    gateway: Gateway, read: Callable[[], Policy], said: Callable[[str], None], also: Callable[[Policy], None]
+) -> Iterator[None]:
+    """Reads the policy again at each SIGHUP, beside the requests that run. One that is wrong changes nothing.
+
+    Args:
+        gateway: takes the policy.
+        read: reads it.
+        said: is told how it went, in a line.
+        also: is called with it before; what it raises refuses it.
+    """
+    lock = Lock()
+
+    def again() -> None:
+        with lock:
+            try:
+                policy = read()
+                also(policy)
+                gateway.reload(policy)
+                said("the policy was read again")
+            except TextveilError as error:
+                said(f"the policy was not changed: {error}")
+            except Exception as error:  # whose message may hold anything
+                said(f"the policy was not changed: {type(error).__name__}")
+
+    before = signal.signal(signal.SIGHUP, lambda *_: Thread(target=again, name="policy", daemon=True).start())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSLContext:
+    """What encrypts connections.
+
+    Args:
+        files: the certificate and its key.
+        known: shows the certificate from its next connection on; None for a new one.
+
+    Raises:
+        ConfigError: they cannot be read, or do not go together.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if known is None else known
+    try:
+        context.load_cert_chain(files.certificate, files.key, password="")  # a key that has one is refused
+        return context
+    except (FileNotFoundError, PermissionError) as error:
+        reason = f": {error.strerror}"
+    except (OSError, ValueError):
+        reason = ""
+    raise ConfigError(f"tls needs PEM files that go together, the key without a password{reason}")
+
+
+def server(gateway: Gateway, tls: ssl.SSLContext | None = None) -> "uvicorn.Server":
     """A server that does not log requests.
 
     `server(gateway).run(sockets=[listen(host, port)])` serves until a signal.
+
+    Args:
+        gateway: what it serves.
+        tls: encrypts connections; None for none.
     """
     with needed():
         import uvicorn
@@ -72,5 +157,6 @@ def server(gateway: Gateway) -> "uvicorn.Server":
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=LAST,
+            ssl_context_factory=None if tls is None else lambda *_: tls,
         )
     )

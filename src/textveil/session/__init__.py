@@ -9,12 +9,13 @@ from textveil.session.placeholders import Original, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
-from textveil.session.spending import Spend, micro
+from textveil.session.spending import ALL, Spend, micro
 from textveil.session.state import LASTING, Session
 from textveil.session.stores import FileStore, KeptSession, MemoryStore, SessionStore
 
 __all__ = [
     "AGAIN",
+    "ALL",
     "LASTING",
     "ChainSession",
     "FileStore",

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
-from textveil.session.spending import Spend
+from textveil.session.spending import ALL, Spend, total
 from textveil.session.state import Session
 
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ class ChainSession(Session):
         owner: the account.
         known: what is known.
         ledger: counts what is spent; None where nothing does.
+        summed: whether the sum over all kinds is charged, too, to an account of its own.
 
     Attributes:
         new: what the message that is being released has added.
@@ -174,10 +175,10 @@ class ChainSession(Session):
         key: what it is charged under, so that it is charged once; it follows from the message and all before.
     """
 
-    def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None") -> None:
+    def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None", *, summed: bool = False) -> None:
         super().__init__(owner)
         self.adopt(known)
-        self._ledger, self.counts_spending = ledger, True
+        self._ledger, self._summed, self.counts_spending = ledger, summed, True
         self.new: list[SessionDelta] = []
         self.spent: list[Spend] = []
         self.reserved: list[Reservation] = []
@@ -198,10 +199,12 @@ class ChainSession(Session):
         if self._ledger is None:
             self.spent += spends
             return
-        ordered = sorted(spends, key=lambda spend: (spend.metric, spend.table))  # as the ledger takes them
+        charged = [*spends, total(spends)] if self._summed and spends else spends
+        ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))  # as the ledger takes them
         made = self._ledger.reserve_all(self.owner, ordered, key=self.key)
         self.reserved += made
-        self.spent += [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
+        new = [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
+        self.spent += [spend for spend in new if spend.table != ALL]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,6 +291,7 @@ class MessageChain:
         after: the upstream's name of what it remembers itself, and these messages go on from; None where it remembers
             nothing.
         heads: conversations that were read before; None to read all of it.
+        summed: whether what is spent is also charged in sum, to an account of the table `ALL`, which can be limited.
 
     Attributes:
         continues: whether it is known what `after` stands for, or there is none; else nothing must be sent.
@@ -307,6 +311,7 @@ class MessageChain:
         *,
         after: str | None = None,
         heads: Heads | None = None,
+        summed: bool = False,
     ) -> None:
         self._links, self._account, self._basis, self._messages = links, account, basis, [*messages, *besides]
         before = [] if after is None else [self._remembered(after)]
@@ -325,7 +330,7 @@ class MessageChain:
             rows = [found[name] for name in before]
             rows += [found[name] for name in takewhile(found.__contains__, self._names)]
             known = self._read(rows, len(before), heads)
-        self.session = ChainSession(account, known, links.ledger)
+        self.session = ChainSession(account, known, links.ledger, summed=summed)
         self.drawn = 0
 
     def _read(self, rows: Sequence[bytes], before: int, heads: Heads | None) -> Snapshot:

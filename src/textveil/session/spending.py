@@ -5,13 +5,16 @@ Not here: which accounts there are and what they may spend (`sql.ledger`), and t
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from textveil.guarantee import MICRO
 
-__all__ = ["MICRO", "Spend", "micro"]
+__all__ = ["ALL", "MICRO", "Spend", "micro", "total"]
+
+ALL = "all tables"
+"""The table of an account that counts the sum of all others of its subject, in local DP."""
 
 
 def micro(epsilon: float) -> int:
@@ -55,3 +58,11 @@ class Spend:
         names = ("epsilon", "ldp", "words")
         rest = {name: max(0, getattr(self, name) - sum(getattr(each, name) for each in same)) for name in names}
         return replace(self, **rest) if any(rest.values()) else None
+
+
+def total(spends: Sequence[Spend]) -> Spend:
+    """What several spends of one release come to, in local DP, for the account of the sum."""
+    infinite = next((each.infinite for each in spends if each.infinite), "")
+    ldp = 0 if infinite else sum(each.ldp for each in spends)
+    words = sum(each.words for each in spends)
+    return Spend(metric="ldp", table=ALL, epsilon=ldp, ldp=ldp, words=words, infinite=infinite)

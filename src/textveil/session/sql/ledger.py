@@ -190,8 +190,19 @@ class Ledger:
         """
         self._close(reservation, "release", None)
 
-    def limit(self, subject: str, metric: str, table: str, epsilon: float | None, *, days: float | None = None) -> None:
+    def limit(
+        self,
+        subject: str,
+        metric: str,
+        table: str,
+        epsilon: float | None,
+        *,
+        days: float | None = None,
+        alone: bool = False,
+    ) -> None:
         """Limit what may be spent from now on; what was spent before counts for the limit without a period.
+
+        A limit with the same period as before goes on counting where that one was.
 
         Args:
             subject: whose account.
@@ -199,6 +210,7 @@ class Ledger:
             table: its table.
             epsilon: the most, in epsilons; None lifts the limit of this period.
             days: the period after which counting begins again; None for never.
+            alone: whether limits with other periods are lifted.
         """
         import sqlalchemy as sa
 
@@ -211,11 +223,13 @@ class Ledger:
         limits = self._store.tables.limits
         with self._writing() as connection:
             account = self._opened(connection, [subject, metric, table])
-            which = (limits.c.account == account.name) & (limits.c.period == period)
-            connection.execute(sa.delete(limits).where(which))
+            own, same = limits.c.account == account.name, limits.c.period == period
+            known = connection.execute(sa.select(limits).where(own, same)).first()
+            connection.execute(sa.delete(limits).where(own if alone else own & same))
             if epsilon is not None:
                 row = {"account": account.name, "period": period, "most": int(epsilon * MICRO)}
                 row |= {"began": _now(), "spent": account.epsilon if period == LIFETIME else 0}
+                row |= {} if known is None else {"began": known.began, "spent": known.spent}
                 connection.execute(sa.insert(limits).values(row))
 
     # ---- what was spent ----------------------------------------------------------------------------------------------

@@ -1,0 +1,203 @@
+"""The file of a policy: read, explained, and its schema.
+
+In: a YAML file. Out: a `Policy`; what is wrong with the file, one line for each fault; what it says, in words.
+Not here: what a policy may say (`policy`).
+"""
+
+import inspect
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from textveil.config import Config
+from textveil.config.sources import Place, read_marked
+from textveil.errors import ConfigError, TextveilError, UnknownName
+from textveil.gateway.policy import (
+    WHOSE,
+    Credential,
+    KeyBudget,
+    Policy,
+    PolicyError,
+    PolicyRule,
+    TlsFiles,
+    Upstream,
+    dotted,
+    own_words,
+)
+
+MOST = 20
+"""Faults that are told at most."""
+
+PARTS: dict[str, Any] = {
+    "rules": PolicyRule,
+    "upstreams": Upstream,
+    "budget": KeyBudget,
+    "tls": TlsFiles,
+    "credential": Credential,
+}
+"""What stands under a name of a policy."""
+
+
+def read_policy(path: str, **typed: Any) -> Policy:
+    """The policy of a file. Files that it names are looked for beside it.
+
+    Args:
+        path: the file.
+        typed: what is said elsewhere, by field; None for nothing.
+
+    Raises:
+        PolicyError: something in it is wrong. ConfigError: it cannot be read.
+    """
+    values, lines = read_marked(Path(path))
+    given = {name: value for name, value in typed.items() if value is not None}
+    faults: list[tuple[Place, str]] = [
+        ((name,), f"{name} is said here, and by an option: leave one of them out")
+        for name in sorted(given.keys() & values.keys())
+    ]
+    made = None
+    try:
+        made = TypeAdapter(Policy).validate_python({**values, **given})
+        faults += _unresolved(made)
+    except ValidationError as error:
+        faults += _faults_of(error)
+    if faults or made is None:
+        raise PolicyError(faults[:MOST], lines, path)
+    return _beside(made, os.path.dirname(os.path.abspath(path)))
+
+
+def _beside(policy: Policy, folder: str) -> Policy:
+    """The same with whole names of files."""
+
+    def whole(name: str) -> str:
+        return os.path.join(folder, name)
+
+    upstreams = dict(policy.upstreams)
+    for name, each in upstreams.items():
+        if each.credential is not None and each.credential.file is not None:
+            upstreams[name] = replace(each, credential=Credential(file=whole(each.credential.file)))
+    tls = policy.tls and TlsFiles(certificate=whole(policy.tls.certificate), key=whole(policy.tls.key))
+    return replace(policy, keys=policy.keys and whole(policy.keys), upstreams=upstreams, tls=tls)
+
+
+# ---- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+def _unresolved(policy: Policy) -> Iterator[tuple[Place, str]]:
+    """What is wrong with how texts are protected."""
+    for i in (None, *range(len(policy.rules))):
+        place: Place = () if i is None else ("rules", i)
+        try:
+            policy.under(() if i is None else (i,)).config()
+        except TextveilError as error:
+            yield place, f"{dotted(place)}: {error}" if place else str(error)
+            if i is None:
+                return  # the rules would say it again
+
+
+def _faults_of(error: ValidationError) -> Iterator[tuple[Place, str]]:
+    """What is wrong, in words; values are not shown, since they may be keys or names of people."""
+    for each in error.errors(include_url=False, include_input=False):
+        place: Place = tuple(part for part in each["loc"] if part != "[key]")
+        cause = each.get("ctx", {}).get("error")
+        if isinstance(cause, PolicyError):
+            yield from cause.faults
+        elif isinstance(cause, ConfigError):
+            yield place, f"{dotted(place)}: {own_words(cause)}"
+        elif each["type"] == "unexpected_keyword_argument":
+            *inside, name = place
+            kind = next((PARTS[str(part)] for part in reversed(inside) if part in PARTS), Policy)
+            unknown = UnknownName("option", str(name), [field.name for field in fields(kind)])
+            yield place, f"{dotted(tuple(inside))}: {unknown}" if inside else str(unknown)
+        elif each["type"].startswith("missing"):
+            yield place, f"{dotted(place)} is missing"
+        else:
+            yield place, f"{dotted(place)} {_plainly(each['msg'], each['type'])}"
+
+
+def _plainly(says: str, kind: str) -> str:
+    """A message of pydantic's as people say it who write YAML."""
+    says = re.sub(r"^(Input|Value|String|Number|Tuple|Dictionary) should ", "must ", says)
+    says = re.sub(r" or an instance of \w+|, unable to parse.*", "", says)
+    says = re.sub(r"a (valid )?dictionary", "a mapping", says).replace("a valid tuple", "a list")
+    return f"{says}; put it in quotes" if kind == "string_type" else says
+
+
+# ---- what it says ----------------------------------------------------------------------------------------------------
+
+
+def explained(policy: Policy) -> list[str]:
+    """What a policy does, in plain words, a line for each thing."""
+    to = None if policy.upstream is None else policy.to(policy.upstream)
+    said = [
+        "Requests go to the upstream that --upstream names." if to is None else f"Requests go to {to.url}.",
+        _about_keys(to, policy.keys),
+        _about_protection(policy.config(), policy),
+        f"Images, audio, files and token ids are {'sent as they are' if policy.media == 'pass' else 'refused'}.",
+        f"{'Nothing is' if policy.schemas == 'pass' else 'Identifiers are'} hidden in descriptions of tools.",
+        f"Fields that are not known are {'left out' if policy.unknown == 'drop' else 'refused'}.",
+        f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
+        f"A request has at most {policy.limit:,} bytes, and the upstream {policy.timeout:g} seconds to answer.",
+    ]
+    if policy.keys is not None:
+        said.append(f"A key may {_about_limits(policy.requests, policy.budget)}.")
+    if policy.tls is not None:
+        said.append(f"Connections are encrypted with the certificate in {policy.tls.certificate}.")
+    for i, rule in enumerate(policy.rules):
+        whose = [f"{name} {', '.join(getattr(rule, name))}" for name in WHOSE if getattr(rule, name)]
+        said.append(f"Rule {i}, for {' and '.join(whose)}: {', '.join(map(_about_change, rule.changes.items()))}.")
+    return [*said, "If a detector fails, nothing is sent."]
+
+
+def _about_keys(to: Upstream | None, keys: str | None) -> str:
+    own = f"Clients need a key from the file {keys}" if keys else "Clients need no key of the gateway's own"
+    if to is not None and to.credential is not None:
+        return f"{own}; the upstream gets the key in {to.credential}{_missing(to.credential)}."
+    passed = keys is None and (to is None or to.client_key == "pass")
+    return f"{own}; {'the key that they send is passed on' if passed else 'the upstream gets no key'}."
+
+
+def _missing(credential: Credential) -> str:
+    try:
+        credential.read()
+    except ConfigError:
+        return ", where there is none now"
+    return ""
+
+
+def _about_protection(config: Config, policy: Policy) -> str:
+    how = f"the profile {config.profile}" if config.profile else f"the mechanism {config.mechanism.name}"
+    lists = {"always": len(policy.always), "never": len(policy.never)}
+    words = " and ".join(f"{count:,} words are {name} hidden" for name, count in lists.items() if count)
+    return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
+
+
+def _about_limits(requests: int | None, budget: KeyBudget | None) -> str:
+    asks = "send any number of requests" if requests is None else f"send {requests:,} requests a minute"
+    return f"{asks} and spend any epsilon" if budget is None else f"{asks} and spend an epsilon of {budget}"
+
+
+def _about_change(change: tuple[str, Any]) -> str:
+    name, value = change
+    if name in ("always", "never"):
+        return f"{len(value):,} more words are {name} hidden"
+    return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
+
+
+# ---- the schema ------------------------------------------------------------------------------------------------------
+
+
+def policy_schema() -> dict[str, Any]:
+    """The JSON schema of a policy's file; `textveil/data/gateway.schema.json` is the same."""
+    made: dict[str, Any] = TypeAdapter(Policy).json_schema()
+    parts = {each.__name__: each for each in PARTS.values()}
+    for name, part in [("Policy", made), *made["$defs"].items()]:
+        about, _, attributes = (inspect.getdoc(parts.get(name, Policy)) or "").partition("Attributes:\n")
+        part["description"] = " ".join(about.split())
+        for field, says in re.findall(r"^    (\w+): (.+(?:\n {8,}.+)*)", attributes, re.MULTILINE):
+            part["properties"][field]["description"] = " ".join(says.split())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
