@@ -48,7 +48,7 @@ LEVELS = 0.05, 0.1, 0.2
 DOCUMENTS = tuple(
     path for path in sorted((ROOT / "docs").rglob("*.md")) if "<!-- end of " in path.read_text(encoding="utf-8")
 )
-_MARKED = re.compile(r"(<!-- bench ([a-z]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- bench ([a-z0-9]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _EQUAL = re.compile(
     r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL
 )
