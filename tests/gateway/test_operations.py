@@ -79,7 +79,7 @@ def samples(http, url):
 
 def until(condition):
     """Waits until something holds."""
-    for _ in range(200):
+    for _ in range(600):
         if condition():
             return
         time.sleep(0.05)
@@ -237,6 +237,7 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
     assert re.fullmatch("client-[0-9a-f]{16}", key)
     assert whole == {
         "event": "request",
+        "process": os.getpid(),
         "request": answers[0].headers["textveil-request-id"],
         "operation": "openai.chat",
         "model": "m",

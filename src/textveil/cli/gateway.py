@@ -145,6 +145,15 @@ def serve(
             help="From so many characters of new text on, a request waits behind others of that kind only.",
         ),
     ] = 20_000,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="How many processes answer; several share conversations through --store, and each loads the models.",
+        ),
+    ] = 1,
 ) -> None:
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
@@ -162,6 +171,7 @@ def serve(
         Gateway,
         Policy,
         Running,
+        Workers,
         check_exposure,
         is_local,
         listen,
@@ -187,20 +197,41 @@ def serve(
 
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
         raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
+    if workers > 1 and store is None:
+        raise ConfigError(
+            "several workers share conversations through a database: add --store sqlite:///NAME.db or "
+            "postgresql://HOST/NAME"
+        )
     with ExitStack() as until:
-        kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
         first = read()
         if first.upstream is None:
             raise ConfigError("`textveil gateway` needs --upstream URL, or a policy with `upstream`")
-        privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
-        running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
-        served = Gateway(privatizer=privatizer, policy=first, store=kept, running=running)
         if not exposed:
             check_exposure(host, first)
+        if workers > 1 and (typed.config() if policy is None else first.config()).seed is not None:
+            raise ConfigError("several workers with one seed would draw alike: leave out the seed")
         encrypting = None if first.tls is None else tls_context(first.tls)
+        running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
         listening = until.enter_context(listen(host, port))
-        if not is_local(host) and not (first.keys and first.tls):
-            shell.note("textveil: warning: other machines can reach the gateway, without keys or unencrypted")
+        where = f"[{host}]" if ":" in host else host
+        where = f"{'http' if encrypting is None else 'https'}://{where}:{listening.getsockname()[1]}/v1"
+
+        def say_where() -> None:
+            if not is_local(host) and not (first.keys and first.tls):
+                shell.note("textveil: warning: other machines can reach the gateway, without keys or unencrypted")
+            shell.note(f"textveil: serving {where}")
+
+        begun = None
+        if workers > 1:
+            several = Workers(
+                workers, listening, grace=grace, said=tell, first=say_where, reload=policy is not None
+            ).run()
+            if isinstance(several, int):
+                raise typer.Exit(several)
+            begun = several
+        kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
+        privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
+        served = Gateway(privatizer=privatizer, policy=first, store=kept, running=running)
         if policy is not None:
 
             def check(again: Policy) -> None:
@@ -211,11 +242,15 @@ def serve(
                 if again.tls is not None and encrypting is not None:
                     tls_context(again.tls, encrypting)
 
-            until.enter_context(reloading(served, read, lambda line: shell.note(f"textveil: {line}"), check))
-        where = f"[{host}]" if ":" in host else host
-        scheme = "http" if encrypting is None else "https"
-        shell.note(f"textveil: serving {scheme}://{where}:{listening.getsockname()[1]}/v1")
-        server(served, encrypting).run(sockets=[listening])
+            until.enter_context(reloading(served, read, tell, check))
+        if workers == 1:
+            say_where()
+        server(served, encrypting, begun).run(sockets=[listening])
+
+
+def tell(line: str) -> None:
+    """A line about the gateway, on standard error."""
+    shell.note(f"textveil: {line}")
 
 
 gateway = group(alone=serve)

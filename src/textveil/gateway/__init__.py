@@ -11,6 +11,7 @@ from textveil.gateway.policy import Policy, PolicyError
 from textveil.gateway.policy_file import explained, policy_schema, read_policy
 from textveil.gateway.process import Running
 from textveil.gateway.serving import check_exposure, is_local, listen, reloading, server, tls_context
+from textveil.gateway.workers import Workers
 
 __all__ = [
     "Conversation",
@@ -19,6 +20,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Running",
+    "Workers",
     "check_exposure",
     "explained",
     "is_local",

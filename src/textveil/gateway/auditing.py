@@ -46,7 +46,7 @@ class AuditLog:
         self._fd = -1
         self._waiting: deque[bytes] = deque()
         try:
-            self._write(_line("start", process=os.getpid(), version=version("textveil")))
+            self._write(_line("start", version=version("textveil")))
             return
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -83,7 +83,7 @@ class AuditLog:
         Returns:
             How many lines could not be written.
         """
-        self._waiting.append(_line("stop", process=os.getpid()))
+        self._waiting.append(_line("stop"))
         self.works()
         if self._fd >= 0:
             os.close(self._fd)
@@ -143,7 +143,8 @@ def line_of(record: RequestRecord) -> bytes:
 
 def _line(event: str, at: float | None = None, **said: Any) -> bytes:
     when = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
-    return json.dumps({"time": when.isoformat(timespec="milliseconds"), "event": event, **said}).encode() + b"\n"
+    known = {"time": when.isoformat(timespec="milliseconds"), "event": event, "process": os.getpid()}
+    return json.dumps(known | said).encode() + b"\n"
 
 
 def _spent(spend: Spend) -> dict[str, Any]:

@@ -118,7 +118,9 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
     raise ConfigError(f"tls needs PEM files that go together, the key without a password{reason}")
 
 
-def server(gateway: Gateway, tls: ssl.SSLContext | None = None) -> "uvicorn.Server":
+def server(
+    gateway: Gateway, tls: ssl.SSLContext | None = None, started: Callable[[], None] | None = None
+) -> "uvicorn.Server":
     """A server that does not log requests.
 
     `server(gateway).run(sockets=[listen(host, port)])` serves until a signal.
@@ -126,6 +128,7 @@ def server(gateway: Gateway, tls: ssl.SSLContext | None = None) -> "uvicorn.Serv
     Args:
         gateway: what it serves.
         tls: encrypts connections; None for none.
+        started: is called when it serves; None for nothing.
     """
     with needed():
         import uvicorn
@@ -140,6 +143,11 @@ def server(gateway: Gateway, tls: ssl.SSLContext | None = None) -> "uvicorn.Serv
                 self.should_exit = True
             else:
                 super().handle_exit(sig, frame)
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if started is not None:
+                started()
 
         async def on_tick(self, counter: int) -> bool:
             if not await super().on_tick(counter):

@@ -1,0 +1,192 @@
+"""Workers: several processes that answer on one socket, and one that looks after them.
+
+In: a socket that is bound. Out: a return in each worker, which then loads and serves as a single process does.
+Not here: what they serve (`app`), and what they share: conversations and spending (`session.sql`).
+
+Workers are forked before anything is loaded, so the process that looks after them stays small. The second one is begun
+when the first one serves: what is wrong with the options is said once. A worker that dies is replaced. Signals go to
+all; if the process that looks after them is killed, they stop, too.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from glob import escape, glob
+from threading import Thread
+from types import FrameType
+from typing import Any
+
+from textveil.errors import ConfigError
+from textveil.gateway.metrics import SHARED
+from textveil.runtime import limit_threads, threads
+
+TICK = 0.1
+"""Seconds between two looks at the workers."""
+
+PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a worker is replaced that never served; twice as many after each."""
+
+MORE = 10.0
+"""Seconds after the grace in which workers must have ended; then they are killed."""
+
+
+class Workers:
+    """The processes of one gateway.
+
+    Args:
+        count: how many.
+        listening: the socket.
+        grace: seconds that open requests have to end when the gateway stops.
+        said: is told what happens to workers, in a line.
+        first: is called when the first one serves.
+        reload: whether workers take SIGHUP.
+
+    Raises:
+        ConfigError: this system cannot do it.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        listening: socket.socket,
+        *,
+        grace: float,
+        said: Callable[[str], None],
+        first: Callable[[], None],
+        reload: bool = False,
+    ) -> None:
+        if not hasattr(os, "fork"):
+            raise ConfigError("several workers need a system with fork, such as Linux")
+        self._count, self._listening, self._grace, self._said, self._first = count, listening, grace, said, first
+        self._signals = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if reload else [])]
+        self._before: dict[signal.Signals, Any] = {}
+        self._threads = max(1, threads() // count)
+        self._alive: dict[int, int] = {}
+        self._serving: set[int] = set()
+        self._served = False
+        self._pause, self._next = PAUSE, 0.0
+        self._code: int | None = None
+        self._until = 0.0
+
+    def run(self) -> Callable[[], None] | int:
+        """Begin workers and look after them until they end.
+
+        Returns:
+            In each worker what it must call when it serves; in the process that called this its exit status, in the
+            end.
+        """
+        own, mine = os.getpid(), None
+        if SHARED not in os.environ:
+            os.environ[SHARED] = mine = tempfile.mkdtemp(prefix="textveil-metrics-")
+        self._before = {each: signal.signal(each, self._signalled) for each in self._signals}
+        life = os.pipe()
+        try:
+            while self._code is None or self._alive:
+                if self._wanted() and (served := self._fork(life)) is not None:
+                    return served
+                time.sleep(TICK)
+                self._look()
+            return self._code
+        finally:
+            if os.getpid() == own:
+                for each, handler in self._before.items():
+                    signal.signal(each, handler)
+                for end in life:
+                    os.close(end)
+                if mine is not None:
+                    del os.environ[SHARED]
+                    shutil.rmtree(mine, ignore_errors=True)
+
+    def _wanted(self) -> bool:
+        """Whether it is time for another worker: for the first, and for the others once one has served."""
+        missing = len(self._alive) < (self._count if self._served else 1)
+        return self._code is None and missing and time.monotonic() >= self._next
+
+    def _fork(self, life: tuple[int, int]) -> Callable[[], None] | None:
+        """Begin a worker; in it, what it calls when it serves."""
+        heard, says = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)  # until it is clear which process takes them
+        if pid := os.fork():
+            os.close(says)
+            os.set_blocking(heard, False)
+            self._alive[pid] = heard
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
+            return None
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
+        for each in (heard, life[1], *self._alive.values()):
+            os.close(each)
+        with suppress(OSError):
+            os.setpgid(0, 0)  # or a terminal would interrupt it, too
+        limit_threads(self._threads)
+        Thread(target=_end_with, args=(life[0],), name="textveil-life", daemon=True).start()
+
+        def served() -> None:
+            os.write(says, b".")
+            os.close(says)
+
+        return served
+
+    def _look(self) -> None:
+        """See who serves and who has ended."""
+        for pid, heard in list(self._alive.items()):
+            with suppress(BlockingIOError):
+                if pid not in self._serving and os.read(heard, 1):
+                    self._serving.add(pid)
+                    if not self._served:
+                        self._first()
+                    self._served, self._pause = True, PAUSE
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                self._ended(pid, os.waitstatus_to_exitcode(status))
+        if self._code is not None and self._alive and time.monotonic() > self._until:
+            self._until += 1
+            for pid in self._alive:
+                os.kill(pid, signal.SIGKILL)
+
+    def _ended(self, pid: int, code: int) -> None:
+        os.close(self._alive.pop(pid))
+        for file in glob(os.path.join(escape(os.environ[SHARED]), f"gauge_live*_{pid}.db")):
+            os.unlink(file)  # what it counted stays, what was open in it does not
+        if self._code is not None:
+            return
+        if not self._served:
+            self._stop(code if code > 0 else 1)
+            return
+        how = f"ended with status {code}" if code >= 0 else f"was killed ({signal.Signals(-code).name})"
+        self._said(f"a worker {how}; another one takes its place")
+        if pid in self._serving:
+            self._serving.discard(pid)
+        else:
+            self._next = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    def _signalled(self, number: int, _: FrameType | None) -> None:
+        if number in (signal.SIGTERM, signal.SIGINT):
+            self._stop(0 if number == signal.SIGTERM else 128 + number)
+        else:
+            self._tell(signal.Signals(number))
+
+    def _stop(self, code: int) -> None:
+        """Tell all to stop; the second time, at once."""
+        if self._code is None:
+            self._code, self._until = code, time.monotonic() + self._grace + MORE
+            self._listening.close()  # or what comes when all have ended would wait for an answer
+        self._tell(signal.SIGTERM)
+
+    def _tell(self, number: signal.Signals) -> None:
+        for pid in list(self._alive):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def _end_with(life: int) -> None:
+    """Stop when nobody looks after this process any more."""
+    os.read(life, 1)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,204 @@
+"""Several processes behind one address: conversations go on in any of them, and one that dies is replaced."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+
+import httpx2
+import pytest
+from tests.gateway.scripted import answer_of, scripted
+from tests.gateway.test_operations import CANARY, KEY, lines, samples, until
+from tests.gateway.upstream import serving_upstream
+
+from textveil import cli
+
+WORDS = ["garden", "house", "river", "mountain", "bread", "window", "letter", "summer", "winter", "doctor"]
+NOISE = ("--mechanism", "noise", "--epsilon", "20", "--table", "minilm-s")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    """Keys of a store for this test only."""
+    for name in list(os.environ):
+        if name.startswith("TEXTVEIL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+
+
+@contextmanager
+def workers(upstream, tmp_path, *arguments):
+    """A gateway of two workers as a process, its address without /v1, and its audit log."""
+    log = tmp_path / "audit.jsonl"
+    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0", "--workers", "2"]
+    command += ["--store", f"sqlite:///{tmp_path}/veil.db", "--audit-log", str(log), *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        said = running.stderr.readline()
+        assert said.startswith("textveil: serving http://127.0.0.1:"), said
+        try:
+            until(lambda: log.exists() and len(begun(log)) == 2)
+            yield running, said.split()[-1].removesuffix("/v1"), log
+        finally:
+            running.kill()
+            until(lambda: not any(map(alive, begun(log))))  # they stop, too
+
+
+def begun(log):
+    """The workers that began, by their ids."""
+    return [each["process"] for each in lines(log) if each["event"] == "start"]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def ask(url, messages, key=KEY):
+    """One request on a connection of its own, so that any worker may take it."""
+    with httpx2.Client(trust_env=False, timeout=60) as http:
+        return http.post(f"{url}/v1/chat/completions", json={"model": "m", "messages": messages}, headers=key)
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+@pytest.mark.parametrize("key", [KEY, {}])
+def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
+    """Byte for byte, with words that are drawn: each is drawn once, whichever worker gets the next turn."""
+    with scripted() as upstream, workers(upstream.url, tmp_path, *NOISE) as (running, url, log):
+        upstream.script = lambda body: answer_of({"content": f"so {body['messages'][-1]['content']}"})
+        messages, served = [], Counter[int]()
+        for turn in range(40):
+            messages.append(user(" ".join(WORDS[(turn + i) % 10] for i in range(5))))
+            answer = ask(url, messages, key)
+            assert answer.status_code == 200, answer.text
+            messages.append(answer.json()["choices"][0]["message"])
+            served = Counter(each["process"] for each in lines(log) if each["event"] == "request")
+            if turn > 8 and min(served[pid] for pid in begun(log)) > 3:
+                break
+        assert min(served[pid] for pid in begun(log)) > 3, served
+        sent = [body["messages"] for body in upstream.bodies]
+        for before, after in pairwise(sent):
+            assert json.dumps(after[: len(before)]) == json.dumps(before)
+        assert sent[-1][0]["content"] != messages[0]["content"]
+        requests = [each for each in lines(log) if each["event"] == "request"]
+        assert [each["drawn"] for each in requests] == [1] * len(requests)
+        assert len({each["key"] for each in requests}) == 1
+        with httpx2.Client(trust_env=False) as http:  # one worker shows what all have counted
+            counted = samples(http, url)
+        assert counted['textveil_requests_total{operation="openai.chat",status="200"}'] == len(requests)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 0
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+
+
+def test_two_turns_at_once_are_drawn_once(tmp_path):
+    with scripted() as upstream, workers(upstream.url, tmp_path, *NOISE) as (_, url, log):
+        upstream.script = lambda body: answer_of({"content": "x"})
+        with ThreadPoolExecutor(8) as pool:
+            for turn in range(8):
+                messages = [user(f"{WORDS[turn]} {' '.join(WORDS)}")]
+                assert {each.status_code for each in pool.map(ask, [url] * 8, [messages] * 8)} == {200}
+        assert set(Counter(json.dumps(body) for body in upstream.bodies).values()) == {8}
+        requests = [each for each in lines(log) if each["event"] == "request"]
+        assert {each["process"] for each in requests} == set(begun(log))
+        spent = sum(each["words"] for request in requests for each in request["spent"])
+    command = ["ledger", "show", "--json", "--store", f"sqlite:///{tmp_path}/veil.db"]
+    (account,) = json.loads(subprocess.run([sys.executable, "-m", "textveil", *command], capture_output=True).stdout)
+    assert account["releases"] == 8
+    assert spent == 8 * 11
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    with scripted() as upstream, workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, url, log):
+        upstream.script = lambda body: answer_of({"content": "<WORD_1>"})
+        first = begun(log)
+        os.kill(first[0], signal.SIGKILL)
+        until(lambda: len(begun(log)) == 3)
+        assert running.stderr is not None
+        assert running.stderr.readline() == ("textveil: a worker was killed (SIGKILL); another one takes its place\n")
+        assert alive(first[1])
+        for _ in range(10):
+            assert ask(url, [user(CANARY)]).json()["choices"][0]["message"]["content"] == CANARY
+        assert CANARY not in json.dumps(upstream.bodies)
+        events = Counter(each["event"] for each in lines(log))
+        assert (events["start"], events["stop"]) == (3, 0)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 0
+        assert Counter(each["event"] for each in lines(log))["stop"] == 2
+
+
+def test_they_stop_together_and_streams_end(tmp_path):
+    more, begun_ = threading.Event(), threading.Semaphore(0)
+
+    def pieces():
+        yield b'data: {"choices": [{"delta": {"content": "<WORD_1> "}}]}\n\n'
+        begun_.release()
+        assert more.wait(30)
+        yield b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+    def streamed(url):
+        body = {"model": "m", "messages": [user(CANARY)], "stream": True}
+        with httpx2.Client(trust_env=False, timeout=60) as http:
+            return http.post(f"{url}/v1/chat/completions", json=body, headers=KEY).text
+
+    with (
+        serving_upstream(lambda _: pieces()) as upstream,
+        workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, url, _),
+        ThreadPoolExecutor(6) as pool,
+    ):
+        open_ = [pool.submit(streamed, url) for _ in range(6)]
+        for _ in open_:
+            assert begun_.acquire(timeout=30)
+        running.send_signal(signal.SIGTERM)
+        time.sleep(1)
+        assert running.poll() is None
+        more.set()
+        for each in open_:
+            assert CANARY in each.result(30)
+            assert each.result().endswith("data: [DONE]\n\n")
+        assert running.wait(30) == 0
+
+
+def test_they_stop_when_nobody_looks_after_them(tmp_path):
+    with scripted() as upstream, workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, _, log):
+        running.kill()
+        until(lambda: not any(map(alive, begun(log))))
+        assert Counter(each["event"] for each in lines(log))["stop"] == 2
+
+
+def test_what_is_wrong_is_said_once(tmp_path):
+    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", "http://127.0.0.1:9/v1", "--port", "0"]
+    command += ["--workers", "2", "--store", f"sqlite:///{tmp_path}/veil.db", "--mechanism", "no-such"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 2
+    assert len(re.findall("textveil: error: ", ran.stderr)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), r"several workers share conversations through a database: add --store sqlite:///NAME\.db or "),
+        (("--store", "file:x.session"), r"--store must be sqlite:///NAME\.db or postgresql://HOST/NAME"),
+        (("--store", "sqlite:///x.db", "--seed", "1"), r"several workers with one seed would draw alike: leave out "),
+    ],
+)
+def test_what_workers_need(capsys, monkeypatch, tmp_path, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    asked = ["gateway", "--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--workers", "2", *arguments]
+    assert cli.main(asked) == 2
+    assert re.fullmatch(f"textveil: error: {says}.*\n", capsys.readouterr().err)
