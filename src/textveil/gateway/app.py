@@ -10,7 +10,7 @@ Clients send the whole conversation with every request. Each message is released
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -22,19 +22,20 @@ from pydantic import Field
 
 from textveil.config import options
 from textveil.config.extras import needed
-from textveil.errors import ConfigError, InputError, LimitReached, StoreError, TextveilError
+from textveil.errors import ConfigError, InputError, LimitReached, StoreError
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.guarding import Guarding
 from textveil.gateway.keys import Caller
 from textveil.gateway.policy import Policy
 from textveil.gateway.process import Running, ServingProcess, unless_left
-from textveil.gateway.protocols import REFERENCE, Event, Guardrail, Operation, Stream, operations
+from textveil.gateway.protocols import REFERENCE, Guardrail, Operation, operations
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing, largest, told
-from textveil.gateway.requests import Asked, all_signed, message_of
-from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
-from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of, worded
+from textveil.gateway.requests import Asked
+from textveil.gateway.standing import StandingPolicy
+from textveil.gateway.streaming import UNRESOLVED, events, keys_of, remember
+from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.session import ALL, Heads, MessageChain, Session, SessionStore, Utterance
@@ -51,9 +52,6 @@ how many messages were drawn and repeated."""
 
 PROTECTED = "textveil-protected"
 """Response header that says how much of each type was hidden: PERSON=2, EMAIL=1."""
-
-UNRESOLVED = "textveil-unresolved"
-"""Response header of a whole answer: how many placeholders in it were not restored."""
 
 SPENT = "textveil-spent"
 """Response header for keys with a budget: what their texts have spent, and what they may: epsilon=24, limit=40."""
@@ -179,6 +177,7 @@ class Gateway:
         """
         to = self.upstream if policy.upstream is None else ""
         made = replace(self, privatizer=self._given, upstream=to, policy=policy)
+        made.load()  # so that no request waits for it
         vars(made)["_nobody"] = self._nobody
         vars(self)["current"] = made
 
@@ -280,7 +279,8 @@ class Gateway:
 
     def load(self) -> None:
         """Load what releases need: a text that everybody knows is released for nobody."""
-        self._releasing(EXAMPLE, Session())
+        for gateway in [self.current, *self.current._variants[1].values()]:
+            gateway._releasing(EXAMPLE, Session())
 
     @asynccontextmanager
     async def _connected(self, _: "Starlette") -> AsyncIterator[dict[str, object]]:
@@ -360,13 +360,13 @@ class Gateway:
             came = await json_of(answer) if streamed is None else {}
         said |= headers_of(answer)
         if streamed is not None:
-            events = _events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record, process)
-            return StreamingResponse(process.streaming(events), headers=said, media_type="text/event-stream")
+            pieces = events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record, process)
+            return StreamingResponse(process.streaming(pieces), headers=said, media_type="text/event-stream")
         with record.step("restore"):
             restored = await run_in_threadpool(restoring.whole, came, operation.answer)
             whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
             pairs = zip(operation.said(came), operation.said(whole), strict=True)
-            await run_in_threadpool(_remember, chain, operation, pairs, operation.remembered(came))
+            await run_in_threadpool(remember, chain, operation, pairs, operation.remembered(came))
         record.answered(restoring.unresolved)
         return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
 
@@ -502,7 +502,7 @@ class Gateway:
         request.state.until.push_async_callback(answer.aclose)
         if answer.status_code == 200:
             return answer
-        raise await refusal_of(answer, restoring, _keys(answer))
+        raise await refusal_of(answer, restoring, keys_of(answer))
 
 
 class _Served:
@@ -598,88 +598,3 @@ def _hidden(chain: MessageChain) -> Counter[str]:
     spelled = {piece.partition(">")[0] for piece in sent.split("<")}
     given = chain.session.snapshot().placeholders.values()
     return Counter(each.type for each in given if each.inner in spelled and each.shown in sent)
-
-
-def _keys(answer: "httpx2.Response") -> list[str]:
-    """The key that the upstream got, as it was sent."""
-    return [answer.request.headers[name] for name in KEY_HEADERS if name in answer.request.headers]
-
-
-def _remember(
-    chain: MessageChain,
-    operation: Operation,
-    pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]],
-    names: Iterable[str] = (),
-) -> None:
-    """Keep what the model said; the answer is there in any case, and else only the next request will not know it.
-
-    Args:
-        chain: of the request.
-        operation: its route.
-        pairs: messages of the answer, each as it came and as it was restored.
-        names: the upstream's, for what it remembers.
-    """
-    with suppress(TextveilError):
-        for name in names:
-            chain.remember(name)
-        said = list(pairs)
-        signed = [both for pair in said for both in zip(*(all_signed(operation, each) for each in pair), strict=True)]
-        heard = [(message_of(operation, came), message_of(operation, made)) for came, made in said]
-        chain.answered(heard, signed, in_turn=operation.in_turn)
-        named = [Utterance(role, ()) for came, _ in said if (role := operation.reference(came)) is not None]
-        if len(named) == len(said):
-            chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
-
-
-async def _events(
-    response: "httpx2.Response",
-    operation: Operation,
-    stream: Stream,
-    restoring: Restoring,
-    chain: MessageChain,
-    record: RequestRecord,
-    process: ServingProcess,
-) -> AsyncGenerator[str]:
-    """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
-    import httpx2
-    from starlette.concurrency import run_in_threadpool
-
-    failure = RequestError(502, "the answer broke off", code="upstream")
-    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    keys = _keys(response)
-    names: list[str] = []
-    try:
-        with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
-            came = aiter(httpx2.EventSource(response))
-            while (event := await record.during("upstream", process.unless_stopped(anext(came, None)))) is not None:
-                data = event.data if event.data == "[DONE]" else json.loads(event.data)
-                if event.event == "error" or (isinstance(data, dict) and data.get("error")):
-                    failure = worded(failure, data, restoring, keys)
-                    break
-                with record.timed("restore"):
-                    pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
-                if news := [each for each in stream.remembered if each not in names]:
-                    await run_in_threadpool(_remember, chain, operation, (), news)  # before anybody can refer to it
-                    names += news
-                if stream.ended and not kept:  # before the client knows the end, and asks on
-                    kept = stream.messages
-                    await run_in_threadpool(_remember, chain, operation, kept)
-                for piece in pieces:
-                    yield piece.written()
-                if event.data == "[DONE]":
-                    break
-        if process.over and not stream.ended:
-            failure = process.stops()
-        pieces = list(stream.close())
-        if stream.ended and kept != stream.messages:
-            await run_in_threadpool(_remember, chain, operation, stream.messages)
-        for piece in pieces:
-            yield piece.written()
-    finally:
-        await response.aclose()
-    record.answered(restoring.unresolved)
-    if not stream.ended:
-        record.failed(failure)
-        yield stream.failed(failure).written()
-    if restoring.unresolved:
-        yield f": {UNRESOLVED}: {restoring.unresolved}\n\n"  # headers are out already

@@ -32,26 +32,24 @@ OTHER = "other"
 MODEL = regex.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,99}")
 """Names of models as they are; whatever else a client sends in their place is `OTHER`."""
 
-REASONS = frozenset(
-    (
-        "audit",
-        "busy",
-        "idempotency",
-        "key",
-        "limit",
-        "missing",
-        "previous_response_not_found",
-        "rate_limit",
-        "stopping",
-        "store",
-        "unprotected",
-        "upstream",
-    )
-)
-"""Codes of errors that are told apart."""
+REASONS = {
+    "audit": "audit",
+    "busy": "busy",
+    "idempotency": "idempotency",
+    "invalid_api_key": "key",
+    "limit": "limit",
+    "missing": "missing",
+    "previous_response_not_found": "unknown",
+    "rate_limit_exceeded": "rate",
+    "stopping": "stopping",
+    "store": "store",
+    "unprotected": "unprotected",
+    "upstream": "upstream",
+}
+"""Why a request was refused, by the code of the error."""
 
-BY_STATUS = {400: "invalid", 401: "key", 404: "unknown", 413: "size", 415: "type", 429: "rate_limit", 500: "failed"}
-"""Why a request was refused, where no code says it."""
+BY_STATUS = {400: "invalid", 404: "unknown", 413: "size", 415: "type", 500: "failed"}
+"""The same where no code says it."""
 
 
 class RequestRecord:
@@ -97,7 +95,7 @@ class RequestRecord:
         """Note why there is no answer, or not all of it."""
         code = (error.code if error.own else "upstream") or ""
         self.status = error.status
-        self.reason = code if code in REASONS else BY_STATUS.get(error.status, OTHER)
+        self.reason = REASONS.get(code) or BY_STATUS.get(error.status, OTHER)
 
     def left(self) -> None:
         """Note that the client left before the end."""
