@@ -22,6 +22,8 @@ def specimens(rule: LeafRule, text: Text) -> list[Any]:
     made: list[Any] = []
     if rule.whole is not None:
         made += [said for said in [_free(rule.whole, text)] if said is not None]
+        if rule.whole is Act.ARGUMENTS and made:
+            made.append(json.dumps(made[0]))
         return made
     if rule.text is not None:
         said = _string(rule, text)
@@ -38,7 +40,7 @@ def specimens(rule: LeafRule, text: Text) -> list[Any]:
 
 def _free(act: Act, text: Text) -> Any:
     said = text(act)
-    return {"free": said} if act in (Act.OBJECT, Act.SCHEMA) and said is not None else said
+    return {"free": said} if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA) and said is not None else said
 
 
 def _string(rule: LeafRule, text: Text) -> Any:

@@ -70,7 +70,7 @@ class Restoring:
         for path, act, value in leaves(came, rule):
             if act in (Act.PROTECT, Act.ARGUMENTS, Act.SIGNED) and isinstance(value, str):
                 changed[path] = self.text(value, act) if text is None else text(path, value, act)
-            elif act in (Act.OBJECT, Act.SCHEMA, Act.UNKNOWN):
+            elif act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
                 changed[path] = self.value(value)
             elif act is Act.OFFSET and isinstance(value, int):
                 changed[path] = self.offset(_beside(came, path), value)

@@ -25,7 +25,7 @@ class Act(StrEnum):
     LABEL = "label"
     """The same, written as one word of letters and digits."""
     ARGUMENTS = "arguments"
-    """JSON written as a string: its values are text."""
+    """JSON written as a string, or not: its values are text."""
     OBJECT = "object"
     """Any JSON: its values are text."""
     SIGNED = "signed"

@@ -79,6 +79,8 @@ async def events(
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             came = aiter(httpx2.EventSource(response))
             while (event := await record.during("upstream", process.unless_stopped(anext(came, None)))) is not None:
+                if not event.data.strip():  # it only keeps the connection open
+                    continue
                 data = event.data if event.data == "[DONE]" else json.loads(event.data)
                 if event.event == "error" or (isinstance(data, dict) and data.get("error")):
                     failure = worded(failure, data, restoring, keys)

@@ -30,7 +30,7 @@ from textveil.gateway.leaves import (
 from textveil.gateway.protocols.contract import Body, Event, Operation
 from textveil.gateway.protocols.openai import error
 
-PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), text(Act.ARGUMENTS)
+PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), whole(Act.ARGUMENTS)
 MEDIA, SCHEMA, USER, ANY = whole(Act.MEDIA), whole(Act.SCHEMA), whole(Act.USER), whole(Act.OBJECT)
 DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 
@@ -81,27 +81,29 @@ TOOL_CALL = tagged(
     function=FUNCTION_CALL,
     custom=record(id=ID, index=NUMBER, custom=record(name=NAME, input=PROTECTED)),
 )
+ASSISTANT = record(
+    reasoning_content=PROTECTED,
+    reasoning=PROTECTED,
+    reasoning_details=each(DETAILS),
+    thinking_blocks=each(THINKING),
+    provider_specific_fields=ANY,
+    extra_content=EXTRA,
+    content=SPOKEN,
+    refusal=PROTECTED,
+    name=LABEL,
+    tool_calls=each(TOOL_CALL),
+    function_call=record(name=NAME, arguments=ARGUMENTS),
+    audio=record(id=ID),
+    annotations=DROPPED,
+    prefix=NUMBER,
+)
 MESSAGE = tagged(
     "role",
+    ASSISTANT,  # of a server that left the role out, sent back as it came
     developer=record(content=CONTENT, name=LABEL),
     system=record(content=CONTENT, name=LABEL),
     user=record(content=CONTENT, name=LABEL),
-    assistant=record(
-        reasoning_content=PROTECTED,
-        reasoning=PROTECTED,
-        reasoning_details=each(DETAILS),
-        thinking_blocks=each(THINKING),
-        provider_specific_fields=ANY,
-        extra_content=EXTRA,
-        content=SPOKEN,
-        refusal=PROTECTED,
-        name=LABEL,
-        tool_calls=each(TOOL_CALL),
-        function_call=record(name=NAME, arguments=ARGUMENTS),
-        audio=record(id=ID),
-        annotations=DROPPED,
-        prefix=NUMBER,
-    ),
+    assistant=ASSISTANT,
     tool=record(content=CONTENT, tool_call_id=ID, name=NAME),
     function=record(content=PROTECTED, name=NAME),
 )
@@ -267,7 +269,7 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
     said = body.get("messages")
     for i, message in enumerate(said if isinstance(said, list) else ()):
         role = message.get("role") if isinstance(message, dict) else None
-        yield (role if isinstance(role, str) else ""), ("messages", i)
+        yield (role if isinstance(role, str) else "assistant"), ("messages", i)
 
 
 def said(answer: Body) -> list[Body]:
