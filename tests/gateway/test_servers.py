@@ -82,7 +82,13 @@ def openai_chunks(message: Message, finish: str) -> list[bytes]:
 
 
 def vllm_whole(message: Message, finish: str) -> Any:
-    own = {"refusal": None, "annotations": None, "audio": None, "function_call": None, "tool_calls": []} | message
+    own: Message = {
+        "refusal": None,
+        "annotations": None,
+        "audio": None,
+        "function_call": None,
+        "tool_calls": [],
+    } | message
     own |= {"reasoning": None, "reasoning_content": None}
     choice = {
         "index": 0,
@@ -238,7 +244,7 @@ def mistral_chunks(message: Message, finish: str) -> list[bytes]:
             }
         )
     deltas[0] = {"role": "assistant", **deltas[0]}
-    made = [
+    made: list[Any] = [
         {"id": "x", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
     ]
     made[-1]["choices"][0]["finish_reason"] = finish
@@ -252,7 +258,7 @@ def bare_whole(message: Message, finish: str) -> Any:
 
 def bare_chunks(message: Message, finish: str) -> list[bytes]:
     """The same; lines as other systems end them, without a blank behind the colon, and nothing that says the end."""
-    deltas = [{"content": piece} for piece in _pieces(message["content"] or "", 3)]
+    deltas: list[Any] = [{"content": piece} for piece in _pieces(message["content"] or "", 3)]
     for i, call in enumerate(message.get("tool_calls", ())):
         text = call["function"]["arguments"]
         first = {"index": i, "id": call["id"], "function": {"name": call["function"]["name"], "arguments": text[:11]}}
