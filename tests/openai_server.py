@@ -79,6 +79,7 @@ class Server(ThreadingHTTPServer):
     """Remembers what it was asked."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

@@ -1,30 +1,39 @@
 """Measures what the gateway adds to a request: part of `make bench`.
 
-In: the scripted server of the tests, which answers with what it is asked; prompts. Out: rows for `run.py`.
+In: the scripted server of the tests, which answers with what it is asked; prompts with names and addresses. Out: rows
+for `run.py`, each measured beside asking the same server directly, in the same run.
 Not here: what privatizing costs with other mechanisms (`run`), and whether answers are right (tests/gateway).
+
+Beside the time that a client waits, a row has the processor time of the gateway (`processor`), which other work on the
+machine changes less.
 """
 
+import asyncio
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import httpx2
 from encoder import texts
 
-WORDS = 180
-REQUESTS = 200
-WAYS = {
-    "chat without tagger": ("--profile", "prompt", "-o", "protect.detectors=[patterns]"),
-    "placeholder": ("--mechanism", "placeholder"),
-    "noise": ("--mechanism", "noise", "--epsilon", "70"),
-}
-"""How requests are privatized."""
+OPTIONS = ("--profile", "prompt")
+WORDS, FEW = 180, 60
+REQUESTS = 100
+CLIENTS, EACH = 50, 10
+TURNS, CONVERSATIONS, ENDS = 40, 5, 4
+"""Turns of a conversation; conversations; turns at the beginning and at the end that are compared."""
+LONG = 200_000
+"""Characters of a long prompt."""
+GIVEN = ["Ana", "Ben", "Cleo", "Dario", "Edda", "Finn", "Greta", "Hugo", "Ines", "Jonas"]
+FAMILY = ["Abelson", "Brandt", "Castell", "Dorrit", "Eklund", "Farkas", "Giannis", "Holub", "Ibsen", "Jokela"]
 
 
 @contextmanager
@@ -44,11 +53,31 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
             running.terminate()
 
 
-def asked(client: httpx2.Client, url: str, prompt: str, stream: bool) -> tuple[float, float]:
+def used(pid: int) -> float:
+    """Seconds of the processors that a process has used, in ticks of the system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def prompts(words: int, count: int, name: str) -> list[str]:
+    """So many prompts of so many words, each with a person and an address of its own."""
+    made = []
+    for i, text in enumerate(texts(words - 10, count)):
+        given, family = GIVEN[i % 10], FAMILY[i // 10 % 10]
+        made.append(f"{text} Write to {given} {family}, {given.lower()}.{name}{i}@mail.example, and ask for an answer.")
+    return made
+
+
+def body(said: Sequence[dict[str, str]] | str, stream: bool = False) -> dict[str, Any]:
+    """A request of a conversation, or of one prompt."""
+    messages = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    return {"model": "echo", "messages": messages, "stream": stream}
+
+
+def asked(client: httpx2.Client, url: str, prompt: str, stream: bool = False) -> tuple[float, float]:
     """Seconds until the first piece of the answer, and until its end."""
-    body = {"model": "echo", "messages": [{"role": "user", "content": prompt}], "stream": stream}
     start = time.perf_counter()
-    with client.stream("POST", f"{url}/chat/completions", json=body) as answer:
+    with client.stream("POST", f"{url}/chat/completions", json=body(prompt, stream)) as answer:
         pieces = answer.iter_raw()
         next(pieces)
         first = time.perf_counter() - start
@@ -58,30 +87,161 @@ def asked(client: httpx2.Client, url: str, prompt: str, stream: bool) -> tuple[f
     return first, time.perf_counter() - start
 
 
+class Beside:
+    """A gateway and its upstream.
+
+    Args:
+        direct: URL of the upstream.
+        through: URL of the gateway.
+        pid: of the gateway.
+    """
+
+    def __init__(self, direct: str, through: str, pid: int) -> None:
+        self.direct, self.through, self.pid = direct, through, pid
+        self.client = httpx2.Client(trust_env=False, timeout=120)
+
+    def added(self, what: str, words: int, asking: Sequence[str], *, stream: bool = False) -> dict[str, Any]:
+        """What is added at the median: until the first piece of a stream, or until the end of an answer."""
+        times: dict[str, list[float]] = {self.direct: [], self.through: []}
+        before = used(self.pid)
+        for prompt in asking:
+            for url, taken in times.items():
+                taken.append(asked(self.client, url, prompt, stream)[0 if stream else 1])
+        processor = (used(self.pid) - before) / len(asking)
+        without, within = (1e3 * median(times[url]) for url in (self.direct, self.through))
+        return {
+            "what": f"gateway, {what}",
+            "unit": "ms",
+            "value": within - without,
+            "direct": without,
+            "through": within,
+            "processor": 1e3 * processor,
+            "words": words,
+            "requests": len(asking),
+        }
+
+    def crowd(self) -> dict[str, Any]:
+        """Requests in a second of many clients at once, each with a key of its own."""
+
+        async def one(client: httpx2.AsyncClient, url: str, number: int, asking: Sequence[str]) -> None:
+            for prompt in asking:
+                headers = {"Authorization": f"Bearer client-{number}"}
+                answer = await client.post(f"{url}/chat/completions", json=body(prompt), headers=headers)
+                answer.raise_for_status()
+
+        async def all_of(url: str) -> float:
+            limits = httpx2.Limits(max_connections=CLIENTS)
+            async with httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits) as client:
+                shares = [prompts(FEW, EACH, f"c{number}n") for number in range(CLIENTS)]
+                start = time.perf_counter()
+                await asyncio.gather(*(one(client, url, number, share) for number, share in enumerate(shares)))
+                return CLIENTS * EACH / (time.perf_counter() - start)
+
+        direct = asyncio.run(all_of(self.direct))
+        before = used(self.pid)
+        return {
+            "what": f"gateway, {FEW} words, first sight, {CLIENTS} clients at once",
+            "unit": "requests/s",
+            "value": asyncio.run(all_of(self.through)),
+            "direct": direct,
+            "processor": 1e3 * (used(self.pid) - before) / (CLIENTS * EACH),
+            "words": FEW,
+            "requests": CLIENTS * EACH,
+        }
+
+    def turns(self) -> dict[str, Any]:
+        """What the last turns of conversations take over the first ones, in processor time."""
+        talks = [self._talk(f"t{number}n") for number in range(CONVERSATIONS)]
+        first = [turn for talk in talks for turn in talk[1 : 1 + ENDS]]  # the very first has the system prompt, too
+        last = [turn for talk in talks for turn in talk[-ENDS:]]
+        return {
+            "what": f"gateway, {FEW} words, turn {TURNS} over turn 1",
+            "unit": "x",
+            "value": mean(each[1] for each in last) / mean(each[1] for each in first),
+            "processor": [1e3 * mean(each[1] for each in part) for part in (first, last)],
+            "added": [1e3 * median(each[0] for each in part) for part in (first, last)],
+            "words": FEW,
+            "requests": TURNS * CONVERSATIONS,
+        }
+
+    def _talk(self, name: str) -> list[tuple[float, float]]:
+        """Of each turn of a conversation the seconds that are added, and those of the processors."""
+        said: list[dict[str, str]] = [{"role": "system", "content": "Answer letters."}]
+        found = []
+        for prompt in prompts(FEW, TURNS, name):
+            said.append({"role": "user", "content": prompt})
+            before, times = used(self.pid), []
+            for url in (self.direct, self.through):
+                start = time.perf_counter()
+                answer = self.client.post(f"{url}/chat/completions", json=body(said))
+                times.append(time.perf_counter() - start)
+                answer.raise_for_status()
+            found.append((times[1] - times[0], used(self.pid) - before))
+            said.append(answer.json()["choices"][0]["message"])
+        return found
+
+    def long(self) -> Iterator[dict[str, Any]]:
+        """What a long prompt takes, and what others wait meanwhile, over what they wait alone."""
+        whole = " ".join(prompts(WORDS, LONG // 1000, "long"))
+        whole = (whole * (1 + LONG // len(whole)))[:LONG]
+        alone = [asked(self.client, self.through, prompt)[1] for prompt in prompts(FEW, 30, "alone")]
+        without = asked(self.client, self.direct, whole)[1]
+        took: list[float] = []
+        before = used(self.pid)
+
+        def ask() -> None:
+            with httpx2.Client(trust_env=False, timeout=600) as client:
+                took.append(asked(client, self.through, whole)[1])
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.2)
+        meanwhile = []
+        for prompt in prompts(FEW, 2000, "meanwhile"):
+            if not asking.is_alive():
+                break
+            meanwhile.append(asked(self.client, self.through, prompt)[1])
+        asking.join()
+        yield {
+            "what": f"gateway, {LONG // 1000} kB, first sight, until the end",
+            "unit": "s",
+            "value": took[0],
+            "direct": without,
+            "processor": used(self.pid) - before,
+            "requests": 1,
+        }
+        yield {
+            "what": f"gateway, {FEW} words, first sight, beside {LONG // 1000} kB over alone",
+            "unit": "x",
+            "value": median(meanwhile) / median(alone),
+            "alone": 1e3 * median(alone),
+            "meanwhile": 1e3 * median(meanwhile),
+            "words": FEW,
+            "requests": len(meanwhile),
+        }
+
+
 def measurements() -> Iterator[dict[str, Any]]:
-    """Medians of requests that go by the gateway and directly, one after the other in turn."""
-    prompts = texts(WORDS, REQUESTS)
-    with process("tests.openai_server") as upstream, httpx2.Client(trust_env=False) as client:
+    """Each way to ask, by the gateway and directly, one after the other in turn."""
+    for row in _measured():
+        yield {**row, "options": list(OPTIONS)}
+
+
+def _measured() -> Iterator[dict[str, Any]]:
+    with process("tests.openai_server") as upstream:
         direct = f"http://127.0.0.1:{int(upstream.stdout.readline())}/v1"
-        for way, options in WAYS.items():
-            with process("textveil", "gateway", "--upstream", direct, "--port", "0", *options) as running:
-                through = running.stderr.readline().split()[-1]
-                for stream in (False, True):
-                    asked(client, through, prompts[0], stream)
-                    taken = [[asked(client, url, prompt, stream) for url in (direct, through)] for prompt in prompts]
-                    for i, until in enumerate(("the first piece", "the end")):
-                        if stream or until == "the end":
-                            without, within = (1e3 * median(each[by][i] for each in taken) for by in (0, 1))
-                            yield {
-                                "what": f"gateway, {way}, {'stream' if stream else 'one piece'}, added until {until}",
-                                "unit": "ms",
-                                "value": within - without,
-                                "direct": without,
-                                "through": within,
-                                "options": list(options),
-                                "words": WORDS,
-                                "requests": REQUESTS,
-                            }
+        with process("textveil", "gateway", "--upstream", direct, "--port", "0", *OPTIONS) as running:
+            beside = Beside(direct, running.stderr.readline().split()[-1], running.pid)
+            for prompt in prompts(WORDS, 5, "warm"):
+                asked(beside.client, beside.through, prompt)
+            first = prompts(WORDS, REQUESTS, "p")
+            yield beside.added(f"{WORDS} words, first sight, added", WORDS, first)
+            yield beside.added(f"{WORDS} words, remembered, added", WORDS, first)
+            streamed = prompts(FEW, REQUESTS, "s")
+            yield beside.added(f"{FEW} words, first sight, added until the first piece", FEW, streamed, stream=True)
+            yield beside.turns()
+            yield beside.crowd()
+            yield from beside.long()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ import httpx2
 from encoder import texts
 from report import STORES
 
-from gateway import process
+from gateway import process, used
 from textveil.protect import PrivateValue
 from textveil.session import Original, Session, SessionDelta, SessionStore, Snapshot
 from textveil.session.snapshot import Notes
@@ -264,21 +264,15 @@ def _talk(client: httpx2.Client, url: str, pid: int, key: str, count: int) -> li
     found = []
     for turn, text in enumerate(texts(WORDS, count)):
         said.append({"role": "user", "content": f"{turn}: write to {key}{turn}@mail.example. {text}"})
-        used, begun = _used(pid), time.perf_counter()
+        before, begun = used(pid), time.perf_counter()
         body = {"model": "echo", "messages": said}
         answer = client.post(f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"})
         wall = time.perf_counter() - begun
         answer.raise_for_status()
         statement = json.loads(answer.headers["textveil-statement"])
-        found.append((wall, _used(pid) - used, statement["drawn"]))
+        found.append((wall, used(pid) - before, statement["drawn"]))
         said.append(answer.json()["choices"][0]["message"])
     return found
-
-
-def _used(pid: int) -> float:
-    """Seconds of the processors that a process has used, in ticks of the system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # ---- killed writers --------------------------------------------------------------------------------------------------

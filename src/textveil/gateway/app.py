@@ -34,7 +34,7 @@ from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing, largest, told
 from textveil.gateway.requests import Asked
 from textveil.gateway.standing import StandingPolicy
-from textveil.gateway.streaming import UNRESOLVED, events, keys_of, remember
+from textveil.gateway.streaming import UNRESOLVED, events, keys_of, restored
 from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of
 from textveil.models import Address
 from textveil.pipeline import Privatizer
@@ -363,10 +363,7 @@ class Gateway:
             pieces = events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record, process)
             return StreamingResponse(process.streaming(pieces), headers=said, media_type="text/event-stream")
         with record.step("restore"):
-            restored = await run_in_threadpool(restoring.whole, came, operation.answer)
-            whole = await run_in_threadpool(operation.placed, (came, restored), restoring.asked)
-            pairs = zip(operation.said(came), operation.said(whole), strict=True)
-            await run_in_threadpool(remember, chain, operation, pairs, operation.remembered(came))
+            whole = await run_in_threadpool(restored, came, operation, restoring, chain)
         record.answered(restoring.unresolved)
         return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
 

@@ -1,7 +1,7 @@
-"""Answers on their way: a stream restored event by event, and what the model said, kept for the next request.
+"""Answers on their way: restored, whole or event by event, and what the model said, kept for the next request.
 
-In: a response of the upstream, the chain of its request. Out: the events for the client.
-Not here: the events of an API (`protocols`), whole answers (`app`).
+In: a response of the upstream, the chain of its request. Out: what the client gets.
+Not here: the events of an API (`protocols`), and what is asked (`app`).
 """
 
 import json
@@ -56,6 +56,14 @@ def remember(
         named = [Utterance(role, ()) for came, _ in said if (role := operation.reference(came)) is not None]
         if len(named) == len(said):
             chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
+
+
+def restored(came: dict[str, Any], operation: Operation, restoring: Restoring, chain: MessageChain) -> dict[str, Any]:
+    """A whole answer with the originals put back, which is kept."""
+    whole = operation.placed((came, restoring.whole(came, operation.answer)), restoring.asked)
+    pairs = zip(operation.said(came), operation.said(whole), strict=True)
+    remember(chain, operation, pairs, operation.remembered(came))
+    return whole
 
 
 async def events(
