@@ -300,7 +300,7 @@ def create(
 @verb("textveil gateway keys list --policy gateway.yaml", on=keys, name="list")
 def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
     """List the keys, also those that expired or were revoked, with when they were used. Times are UTC."""
-    found = _keys_of(policy, new=True).keys()
+    found = _keys_of(policy, new=True).listed()
     if as_json:
         shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
         return

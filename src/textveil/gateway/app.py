@@ -10,15 +10,15 @@ Clients send the whole conversation with every request. Each message is released
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, WrapValidator
 
 from textveil.config import options
 from textveil.config.extras import needed
@@ -97,6 +97,10 @@ UNKNOWN = (
 )
 
 
+def _if_given(value: Any, check: Callable[[Any], Any]) -> Any:
+    return value if value is None else check(value)
+
+
 @options("gateway.")
 class Gateway:
     """A gateway for one upstream.
@@ -120,8 +124,8 @@ class Gateway:
         ConfigError: options are wrong, or what the policy names is missing.
     """
 
-    privatizer: Privatizer = Field(default_factory=lambda: None, validate_default=False)  # type: ignore[assignment]
-    upstream: Address = Field(default="", validate_default=False)
+    privatizer: Annotated[Privatizer, WrapValidator(_if_given)] = None  # type: ignore[assignment]
+    upstream: Annotated[Address, WrapValidator(_if_given)] = None  # type: ignore[assignment]
     policy: Policy = Field(default_factory=Policy)
     store: SessionStore = Field(default_factory=SessionStore)
     running: Running = Field(default_factory=Running)
@@ -163,7 +167,7 @@ class Gateway:
             if rules not in made:
                 policy = self.policy.under(rules)
                 same = self._given is None and policy.config() == self.policy.config()
-                to = self.upstream if policy.upstream is None else ""
+                to: Any = self.upstream if policy.upstream is None else None
                 made[rules] = replace(
                     self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy
                 )
@@ -175,7 +179,7 @@ class Gateway:
         Raises:
             ConfigError: something that it names is wrong or missing; then nothing changes.
         """
-        to = self.upstream if policy.upstream is None else ""
+        to: Any = self.upstream if policy.upstream is None else None
         made = replace(self, privatizer=self._given, upstream=to, policy=policy)
         made.load()  # so that no request waits for it
         vars(made)["_nobody"] = self._nobody

@@ -16,6 +16,7 @@ import os
 import re
 import sqlite3
 import time
+import weakref
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -156,7 +157,7 @@ class GatewayKeys:
             raise ConfigError("there is a key of this name: revoke it first, or take another name")
         return key
 
-    def keys(self) -> list[OwnKey]:
+    def listed(self) -> list[OwnKey]:
         """All keys, also those that were revoked, by name and age."""
         with self._using() as connection:
             return [_known(row) for row in connection.execute("select * from keys order by name, made, rowid")]
@@ -228,6 +229,7 @@ class GatewayKeys:
             self._connection = sqlite3.connect(
                 self._path, timeout=5, isolation_level=None, check_same_thread=False, cached_statements=16
             )
+            weakref.finalize(self, self._connection.close).atexit = False  # a fork must not close what is not its own
             self._connection.row_factory = sqlite3.Row
             self._opened = self._identity()
             (kind,) = self._connection.execute("pragma application_id").fetchone()

@@ -23,7 +23,7 @@ class StandingPolicy:
     Args:
         policy: what is said.
         privatizer: takes the place of the one that the policy describes; None for that one.
-        upstream: where requests go, if the policy does not say it; "" if it does.
+        upstream: where requests go, if the policy does not say it; None if it does.
 
     Attributes:
         privatizer: protects messages.
@@ -35,16 +35,16 @@ class StandingPolicy:
         ConfigError: something that the policy names is missing, or it names no upstream.
     """
 
-    def __init__(self, policy: Policy, privatizer: Privatizer | None = None, upstream: str = "") -> None:
+    def __init__(self, policy: Policy, privatizer: Privatizer | None = None, upstream: str | None = None) -> None:
         named = None if policy.upstream is None else policy.to(policy.upstream)
-        if named is not None and upstream not in ("", named.url):
+        if named is not None and upstream not in (None, named.url):
             raise ConfigError("the policy names another upstream; give one of them")
-        if named is None and not upstream:
+        if named is None and upstream is None:
             raise ConfigError(
                 "a gateway needs an upstream, the base URL of a model's API: --upstream URL, or `upstream` in a policy"
             )
         self._policy = policy
-        self.upstream = named or Upstream(url=upstream)
+        self.upstream = named or Upstream(url=upstream or "")
         self.keys = None if policy.keys is None else GatewayKeys(policy.keys)
         self._credential = None if self.upstream.credential is None else self.upstream.credential.read()
         self.built = privatizer is None
