@@ -1,0 +1,88 @@
+"""The Model Context Protocol: what becomes of the leaves of what a tool server answers.
+
+In: nothing. Out: an `Operation` for each request that is handed on to a tool server.
+Not here: who asks, and how arguments are restored (`gateway.toolserver`).
+
+Here it is the answer that is private: its table says `request`, as that of what goes to a model does elsewhere.
+"""
+
+from textveil.gateway.leaves import Act, LeafRule, each, one_of, record, shaped, tagged, text, whole
+from textveil.gateway.protocols.contract import Operation
+from textveil.gateway.protocols.openai import error
+
+PROTECTED, NUMBER, SCHEMA = text(), LeafRule(numbers=Act.PASS), whole(Act.SCHEMA)
+SAID = text(Act.ARGUMENTS)
+"""Text, which tools often write as JSON."""
+MEDIA, ANY, DROPPED = whole(Act.MEDIA), whole(Act.OBJECT), whole(Act.DROP)
+NAME = shaped(r"[A-Za-z0-9_.:/\-]{1,200}")
+KIND = shaped(r"[A-Za-z0-9.+\-]{1,100}/[A-Za-z0-9.+*\-]{1,100}(?:; ?[a-z]+=[A-Za-z0-9\-]{1,40})*")
+"""Of a media type."""
+CURSOR = shaped(r"[A-Za-z0-9+/=_.:~\-]{1,2000}")
+"""Where a list goes on: the tool server gives it, and gets it back."""
+ROLE = one_of("user", "assistant")
+
+ANNOTATED = record(audience=each(ROLE), priority=NUMBER, lastModified=PROTECTED)
+ANSWERED = {"_meta": DROPPED, "resultType": one_of("complete")}
+CACHED = {**ANSWERED, "ttlMs": NUMBER, "cacheScope": one_of("public", "private")}
+LISTED = {**CACHED, "nextCursor": CURSOR}
+"""Fields that answers share."""
+
+CONTENTS = record(uri=PROTECTED, mimeType=KIND, text=SAID, blob=MEDIA, _meta=DROPPED)
+RESOURCE = {
+    "uri": PROTECTED,
+    "name": PROTECTED,
+    "title": PROTECTED,
+    "description": PROTECTED,
+    "mimeType": KIND,
+    "size": NUMBER,
+    "icons": DROPPED,
+    "annotations": ANNOTATED,
+    "_meta": DROPPED,
+}
+PLAYED = record(data=MEDIA, mimeType=KIND, annotations=ANNOTATED, _meta=DROPPED)
+BLOCK = tagged(
+    "type",
+    text=record(text=SAID, annotations=ANNOTATED, _meta=DROPPED),
+    image=PLAYED,
+    audio=PLAYED,
+    resource=record(resource=CONTENTS, annotations=ANNOTATED, _meta=DROPPED),
+    resource_link=record(**RESOURCE),
+)
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+TOOL = record(
+    name=NAME,
+    title=SCHEMA,
+    description=SCHEMA,
+    inputSchema=SCHEMA,
+    outputSchema=DROPPED,  # placeholders need not fit it
+    annotations=record(title=SCHEMA, **dict.fromkeys(HINTS, NUMBER)),
+    execution=DROPPED,
+    icons=DROPPED,
+    _meta=DROPPED,
+)
+ARGUMENT = record(name=NAME, title=SCHEMA, description=SCHEMA, required=NUMBER)
+PROMPT = record(name=NAME, title=SCHEMA, description=SCHEMA, arguments=each(ARGUMENT), icons=DROPPED, _meta=DROPPED)
+TEMPLATE = record(**{**{name: rule for name, rule in RESOURCE.items() if name != "size"}, "uriTemplate": PROTECTED})
+
+
+def _answer(name: str, rule: LeafRule) -> Operation:
+    return Operation(name=f"mcp.{name}", path="", request=rule, answer=whole(Act.PASS), error=error)
+
+
+ABOUT = _answer("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
+TOOLS = _answer("tools.list", record(tools=each(TOOL), **LISTED))
+CALL = _answer("tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED))
+RESOURCES = _answer("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
+TEMPLATES = _answer("resources.templates.list", record(resourceTemplates=each(TEMPLATE), **LISTED))
+READ = _answer("resources.read", record(contents=each(CONTENTS), **CACHED))
+PROMPTS = _answer("prompts.list", record(prompts=each(PROMPT), **LISTED))
+PROMPT_GIVEN = _answer(
+    "prompts.get",
+    record(description=PROTECTED, messages=each(record(role=ROLE, content=BLOCK)), **ANSWERED),
+)
+COMPLETED = _answer(
+    "completion.complete",
+    record(completion=record(values=each(PROTECTED), total=NUMBER, hasMore=NUMBER), **ANSWERED),
+)
+FAILED = _answer("error", record(message=PROTECTED))
+PROGRESS = _answer("progress", record(message=PROTECTED))

@@ -1,0 +1,386 @@
+"""The gateway before a tool server: what its tools answer is protected, and what they are asked is restored.
+
+In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client that feeds a model.
+Not here: which values are text (`protocols.mcp`), how texts are released (`releasing`).
+
+The tool server and what it holds are private; the client is not trusted. What this cannot protect is refused: tools
+that are not named, requests of the server to the client (sampling, elicitation, roots), logs, and subscriptions.
+"""
+
+import json
+import logging
+import os
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+
+from textveil.config import options
+from textveil.config.extras import needed
+from textveil.errors import ConfigError, TextveilError
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.policy import Policy
+from textveil.gateway.protocols import mcp as tables
+from textveil.gateway.protocols.contract import Operation
+from textveil.gateway.releasing import Releasing
+from textveil.gateway.requests import Asked
+from textveil.models import Address
+from textveil.pipeline import Privatizer
+from textveil.session import Session
+
+if TYPE_CHECKING:
+    import mcp
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+
+Made = TypeVar("Made")
+Json = dict[str, Any]
+
+HIDDEN, LEFT = "textveil/protected", "textveil/unresolved"
+"""Names in the `_meta` of a result: how many values of each type the session hid in it, and how many placeholders of
+the arguments stood for nothing."""
+
+KEY = "TEXTVEIL_MCP_KEY"
+"""The environment variable with the key that a tool server at a URL wants."""
+
+NOT_FOUND, WRONG, FAILED = -32601, -32602, -32603
+"""Codes of errors."""
+
+NO_TOOL = "textveil: there is no such tool among those that are served here"
+
+
+@options("tools.")
+class ToolServer:
+    """What stands before a tool server.
+
+    Attributes:
+        privatizer: protects what tools answer.
+        session: remembers what was hidden; one for all clients.
+        upstream: URL of the tool server (streamable HTTP); "" where `command` starts it.
+        command: the command line that starts the tool server, which speaks over its standard input and output.
+        tools: names of the tools whose answers are protected, and whose arguments are restored; ("*",) for all.
+        others: the other tools: "refuse" to call or list them, or "pass" them: nothing is protected or restored.
+        resources: whether resources are served, protected.
+        prompts: whether prompts are served, protected.
+        policy: what becomes of what cannot be protected.
+        timeout: seconds to wait for an answer of the tool server.
+        errors: a file to which the standard error of `command` is appended; "" to discard it: it may hold anything.
+    """
+
+    privatizer: Privatizer
+    session: Session = Field(default_factory=Session)
+    upstream: Address | Literal[""] = ""
+    command: tuple[str, ...] = ()
+    tools: tuple[Annotated[str, Field(min_length=1)], ...]
+    others: Literal["refuse", "pass"] = "refuse"
+    resources: bool = False
+    prompts: bool = False
+    policy: Policy = Field(default_factory=Policy)
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    errors: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.upstream) == bool(self.command):
+            raise ConfigError("a tool server is named by its URL (--upstream), or started by a command: give one")
+        self.session.repeats = "tool"  # what is answered twice is released once
+
+    @cached_property
+    def _releasing(self) -> Releasing:
+        found = ("patterns", "structure")
+        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
+        return Releasing(self.privatizer, schemas)
+
+    # ---- what goes to and fro ----------------------------------------------------------------------------------------
+
+    def protected(self, operation: Operation, came: Json) -> Json:
+        """An answer of the tool server as the client gets it.
+
+        Args:
+            operation: what was asked, with the table of the answer.
+            came: the answer.
+
+        Raises:
+            RequestError: it holds what cannot be protected. TextveilError: it could not be released.
+        """
+        asked = Asked(operation, came, self.policy, lambda name: name)
+        return asked.released([self._releasing(each, self.session)[0] for each in asked.besides])
+
+    def restored(self, value: Any) -> tuple[Any, int]:
+        """What the client asks as the tool server gets it, and how many placeholders in it stand for nothing."""
+        restoring = Restoring(self.session)
+        return restoring.value(value), restoring.unresolved
+
+    def is_named(self, tool: str) -> bool:
+        """Whether a tool is protected."""
+        return tool in self.tools or "*" in self.tools
+
+    # ---- the server --------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator["Server[Any]"]:
+        """The server, connected with the tool server.
+
+        Raises:
+            TextveilError: the tool server cannot be reached.
+        """
+        with needed():
+            import mcp
+            from mcp.server.lowlevel import Server
+
+        quiet("mcp")
+        async with self._upstream() as transport, mcp.Client(transport, read_timeout_seconds=self.timeout) as client:
+            served = _Requests(self, client)
+            info = client.server_info
+            said: Json = {"name": info.name if info else "tools", "instructions": client.instructions}
+            about = await _in_thread(self.protected, tables.ABOUT, said)
+            has, handlers = client.server_capabilities, dict[str, Any]()
+            if has.tools is not None:
+                handlers |= {"on_list_tools": served.list_tools, "on_call_tool": served.call_tool}
+            if has.resources is not None and self.resources:
+                handlers |= {
+                    "on_list_resources": served.list_resources,
+                    "on_list_resource_templates": served.list_templates,
+                    "on_read_resource": served.read_resource,
+                }
+            if has.prompts is not None and self.prompts:
+                handlers |= {"on_list_prompts": served.list_prompts, "on_get_prompt": served.get_prompt}
+            if has.completions is not None and (self.resources or self.prompts):
+                handlers["on_completion"] = served.complete
+            server: Server[Any] = Server(about["name"], instructions=about.get("instructions"), **handlers)
+            server.middleware.clear()  # which would trace requests
+            yield server
+
+    @asynccontextmanager
+    async def _upstream(self) -> AsyncIterator[Any]:
+        import httpx2
+        from mcp import StdioServerParameters
+        from mcp.client.stdio import stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        if self.upstream:
+            key = os.environ.get(KEY)
+            headers = {"Authorization": f"Bearer {key}"} if key else {}
+            wait = httpx2.Timeout(self.timeout, read=None)  # answers take as long as the session waits for them
+            trusted = self.upstream.lower().startswith("https:")
+            async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
+                yield streamable_http_client(self.upstream, http_client=http, max_sse_event_size=None)
+            return
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")}
+        command, *args = self.command
+        with open(self.errors or os.devnull, "a") as errors:
+            yield stdio_client(StdioServerParameters(command=command, args=args, env=environment), errlog=errors)
+
+
+class _Requests:
+    """The requests of clients.
+
+    Args:
+        served: what is protected, and how.
+        client: asks the tool server.
+    """
+
+    def __init__(self, served: ToolServer, client: "mcp.Client") -> None:
+        self._served, self._client = served, client
+
+    async def _answer(self, asked: Awaitable[Any]) -> Json:
+        """An answer of the tool server, as JSON.
+
+        Raises:
+            MCPError: it has none. What it says about that is protected.
+        """
+        from mcp import MCPError
+
+        try:
+            return _json(await asked)
+        except MCPError as error:
+            code, message = error.code, error.message
+        except Exception as error:  # which may hold text
+            code, message = FAILED, f"textveil: the tool server did not answer ({type(error).__name__})"
+        raise MCPError(code, (await self._protected(tables.FAILED, {"message": message}))["message"])
+
+    async def _protected(self, operation: Operation, came: Json) -> Json:
+        """An answer as the client gets it.
+
+        Raises:
+            MCPError: it cannot be protected.
+        """
+        from mcp import MCPError
+
+        try:
+            return await _in_thread(self._served.protected, operation, came)
+        except (RequestError, TextveilError) as error:
+            said = error.said if isinstance(error, RequestError) else f"textveil: {error}"
+        except Exception as error:
+            said = f"textveil: what the tool server answered could not be protected ({type(error).__name__})"
+        raise MCPError(FAILED, said)
+
+    async def _restored(self, value: Any) -> tuple[Any, int]:
+        return await _in_thread(self._served.restored, value)
+
+    # ---- tools -------------------------------------------------------------------------------------------------------
+
+    async def list_tools(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import ListToolsResult
+
+        came = await self._answer(self._client.list_tools(cursor=params.cursor))
+        named = [each for each in came["tools"] if self._served.is_named(each["name"])]
+        made = await self._protected(tables.TOOLS, {**came, "tools": named})
+        if self._served.others == "pass":
+            own = {each["name"]: each for each in made["tools"]}
+            made["tools"] = [own.get(each["name"], each) for each in came["tools"]]
+        return ListToolsResult.model_validate(made)
+
+    async def call_tool(self, context: "ServerRequestContext", params: Any) -> Any:
+        from mcp import MCPError
+        from mcp.types import CallToolResult
+
+        protects = self._served.is_named(params.name)
+        if not protects and self._served.others == "refuse":
+            raise MCPError(WRONG, NO_TOOL)
+        arguments, left = await self._restored(params.arguments) if protects else (params.arguments, 0)
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            if message is not None and protects:
+                message = (await self._protected(tables.PROGRESS, {"message": message}))["message"]
+            await context.session.report_progress(progress, total, message)
+
+        came = await self._answer(self._client.call_tool(params.name, arguments, progress_callback=tell))
+        if not protects:
+            return CallToolResult.model_validate(came)
+        try:
+            made = await self._protected(tables.CALL, came)
+        except MCPError as error:  # so that the model can go on without it
+            made = {"content": [{"type": "text", "text": error.message}], "isError": True}
+        hidden = _hidden(made, self._served.session)
+        return CallToolResult.model_validate({**made, "_meta": {HIDDEN: hidden, LEFT: left}})
+
+    # ---- resources and prompts ---------------------------------------------------------------------------------------
+
+    async def list_resources(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import ListResourcesResult
+
+        came = await self._answer(self._client.list_resources(cursor=params.cursor))
+        return ListResourcesResult.model_validate(await self._protected(tables.RESOURCES, came))
+
+    async def list_templates(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import ListResourceTemplatesResult
+
+        came = await self._answer(self._client.list_resource_templates(cursor=params.cursor))
+        return ListResourceTemplatesResult.model_validate(await self._protected(tables.TEMPLATES, came))
+
+    async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import ReadResourceResult
+
+        uri, _left = await self._restored(params.uri)
+        came = await self._answer(self._client.read_resource(uri, cache_mode="bypass"))
+        return ReadResourceResult.model_validate(await self._protected(tables.READ, came))
+
+    async def list_prompts(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import ListPromptsResult
+
+        came = await self._answer(self._client.list_prompts(cursor=params.cursor))
+        return ListPromptsResult.model_validate(await self._protected(tables.PROMPTS, came))
+
+    async def get_prompt(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import GetPromptResult
+
+        arguments, _left = await self._restored(params.arguments)
+        came = await self._answer(self._client.get_prompt(params.name, arguments))
+        return GetPromptResult.model_validate(await self._protected(tables.PROMPT_GIVEN, came))
+
+    async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
+        from mcp.types import CompleteResult
+
+        said = params.argument.model_dump(), params.context.arguments if params.context is not None else None
+        (argument, around), _left = await self._restored(list(said))
+        came = await self._answer(self._client.complete(params.ref, argument, around))
+        return CompleteResult.model_validate(await self._protected(tables.COMPLETED, came))
+
+
+async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
+    import anyio.to_thread
+
+    return await anyio.to_thread.run_sync(work, *given)
+
+
+def _json(made: Any) -> Json:
+    found: Json = made.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return found
+
+
+def _hidden(made: Json, session: Session) -> dict[str, int]:
+    """How many values of each type a result hides."""
+    sent = json.dumps(made, ensure_ascii=False)
+    given = session.snapshot().placeholders.values()
+    return dict(sorted(Counter(each.type for each in given if f"<{each.inner}>" in sent).items()))
+
+
+def quiet(name: str) -> None:
+    """No line of a package's log is written, which may hold texts."""
+    logger = logging.getLogger(name)
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+
+
+# ---- serving ---------------------------------------------------------------------------------------------------------
+
+
+def serve_stdio(tools: ToolServer) -> None:
+    """Serve one client over standard input and output, until it leaves."""
+    with needed():
+        import anyio
+        from mcp.server.stdio import stdio_server
+
+    async def serve() -> None:
+        async with tools.connected() as server, stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    _run(anyio.run, serve)
+
+
+def serve_http(tools: ToolServer, listening: socket.socket) -> None:
+    """Serve clients over streamable HTTP at /mcp, until a signal."""
+    with needed():
+        import anyio
+        import uvicorn
+
+    async def serve() -> None:
+        async with tools.connected() as server:
+            config = uvicorn.Config(
+                server.streamable_http_app(max_sessions=None),
+                http="h11",
+                ws="none",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+            )
+            await uvicorn.Server(config).serve(sockets=[listening])
+
+    _run(anyio.run, serve)
+
+
+def _run(run: Callable[[Callable[[], Awaitable[None]]], None], serve: Callable[[], Awaitable[None]]) -> None:
+    """Run a server.
+
+    Raises:
+        TextveilError: it could not be started, or broke off; nothing of what it said is told.
+    """
+    try:
+        run(serve)
+        return
+    except Exception as error:
+        failure = _first(error)
+    if isinstance(failure, TextveilError):
+        raise failure
+    kind = type(failure).__name__
+    raise ConfigError(f"the tool server could not be started or reached, or broke off ({kind})")
+
+
+def _first(error: Exception) -> Exception:
+    """The first error of a group, or the error itself."""
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
