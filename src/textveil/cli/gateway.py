@@ -20,6 +20,7 @@ from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
     from textveil.cli.options import Typed
+    from textveil.config import Config
 
 
 @verb(
@@ -346,3 +347,121 @@ def check(
         raise typer.Exit(2) from None
     for line in lines:
         shell.say(line)
+
+
+@verb(
+    "textveil gateway mcp --all-tools -- python server.py",
+    "textveil gateway mcp --tool find_person --tool send_mail --upstream http://127.0.0.1:8000/mcp",
+    "textveil gateway mcp --all-tools --store sqlite:///veil.db --session anna -- python server.py",
+    on=gateway,
+    name="mcp",
+    default="prompt",
+)
+def mcp(
+    config: "Config",
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND...",
+            help="Starts the tool server, which speaks over its standard input and output.",
+            show_default=False,
+        ),
+    ] = None,
+    upstream: Annotated[
+        str,
+        typer.Option(
+            "--upstream", metavar="URL", help="The tool server's URL (streamable HTTP), in place of -- COMMAND."
+        ),
+    ] = "",
+    tool: Annotated[
+        list[str] | None,
+        typer.Option("--tool", metavar="NAME", help="Serve this tool, protected. For several, repeat it."),
+    ] = None,
+    all_tools: Annotated[bool, typer.Option("--all-tools", help="Serve all tools, protected.")] = False,
+    others: Annotated[
+        Literal["refuse", "pass"],
+        typer.Option("--others", help="Tools that are not named: pass serves them, and nothing of them is protected."),
+    ] = "refuse",
+    resources: Annotated[bool, typer.Option("--resources", help="Serve resources, protected.")] = False,
+    prompts: Annotated[bool, typer.Option("--prompts", help="Serve prompts, protected.")] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Serve streamable HTTP at http://127.0.0.1:N/mcp in place of standard input and output; 0 picks a "
+            "free port.",
+            show_default=False,
+        ),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            help="What --store keeps the session under: anna, or anna/tools for one of several. Gateways with the same "
+            "session give a value the same placeholder, and restore each other's.",
+        ),
+    ] = None,
+    store: stored.Store = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long a tool may take to answer.")
+    ] = 60.0,
+    errors: Annotated[
+        str,
+        typer.Option(
+            "--errors",
+            metavar="FILE",
+            help="Append there what COMMAND writes to standard error; else it is discarded, since it may hold texts.",
+        ),
+    ] = "",
+    media: Annotated[
+        Literal["refuse", "pass"],
+        typer.Option("--media", help="Images, audio and files: pass gives them to the client."),
+    ] = "refuse",
+    schemas: Annotated[
+        Literal["protect", "pass"],
+        typer.Option("--schemas", help="What the server says about its tools: protect hides identifiers in it."),
+    ] = "protect",
+    unknown: Annotated[
+        Literal["refuse", "drop"], typer.Option("--unknown", help="Fields of answers that are not known here.")
+    ] = "refuse",
+) -> None:
+    """Stand before a tool server (Model Context Protocol): what its tools answer is protected, arguments are restored.
+
+    For clients that feed a language model elsewhere. The client starts this in place of the tool server, or is given
+    its address. The model sees placeholders; where it gives them back as arguments of a tool, the tool gets the
+    originals. Tools that are not named are refused, and so are requests of the server to the client. What was hidden is
+    remembered until this ends, or encrypted in --store.
+    """
+    require("mcp", "uvicorn", "httpx2")
+    from textveil.gateway import Policy, ToolServer, listen, serve_http, serve_stdio
+    from textveil.pipeline import Privatizer
+    from textveil.session import Session
+
+    if (session is None) != (store is None):
+        raise ConfigError("--session goes with --store: it names what is kept there")
+    if all_tools == bool(tool):
+        raise ConfigError("name the tools that are served with --tool NAME, or serve all with --all-tools")
+    with stored.opened(session, store) as kept:
+        served = ToolServer(
+            privatizer=Privatizer.from_config(config),
+            session=kept or Session(),
+            upstream=upstream,
+            command=tuple(command or ()),
+            tools=("*",) if all_tools else tuple(tool or ()),
+            others=others,
+            resources=resources,
+            prompts=prompts,
+            policy=Policy(media=media, schemas=schemas, unknown=unknown),
+            timeout=timeout,
+            errors=errors,
+        )
+        if port is None:
+            serve_stdio(served)
+            return
+        with listen("127.0.0.1", port) as listening:
+            shell.note(f"textveil: serving http://127.0.0.1:{listening.getsockname()[1]}/mcp")
+            serve_http(served, listening)

@@ -14,11 +14,13 @@ from textveil.errors import MissingExtra
 
 EXTRAS = {
     "alembic": "textveil[store]",
+    "anyio": "textveil[mcp]",
     "cryptography": "textveil[store]",
     "gliner": "textveil[gliner]",
     "httpx2": "textveil[gateway]",
     "keyring": "textveil[store]",
     "matplotlib": "textveil[evaluate]",
+    "mcp": "textveil[mcp]",
     "openai": "textveil[models]",
     "opentelemetry": "textveil[tracing]",
     "presidio_analyzer": "textveil[presidio]",

