@@ -16,7 +16,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import quote, unquote
 
+import regex
 from pydantic import Field
 
 from textveil.config import options
@@ -48,8 +50,16 @@ the arguments stood for nothing."""
 KEY = "TEXTVEIL_MCP_KEY"
 """The environment variable with the key that a tool server at a URL wants."""
 
-NOT_FOUND, WRONG, FAILED = -32601, -32602, -32603
+WRONG, FAILED = -32602, -32603
 """Codes of errors."""
+
+ADDRESSED = ("resources", "contents", "content", "messages")
+"""Fields of an answer in which addresses of resources stand."""
+
+SCHEME = "textveil:"
+"""How an address begins in which something is hidden, so that it remains one."""
+
+_PLACEHOLDER = regex.compile("(?:<|%3[Cc])([A-Z][A-Z0-9_]*)(?:>|%3[Ee])")
 
 NO_TOOL = "textveil: there is no such tool among those that are served here"
 
@@ -108,12 +118,27 @@ class ToolServer:
             RequestError: it holds what cannot be protected. TextveilError: it could not be released.
         """
         asked = Asked(operation, came, self.policy, lambda name: name)
-        return asked.released([self._releasing(each, self.session)[0] for each in asked.besides])
+        made = asked.released([self._releasing(each, self.session)[0] for each in asked.besides])
+        return {
+            name: _with_addresses(came[name], value) if name in ADDRESSED else value for name, value in made.items()
+        }
 
     def restored(self, value: Any) -> tuple[Any, int]:
         """What the client asks as the tool server gets it, and how many placeholders in it stand for nothing."""
         restoring = Restoring(self.session)
         return restoring.value(value), restoring.unresolved
+
+    def address(self, uri: str) -> str:
+        """The address of a resource as the tool server knows it, given that which the client was shown, or made."""
+        if uri.startswith(SCHEME):
+            return self.session.restore(unquote(uri.removeprefix(SCHEME)), where="everywhere")
+
+        def original(found: regex.Match[str]) -> str:
+            placeholder = f"<{found[1]}>"
+            known = self.session.restore(placeholder)
+            return found[0] if known == placeholder else quote(known, safe="@")
+
+        return _PLACEHOLDER.sub(original, uri)
 
     def is_named(self, tool: str) -> bool:
         """Whether a tool is protected."""
@@ -276,7 +301,7 @@ class _Requests:
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ReadResourceResult
 
-        uri, _left = await self._restored(params.uri)
+        uri = await _in_thread(self._served.address, params.uri)
         came = await self._answer(self._client.read_resource(uri, cache_mode="bypass"))
         return ReadResourceResult.model_validate(await self._protected(tables.READ, came))
 
@@ -311,6 +336,18 @@ async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
 def _json(made: Any) -> Json:
     found: Json = made.model_dump(by_alias=True, mode="json", exclude_none=True)
     return found
+
+
+def _with_addresses(came: Any, made: Any) -> Any:
+    """Contents, links and lists of resources, whose addresses are such also where something in them is hidden."""
+    if isinstance(made, list):
+        return [_with_addresses(*pair) for pair in zip(came, made, strict=True)] if len(came) == len(made) else made
+    if not isinstance(made, dict):
+        return made
+    inner = {name: _with_addresses(came[name], made[name]) for name in ("resource", "content") if name in made}
+    if made.get("uri", "") != came.get("uri", ""):
+        inner["uri"] = SCHEME + quote(made["uri"])
+    return {**made, **inner}
 
 
 def _hidden(made: Json, session: Session) -> dict[str, int]:

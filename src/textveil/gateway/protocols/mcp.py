@@ -20,6 +20,8 @@ KIND = shaped(r"[A-Za-z0-9.+\-]{1,100}/[A-Za-z0-9.+*\-]{1,100}(?:; ?[a-z]+=[A-Za
 CURSOR = shaped(r"[A-Za-z0-9+/=_.:~\-]{1,2000}")
 """Where a list goes on: the tool server gives it, and gets it back."""
 ROLE = one_of("user", "assistant")
+TEMPLATE = shaped(r"[A-Za-z][A-Za-z0-9+.\-]*:[A-Za-z0-9_{}/.,?&=*+#:~\-]{1,500}")
+"""How addresses are made, as whoever wrote the tool server says: no value of anybody is in it."""
 
 ANNOTATED = record(audience=each(ROLE), priority=NUMBER, lastModified=PROTECTED)
 ANSWERED = {"_meta": DROPPED, "resultType": one_of("complete")}
@@ -62,7 +64,7 @@ TOOL = record(
 )
 ARGUMENT = record(name=NAME, title=SCHEMA, description=SCHEMA, required=NUMBER)
 PROMPT = record(name=NAME, title=SCHEMA, description=SCHEMA, arguments=each(ARGUMENT), icons=DROPPED, _meta=DROPPED)
-TEMPLATE = record(**{**{name: rule for name, rule in RESOURCE.items() if name != "size"}, "uriTemplate": PROTECTED})
+MADE = record(uriTemplate=TEMPLATE, **{name: rule for name, rule in RESOURCE.items() if name not in ("uri", "size")})
 
 
 def _answer(name: str, rule: LeafRule) -> Operation:
@@ -73,7 +75,7 @@ ABOUT = _answer("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
 TOOLS = _answer("tools.list", record(tools=each(TOOL), **LISTED))
 CALL = _answer("tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED))
 RESOURCES = _answer("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
-TEMPLATES = _answer("resources.templates.list", record(resourceTemplates=each(TEMPLATE), **LISTED))
+TEMPLATES = _answer("resources.templates.list", record(resourceTemplates=each(MADE), **LISTED))
 READ = _answer("resources.read", record(contents=each(CONTENTS), **CACHED))
 PROMPTS = _answer("prompts.list", record(prompts=each(PROMPT), **LISTED))
 PROMPT_GIVEN = _answer(
