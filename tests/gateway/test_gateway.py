@@ -14,6 +14,7 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -663,7 +664,32 @@ def test_an_open_address_is_warned_of(command, host, warned):
         assert code == 0
     assert err.count("textveil: warning: other machines can reach the gateway") == warned
     shown = re.escape(f"[{host}]" if ":" in host else host)
-    assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n", err)
+    page = rf"textveil: the playground is at http://{shown}:\d+/\n" if not warned else ""
+    assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n{page}", err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((), True),
+        (("--playground", "off"), False),
+        (("--host", "0.0.0.0", "--exposed"), False),
+        (("--host", "0.0.0.0", "--exposed", "--playground", "on"), True),
+    ],
+)
+def test_the_playground_is_there_where_the_policy_says_so(command, monkeypatch, arguments, shown):
+    made: list[Any] = []
+
+    def served(config):
+        made.append(config.app)
+        return SimpleNamespace(run=lambda **_: None)
+
+    monkeypatch.setattr(uvicorn, "Server", served)
+    code, err = command(*UPSTREAM, *arguments)
+    assert code == 0
+    assert ("the playground is at" in err) == shown
+    paths = {route.path for route in made[0].routes}
+    assert ("/" in paths) == ("/playground/ask" in paths) == shown
 
 
 def test_the_policy_of_a_command(command, monkeypatch):

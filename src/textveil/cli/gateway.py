@@ -155,6 +155,15 @@ def serve(
             help="How many processes answer; several share conversations through --store, and each loads the models.",
         ),
     ] = 1,
+    playground: Annotated[
+        Literal["local", "on", "off"] | None,
+        typer.Option(
+            "--playground",
+            help="A page at / that shows what would be sent. It is there where only this machine can reach the "
+            "gateway (local), always (on), or never.",
+            show_default="local",
+        ),
+    ] = None,
 ) -> None:
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
@@ -170,6 +179,7 @@ def serve(
     require("starlette", "httpx2", "uvicorn", "prometheus_client")
     from textveil.gateway import (
         Gateway,
+        Playground,
         Policy,
         Running,
         Workers,
@@ -187,7 +197,7 @@ def serve(
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
     said: dict[str, Any] = {"upstream": upstream, "timeout": timeout, "limit": limit}
-    said |= {"media": media, "schemas": schemas, "unknown": unknown, "users": users}
+    said |= {"media": media, "schemas": schemas, "unknown": unknown, "users": users, "playground": playground}
     if tls_cert is not None and tls_key is not None:
         said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
 
@@ -217,10 +227,16 @@ def serve(
         where = f"[{host}]" if ":" in host else host
         where = f"{'http' if encrypting is None else 'https'}://{where}:{listening.getsockname()[1]}/v1"
 
+        page = first.playground == "on" or (first.playground == "local" and is_local(host) and workers == 1)
+        if page and workers > 1:
+            raise ConfigError("the playground needs one process: leave out --workers, or give --playground off")
+
         def say_where() -> None:
             if not is_local(host) and not (first.keys and first.tls):
                 shell.note("textveil: warning: other machines can reach the gateway, without keys or unencrypted")
             shell.note(f"textveil: serving {where}")
+            if page:
+                shell.note(f"textveil: the playground is at {where.removesuffix('v1')}")
 
         begun = None
         if workers > 1:
@@ -246,7 +262,8 @@ def serve(
             until.enter_context(reloading(served, read, tell, check))
         if workers == 1:
             say_where()
-        server(served, encrypting, begun).run(sockets=[listening])
+        shown = Playground(served, typed.config() if policy is None else None) if page else None
+        server(served, encrypting, begun, shown).run(sockets=[listening])
 
 
 def tell(line: str) -> None:

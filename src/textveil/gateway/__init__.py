@@ -7,6 +7,7 @@ Not here: how text is released (`pipeline`), and what a session remembers (`sess
 from textveil.gateway.app import Gateway
 from textveil.gateway.conversation import Conversation
 from textveil.gateway.keys import GatewayKeys
+from textveil.gateway.playground import Playground
 from textveil.gateway.policy import Policy, PolicyError
 from textveil.gateway.policy_file import explained, policy_schema, read_policy
 from textveil.gateway.process import Running
@@ -18,6 +19,7 @@ __all__ = [
     "Conversation",
     "Gateway",
     "GatewayKeys",
+    "Playground",
     "Policy",
     "PolicyError",
     "Running",

@@ -10,7 +10,7 @@ Clients send the whole conversation with every request. Each message is released
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -31,7 +31,7 @@ from textveil.gateway.policy import Policy
 from textveil.gateway.process import Running, ServingProcess, unless_left
 from textveil.gateway.protocols import REFERENCE, Guardrail, Operation, operations
 from textveil.gateway.record import RequestRecord
-from textveil.gateway.releasing import Releasing, largest, told
+from textveil.gateway.releasing import Release, Releasing, largest, told
 from textveil.gateway.requests import Asked
 from textveil.gateway.standing import StandingPolicy
 from textveil.gateway.streaming import UNRESOLVED, events, keys_of, restored
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from textveil.gateway.playground import Playground
 
 STATEMENT = "textveil-statement"
 """Response header with the guarantee of the request, as JSON: the largest bound per word, over all messages; besides,
@@ -208,7 +210,7 @@ class Gateway:
         return Guarding(self._basis)
 
     @cached_property
-    def _releasing(self) -> Releasing:
+    def _releasing(self) -> Release:
         found = ("patterns", "structure")
         schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
         return Releasing(self.privatizer, schemas)
@@ -244,8 +246,28 @@ class Gateway:
         lists = self.store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
         return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
-    def application(self) -> "Starlette":
-        """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health."""
+    def sending(self, prepared: "Prepared") -> "Gateway":
+        """This gateway for a message that was released already: it has a memory of its own, and charges as this one."""
+        made = replace(
+            self,
+            privatizer=prepared.privatizer,
+            upstream=self.upstream if self.policy.upstream is None else "",
+            policy=replace(self.policy, rules=()),
+            store=prepared.store,
+        )
+        vars(made)["_releasing"] = prepared.release
+        return made
+
+    def caller(self, headers: Mapping[str, str]) -> Caller:
+        """Who asks, for what is not counted as a request; see `StandingPolicy.admit`."""
+        return self._standing.admit(headers, self._account, counts=False)
+
+    def application(self, playground: "Playground | None" = None) -> "Starlette":
+        """The ASGI application: the routes of all APIs, with /v1 before them or without, and GET /health.
+
+        Args:
+            playground: the page at /; None for no page.
+        """
         with needed():
             from starlette.applications import Starlette
             from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -273,12 +295,14 @@ class Gateway:
             return await process.ready(request)
 
         routes = [
-            Route(f"{prefix}{each.path}", _Served(self, each), methods=[each.method])
+            Route(f"{prefix}{each.path}", Served(each.name, answer), methods=[each.method])
             for each in served
+            for answer in [partial(self._answer, each)]
             for prefix in ("/v1", "")
         ]
         probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
         routes += [Route(path, answer, methods=["GET"]) for path, answer in probes.items()]
+        routes += [] if playground is None else playground.routes()
         return Starlette(routes=routes, lifespan=self._connected, exception_handlers={404: unknown, 405: unknown})
 
     def load(self) -> None:
@@ -302,8 +326,20 @@ class Gateway:
         ):
             yield {"client": client, "process": process}
 
-    async def answer(self, request: "Request", operation: Operation, record: RequestRecord) -> "Response":
-        """The answer to one request; what happens to it is noted in its record."""
+    async def _answer(self, operation: Operation, request: "Request", record: RequestRecord) -> "Response":
+        return await self.current.answer(request, operation, record)
+
+    async def answer(
+        self, request: "Request", operation: Operation, record: RequestRecord, prepared: "Prepared | None" = None
+    ) -> "Response":
+        """The answer to one request; what happens to it is noted in its record.
+
+        Args:
+            request: what is asked.
+            operation: its route.
+            record: of the request.
+            prepared: its only message, where that was released already.
+        """
         from starlette.concurrency import run_in_threadpool
         from starlette.requests import ClientDisconnect
         from starlette.responses import JSONResponse, Response
@@ -314,9 +350,10 @@ class Gateway:
             caller = await run_in_threadpool(self._standing.admit, request.headers, self._account)
             body = _query(request, operation)
             if operation.has_body:
-                body = await self._body(request) | body
+                body = await self.body(request) | body
             record.asks_for(body.get("model"))
             own = await run_in_threadpool(self._chosen, operation, body, caller) if self.policy.rules else self
+            own = own if prepared is None else await run_in_threadpool(own.sending, prepared)
             answering = own._answered(request, operation, body, record, caller)
             return await unless_left(request, process.unless_stopped(answering))
         except RequestError as error:
@@ -371,7 +408,12 @@ class Gateway:
         record.answered(restoring.unresolved)
         return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
 
-    async def _body(self, request: "Request") -> dict[str, Any]:
+    async def body(self, request: "Request") -> dict[str, Any]:
+        """The JSON of a request.
+
+        Raises:
+            RequestError: it is none, too large, or nested too deeply.
+        """
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise RequestError(
                 415, "a request must have the type application/json"
@@ -506,22 +548,45 @@ class Gateway:
         raise await refusal_of(answer, restoring, keys_of(answer))
 
 
-class _Served:
-    """One route as an ASGI application."""
+class Served:
+    """What asks the upstream, as an ASGI application; its requests are on record.
 
-    def __init__(self, gateway: Gateway, operation: Operation) -> None:
-        self._gateway, self._operation = gateway, operation
+    Args:
+        name: of the operation.
+        answer: gives the answer to a request; it is called with the request and, by name, its `record`.
+    """
+
+    def __init__(self, name: str, answer: "Callable[..., Awaitable[Response]]") -> None:
+        self._name, self._answer = name, answer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answers, and closes what the answer needed when it is sent."""
         from starlette.requests import Request
 
-        request, record = Request(scope, receive), RequestRecord(self._operation.name)
+        request, record = Request(scope, receive), RequestRecord(self._name)
         async with AsyncExitStack() as until:
             request.state.until = until
             until.enter_context(request.state.process.recorded(record, request.headers.get("traceparent")))
-            response = await self._gateway.current.answer(request, self._operation, record)
+            response = await self._answer(request, record=record)
             response.headers[REQUEST_ID] = record.id
             await response(scope, receive, send)
+
+
+class Prepared(NamedTuple):
+    """A message that was released already. Secret.
+
+    Args:
+        privatizer: released it.
+        release: gives its release, as `Releasing` would make it, and charges it.
+        store: keeps what becomes of it, and charges accounts of the same ledger.
+    """
+
+    privatizer: Privatizer
+    release: Release
+    store: SessionStore
+
+    def __repr__(self) -> str:
+        return "Prepared()"
 
 
 class Begun(NamedTuple):

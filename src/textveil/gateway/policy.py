@@ -229,6 +229,8 @@ class Policy:
         limit: the largest request, in bytes.
         timeout: seconds to wait for data from an upstream.
         tls: files for TLS.
+        playground: the page at /: "local" where only this machine can reach the gateway, "on" everywhere, or "off".
+        playground_names: names under which browsers may open the page, besides addresses and localhost.
     """
 
     upstream: str | None = None
@@ -249,6 +251,8 @@ class Policy:
     limit: Annotated[int, Field(ge=1)] = 4_000_000
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     tls: TlsFiles | None = None
+    playground: Literal["local", "on", "off"] = "local"
+    playground_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):

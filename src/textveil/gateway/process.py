@@ -9,6 +9,7 @@ import ipaddress
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -44,6 +45,9 @@ SHORT = 4
 
 GIVE_WAY = 10
 """How nice the threads for long texts are to the others."""
+
+RECENT = 50
+"""Requests of which it is remembered what happened."""
 
 ASKED_AGAIN = 5.0
 """Seconds after which the upstream is asked again whether it is there, and for which it is waited for."""
@@ -82,6 +86,7 @@ class ServingProcess:
         audit: its log; None without one.
         short: threads for requests.
         long: threads for requests with much new text.
+        recent: what happened to the last requests, the newest first.
     """
 
     def __init__(self, gateway: "Gateway", client: "httpx2.AsyncClient") -> None:
@@ -89,6 +94,7 @@ class ServingProcess:
 
         self._gateway, self._client = gateway, client
         self.metrics, self.audit, self._tracing = Metrics(), None, Tracing()
+        self.recent: deque[RequestRecord] = deque(maxlen=RECENT)
         if gateway.running.audit_log:
             from textveil.gateway.auditing import AuditLog
 
@@ -141,6 +147,7 @@ class ServingProcess:
                 if not record.status:
                     record.left()
                 self.metrics.count(record)
+                self.recent.appendleft(record)
                 if self.audit is not None:
                     self.audit.add(record)
 

@@ -32,6 +32,10 @@ Wanted = Callable[[str, bool], bool]
 """Whether a text in JSON is released; the text, and whether it is the name of a field."""
 
 
+Release = Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]
+"""Gives the texts of a message as they are sent, and what is promised about them."""
+
+
 class Releasing:
     """Releases the texts of messages.
 
@@ -61,10 +65,7 @@ class Releasing:
                 results += more
             elif form == SCHEMA_FORM:
                 made[i] = self._schema(message.texts[i], session)
-        if not results:
-            return made, {}
-        promise = summarize([result.guarantee for result in results]).to_json()
-        return made, {name: promise[name] for name in PROMISE}
+        return made, promised(results)
 
     def _mended(self, parts: Sequence[str]) -> list[str]:
         """The parts of a text; an identifier that several of them divide between them is in the first of these.
@@ -171,6 +172,12 @@ def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
         return value
     text = next(made)
     return value if text == str(value) else text
+
+
+def promised(results: Sequence[Result]) -> dict[str, Any]:
+    """What is promised about the releases of a message; nothing where there are none."""
+    promise = summarize([result.guarantee for result in results]).to_json() if results else {}
+    return {name: promise[name] for name in PROMISE if promise}
 
 
 def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

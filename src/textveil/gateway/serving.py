@@ -22,6 +22,8 @@ from textveil.gateway.process import ServingProcess
 if TYPE_CHECKING:
     import uvicorn
 
+    from textveil.gateway.playground import Playground
+
 LAST = 2
 """Seconds for connections to close when all requests have ended."""
 
@@ -119,7 +121,10 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
 
 
 def server(
-    gateway: Gateway, tls: ssl.SSLContext | None = None, started: Callable[[], None] | None = None
+    gateway: Gateway,
+    tls: ssl.SSLContext | None = None,
+    started: Callable[[], None] | None = None,
+    playground: "Playground | None" = None,
 ) -> "uvicorn.Server":
     """A server that does not log requests.
 
@@ -129,6 +134,7 @@ def server(
         gateway: what it serves.
         tls: encrypts connections; None for none.
         started: is called when it serves; None for nothing.
+        playground: the page at /; None for no page.
     """
     with needed():
         import uvicorn
@@ -157,7 +163,7 @@ def server(
 
     return Stopping(
         uvicorn.Config(
-            gateway.application(),
+            gateway.application(playground),
             http="h11",
             ws="none",
             lifespan="on",

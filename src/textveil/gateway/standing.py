@@ -50,12 +50,13 @@ class StandingPolicy:
         self.built = privatizer is None
         self.privatizer = privatizer or Privatizer.from_config(policy.config())
 
-    def admit(self, headers: Mapping[str, str], account: Callable[[str | None], str]) -> Caller:
+    def admit(self, headers: Mapping[str, str], account: Callable[[str | None], str], *, counts: bool = True) -> Caller:
         """Who asks.
 
         Args:
             headers: of the request.
             account: to whom conversations belong that come with a key of the upstream, or with none.
+            counts: whether it counts as a request of the key.
 
         Raises:
             RequestError: the gateway has keys, and this is none of them, or must wait.
@@ -68,7 +69,8 @@ class StandingPolicy:
             scheme, _, rest = value.partition(" ")
             secret = rest.strip() if header == "authorization" and scheme.lower() == "bearer" else value
             if (key := self.keys.find(secret)) is not None:
-                self._count(self.keys, key)
+                if counts:
+                    self._count(self.keys, key)
                 return Caller(account=key.account, key=key, header=header, secret=secret)
         raise RequestError(
             401,

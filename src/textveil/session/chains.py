@@ -118,12 +118,17 @@ class MemoryLinks:
         key: what names are made with.
         rows: where they lie, of all accounts; those that were used last are at the end.
         lock: of the rows.
+        ledger: counts what is spent; None where nothing does.
     """
 
-    ledger = None
-
-    def __init__(self, key: bytes, rows: "OrderedDict[bytes, tuple[float, bytes]]", lock: Lock) -> None:
-        self._key, self._rows, self._lock = key, rows, lock
+    def __init__(
+        self,
+        key: bytes,
+        rows: "OrderedDict[bytes, tuple[float, bytes]]",
+        lock: Lock,
+        ledger: "Ledger | None" = None,
+    ) -> None:
+        self._key, self._rows, self._lock, self.ledger = key, rows, lock, ledger
 
     def name(self, *parts: bytes) -> bytes:
         """See `Links`."""
@@ -150,6 +155,9 @@ class MemoryLinks:
                 kept = known[1] if known is not None and name in once else content
                 self._rows[name] = time.monotonic(), kept
             self._forget()
+        for each in reserved:
+            assert self.ledger is not None, "or nothing was charged"
+            self.ledger.confirm(each)
 
     def _forget(self) -> None:
         while self._rows:

@@ -159,10 +159,15 @@ class SessionStore:
 
 
 class MemoryStore(SessionStore):
-    """Sessions in this process; they end with it."""
+    """Sessions in this process; they end with it.
 
-    def __init__(self, url: str = "memory:") -> None:
-        self._lock = Lock()
+    Args:
+        url: `memory:`.
+        ledger: of another store, which counts what conversations spend; None to count nothing.
+    """
+
+    def __init__(self, url: str = "memory:", *, ledger: "Ledger | None" = None) -> None:
+        self._lock, self._ledger = Lock(), ledger
         self._sessions: dict[tuple[str, str], Session] = {}
         self._key = os_entropy(32)
         self._links: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
@@ -170,7 +175,12 @@ class MemoryStore(SessionStore):
     def links(self, account: str) -> MemoryLinks:
         """See `SessionStore`; what is not used for a day is forgotten."""
         key = hmac.digest(self._key, b"account" + account.encode(), "sha256")
-        return MemoryLinks(key, self._links, self._lock)
+        return MemoryLinks(key, self._links, self._lock, self._ledger)
+
+    @property
+    def ledger(self) -> "Ledger":
+        """See `SessionStore`."""
+        return super().ledger if self._ledger is None else self._ledger
 
     def pseudonym(self, secret: bytes) -> str:
         """See `SessionStore`; another process gives another name."""

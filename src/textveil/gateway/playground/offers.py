@@ -1,0 +1,92 @@
+"""What a page can choose from: profiles and levels, and what releases with them.
+
+In: a gateway, and the options that it releases with. Out: names with what they mean; a privatizer for each choice.
+Not here: what profiles and levels do (`config`, `protect`).
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from textveil.config import Config, profiles, resolve
+from textveil.errors import InputError
+from textveil.gateway.app import Gateway
+from textveil.pipeline import Privatizer
+
+Level = Literal["identifiers", "personal", "names"]
+
+LEVELS: dict[Level, str] = {
+    "identifiers": "only what has a form: numbers, addresses, keys",
+    "personal": "also names of private persons, and the places and organizations that tell where they live or work",
+    "names": "every name, public ones too",
+}
+"""The levels, and what counts as private under each."""
+
+OWN = "gateway"
+"""The name of the gateway's own options, where they are those of no packaged profile."""
+
+LOADED = 16
+"""Choices that stay loaded."""
+
+
+class Offer(NamedTuple):
+    """A profile to choose.
+
+    Args:
+        title: what it is called on the page.
+        about: what it does.
+        config: its options.
+    """
+
+    title: str
+    about: str
+    config: Config
+
+
+class Offers:
+    """The profiles of a page: the gateway's own options first, then packaged profiles but those of papers.
+
+    Args:
+        gateway: whose page it is.
+        config: the options that it releases with.
+    """
+
+    def __init__(self, gateway: Gateway, config: Config) -> None:
+        said = {name: about for name, about in profiles().items() if not name.startswith("paper-")}
+        packaged = {name: Offer(name, about, resolve(profile=name)) for name, about in said.items()}
+        own = next((name for name, each in packaged.items() if each.config == config), OWN)
+        mine = Offer("this gateway", "the options that this gateway releases with", config)
+        if own in packaged:
+            mine = Offer(f"{own} (this gateway)", said[own], config)
+        self._offers = {own: mine} | {name: each for name, each in packaged.items() if name != own}
+        self._gateway, self._config = gateway, config
+        self._using = lru_cache(LOADED)(self._loaded)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The profiles, in order; `looks` says whether a level means something under it."""
+        return [
+            {"name": name, "title": each.title, "about": each.about}
+            | {"level": each.config.protect.level, "looks": _looks(each.config)}
+            for name, each in self._offers.items()
+        ]
+
+    def using(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
+        """The options of a profile under a level, and what releases with them.
+
+        Raises:
+            InputError: there is no such profile.
+        """
+        if profile not in self._offers:
+            raise InputError("there is no such profile here: reload the page")
+        return self._using(profile, level)
+
+    def _loaded(self, profile: str, level: Level) -> tuple[Config, Privatizer]:
+        config = self._offers[profile].config
+        if _looks(config) and config.protect.level != level:
+            config = replace(config, protect=replace(config.protect, level=level))
+        return config, self._gateway.privatizer if config is self._config else Privatizer.from_config(config)
+
+
+def _looks(config: Config) -> bool:
+    """Whether anything is looked for."""
+    return bool(config.protect.detectors or config.protect.always or config.protect.always_matching)

@@ -1,0 +1,318 @@
+"""The routes of the playground: the page, and the JSON that it asks for.
+
+In: a gateway and its options. Out: routes, for `Gateway.application`.
+Not here: which requests are its own page's (`sites`), what is kept of it (`pages`), how things read (`shown`).
+
+Nothing that is typed is sent anywhere before the page says "ask", and then only what it shows. Texts lie in memory
+alone, apart from the conversations of clients.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from textveil.config import Config
+from textveil.errors import InputError, LimitReached, StoreError, TextveilError
+from textveil.evaluate.attack import Case
+from textveil.evaluate.risk import assess, check
+from textveil.gateway.app import Gateway, Prepared, Served
+from textveil.gateway.errors import RequestError
+from textveil.gateway.keys import Caller
+from textveil.gateway.playground import shown as read
+from textveil.gateway.playground.offers import LEVELS, Level, Offers
+from textveil.gateway.playground.pages import Pages, PreviewSession, Shown, ledger_of
+from textveil.gateway.playground.sites import HEADERS, check_page, check_reader
+from textveil.gateway.protocols.chat import CHAT
+from textveil.gateway.record import RequestRecord
+from textveil.gateway.releasing import promised
+from textveil.session import Session, Utterance
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+
+LONGEST = 20_000
+"""Characters of the longest prompt and answer."""
+
+ACCOUNTS = 100
+"""Accounts of the ledger that are shown."""
+
+FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+
+class _Body(BaseModel, strict=True, extra="forbid", frozen=True):
+    def __repr_args__(self) -> list[tuple[str | None, object]]:
+        return []  # what it holds is private
+
+
+class _Opened(_Body):
+    token: str = Field(min_length=64, max_length=64)
+
+
+class _Typed(_Opened):
+    number: int = Field(ge=1, le=1 << 52)
+    text: str = Field(max_length=LONGEST)
+    profile: str = Field(max_length=100)
+    level: Level
+
+
+class _OfShown(_Opened):
+    number: int = Field(ge=1, le=1 << 52)
+
+
+class _Answered(_OfShown):
+    answer: str = Field(max_length=LONGEST)
+
+
+class _Assessed(_OfShown):
+    prior: Literal["uniform", "unigram"]
+
+
+class _Asks(_OfShown):
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+Handler = Callable[["Request", Any], Awaitable[Any]]
+
+
+class Playground:
+    """The playground of a gateway.
+
+    Args:
+        gateway: asks the model.
+        config: the options that the gateway's privatizer has; None for those that its policy says.
+    """
+
+    def __init__(self, gateway: Gateway, config: Config | None = None) -> None:
+        self._gateway, self._config = gateway, config
+        self._offered: tuple[Gateway, Offers] | None = None
+        self._pages = Pages()
+        self._lane = asyncio.Semaphore(1)  # typing must not take the time of programs
+
+    # ---- routes ------------------------------------------------------------------------------------------------------
+
+    def routes(self) -> "list[Route]":
+        """The page, its parts, and what it asks for."""
+        from starlette.routing import Route
+
+        posts: dict[str, tuple[type[_Body], Handler]] = {
+            "open": (_Body, self._open),
+            "protect": (_Typed, self._protect),
+            "risk": (_Assessed, self._risk),
+            "restore": (_Answered, self._restore),
+            "activity": (_Opened, self._activity),
+            "close": (_Opened, self._close),
+        }
+        served: dict[str, Any] = {name: self._served(*each) for name, each in posts.items()}
+        served["ask"] = Served("playground", self._asking)
+        return [
+            Route("/", self._page, methods=["GET"]),
+            *(Route(f"/playground/{name}", self._file(name), methods=["GET"]) for name in FILES),
+            *(Route(f"/playground/{name}", each, methods=["POST"]) for name, each in served.items()),
+        ]
+
+    def _page(self, request: "Request") -> "Response":
+        return self._handed(request, "page.html", "text/html")
+
+    def _file(self, name: str) -> "Callable[[Request], Response]":
+        return lambda request: self._handed(request, name, FILES[name])
+
+    def _handed(self, request: "Request", name: str, kind: str) -> "Response":
+        from starlette.responses import Response
+
+        try:
+            check_reader(request.headers, self._gateway.current.policy.playground_names)
+        except RequestError as error:
+            return Response(error.said, error.status, media_type="text/plain", headers=HEADERS)
+        return Response(_content(name), media_type=kind, headers=HEADERS)
+
+    async def _answer(
+        self, request: "Request", body: type[_Body], handler: Handler, record: RequestRecord | None = None
+    ) -> "Response":
+        """The answer to the playground's own page; where there is a record, it says why there is none."""
+        from starlette.responses import JSONResponse, Response
+
+        try:
+            check_page(request.headers, self._gateway.current.policy.playground_names)
+            if handler != self._close:  # it is sent when the page is left, without headers
+                await _in_thread(self._gateway.current.caller, request.headers)  # who has a key, where there are keys
+            answer = await handler(request, _parsed(body, await self._gateway.body(request)))
+            response: Response = answer if isinstance(answer, Response) else JSONResponse(answer)
+        except Exception as error:  # all are caught here: the server would log a message, which may hold text
+            refused = _refused(error)
+            if record is not None:
+                record.failed(refused)
+            said = {"message": refused.said, "code": refused.code}
+            response = JSONResponse({"error": said}, refused.status)
+        response.headers.update(HEADERS)
+        return response
+
+    def _served(self, body: type[_Body], handler: Handler) -> "Callable[[Request], Awaitable[Response]]":
+        async def answered(request: "Request") -> "Response":
+            return await self._answer(request, body, handler)
+
+        return answered
+
+    async def _asking(self, request: "Request", *, record: RequestRecord) -> "Response":
+        return await self._answer(request, _Asks, partial(self._ask, record), record)
+
+    # ---- what the page asks ------------------------------------------------------------------------------------------
+
+    async def _open(self, _: "Request", __: _Body) -> dict[str, Any]:
+        page = self._pages.open()
+        return {
+            "token": page.token,
+            "profiles": (await _in_thread(lambda: self._offers)).to_json(),
+            "levels": LEVELS,
+            "longest": LONGEST,
+            "keys": self._gateway.current.policy.keys is not None,
+        }
+
+    async def _protect(self, _: "Request", typed: _Typed) -> dict[str, Any]:
+        page = self._pages.page(typed.token)
+        page.newest = max(page.newest, typed.number)
+        async with self._lane:
+            if typed.number < page.newest:
+                return {"number": typed.number}  # nobody will look at it
+            shown = await _in_thread(self._shown, typed)
+        page.show(shown)
+        return read.release(shown)
+
+    async def _risk(self, _: "Request", asked: _Assessed) -> dict[str, Any]:
+        shown = self._pages.page(asked.token).shows(asked.number)
+        if not read.draws(shown.result):
+            return {"sentence": read.UNDRAWN}
+        async with self._lane:
+            found: dict[str, Any] = await _in_thread(_assessed, shown, asked.prior)
+        return found
+
+    async def _restore(self, _: "Request", answered: _Answered) -> dict[str, Any]:
+        shown = self._pages.page(answered.token).shows(answered.number)
+        restored: dict[str, Any] = await _in_thread(read.restored, shown, answered.answer)
+        return restored
+
+    async def _ask(self, record: RequestRecord, request: "Request", asks: _Asks) -> "Response":
+        from starlette.requests import Request
+
+        shown = self._pages.page(asks.token).shows(asks.number)
+        if not shown.text.strip():
+            raise RequestError(400, "there is nothing to ask: the prompt is empty")
+        body = {"model": asks.model, "messages": [{"role": "user", "content": shown.text}], "stream": True}
+        content = json.dumps(body).encode()
+        given = iter([{"type": "http.request", "body": content, "more_body": False}])
+
+        async def receive() -> Any:
+            return next(given, None) or await request.receive()
+
+        gateway = self._gateway.current
+        prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
+        return await gateway.answer(Request(request.scope, receive), CHAT, record, prepared)
+
+    async def _activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
+        self._pages.page(opened.token)
+        caller = await _in_thread(self._gateway.current.caller, request.headers)
+        seen = [each for each in request.state.process.recent if caller.key is None or each.key == caller.account]
+        return {"requests": [read.happened(each) for each in seen], "budgets": await _in_thread(self._budgets, caller)}
+
+    async def _close(self, _: "Request", opened: _Opened) -> dict[str, Any]:
+        self._pages.close(opened.token)
+        return {}
+
+    # ---- how -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _offers(self) -> Offers:
+        """What can be chosen: it changes where the gateway reads its policy again."""
+        gateway = self._gateway.current
+        if self._offered is None or self._offered[0] is not gateway:
+            self._offered = gateway, Offers(gateway, self._config or gateway.policy.config())
+        return self._offered[1]
+
+    def _shown(self, typed: _Typed) -> Shown:
+        config, privatizer = self._offers.using(typed.profile, typed.level)
+        session = PreviewSession()
+        return Shown(
+            number=typed.number,
+            text=typed.text,
+            config=config,
+            privatizer=privatizer,
+            rehearsal=privatizer.rehearse([typed.text], session),
+            session=session,
+        )
+
+    def _budgets(self, caller: Caller) -> list[dict[str, object]] | None:
+        """The accounts of the ledger, of one key where the gateway has keys; None where there is no ledger."""
+        if (ledger := ledger_of(self._gateway.current.store)) is None:
+            return None
+        found = ledger.accounts() if caller.key is None else ledger.accounts(caller.account)
+        return [each.to_json() for each in found[:ACCOUNTS]]
+
+
+class _Released:
+    """Releases one text: as it is shown on a page, and no other.
+
+    Args:
+        shown: what a page shows.
+    """
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def __call__(self, message: Utterance, session: Session) -> tuple[Sequence[str], dict[str, Any]]:
+        """See `Releasing`."""
+        if message.texts != (self._shown.text,):
+            raise InputError("only what the page shows is sent from the playground")
+        session.reserve(self._shown.session.spends)
+        session.adopt(self._shown.session.snapshot())
+        return [self._shown.result.text], promised([self._shown.result])
+
+
+def _assessed(shown: Shown, prior: str) -> dict[str, Any]:
+    name = check(shown.config, prior)
+    (found,) = assess(Case.after(shown.privatizer, shown.rehearsal, names=True), prior=name)
+    return read.at_risk(found)
+
+
+def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:
+    try:
+        return body.model_validate(came)
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_context=False, include_url=False)[0]
+    field = ".".join(str(each) for each in wrong["loc"] if each in body.model_fields)
+    if wrong["type"] == "string_too_long" and field in ("text", "answer"):
+        raise RequestError(413, f"a text in the playground may have {LONGEST:,} characters", param=field)
+    raise RequestError(400, f"the request is not one of this page{f' ({field})' * bool(field)}: reload it", param=field)
+
+
+def _refused(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, LimitReached):
+        return RequestError(403, str(error), code="limit")
+    if isinstance(error, StoreError):
+        return RequestError(500, str(error), code="store")
+    if isinstance(error, TextveilError):  # none of which quotes text
+        return RequestError(400, str(error))
+    return RequestError(500, f"the playground failed with {type(error).__name__}", code="failed")
+
+
+def _content(name: str) -> str:
+    """A file of the page."""
+    content = (files("textveil.gateway.playground") / name).read_text(encoding="utf-8")
+    if name != "page.css":
+        return content
+    dark = f"@media (prefers-color-scheme: dark) {{\n{read.styles(dark=True)}\n}}"
+    return f"{content}\n{read.styles(dark=False)}\n{dark}\n"
+
+
+async def _in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    from starlette.concurrency import run_in_threadpool
+
+    return await run_in_threadpool(function, *arguments)

@@ -1,0 +1,164 @@
+"""How a release, its statement and its risk read on the page.
+
+In: a release. Out: JSON: pieces of text, each with what it is, and sentences. Private: for whoever typed the text.
+Not here: colours and what they mean (`show`), sentences of statements (`guarantee`), the page itself (`page.html`).
+"""
+
+import re
+from collections import Counter
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+
+from textveil.evaluate.risk import Risk, caution, sentence
+from textveil.gateway.answers import Restoring
+from textveil.gateway.playground.pages import Shown
+from textveil.gateway.record import RequestRecord
+from textveil.guarantee import hidden, hidden_counts, things
+from textveil.pipeline import Result
+from textveil.protect import GROUPS, PUBLIC
+from textveil.show import groups, risk, types
+from textveil.text import Item, Kind
+
+MARKED = 4_000
+"""Words of the longest answer in which it is marked what was restored."""
+
+_WORD = re.compile(r"\s+|<\w+>|\w+|.", re.DOTALL)
+
+DRAWN = "drawn"
+"""How words are shown that were drawn, where words have no groups."""
+
+UNDRAWN = (
+    "No word is drawn here. A placeholder tells its type and where it stands, and nothing of its value; every other "
+    "word is sent as it stands, and can be read."
+)
+"""In place of a risk where there is nothing to guess."""
+
+
+def release(shown: Shown) -> dict[str, Any]:
+    """A release: its text in pieces, what was hidden by type and number, and the statement."""
+    result = shown.result
+    parts: list[list[str]] = []
+    counts: Counter[tuple[str, str]] = Counter()
+    placeholders = dict(result.released.mask.placeholders)
+    for i, (gap, item) in enumerate(zip(result.released.gaps[:-1], result.released.items, strict=True)):
+        _plain(parts, gap)
+        if item.kind is Kind.VERBATIM:
+            _plain(parts, item.text)
+            continue
+        look, name, meaning = _looks(item, placeholders.get(i))
+        counts[look, name] += 1
+        parts.append([item.text, look, meaning, " ".join(result.private.words[item.start : item.end])])
+    _plain(parts, result.released.gaps[-1])
+    passed = sum(item.kind is Kind.VERBATIM for item in result.released.items)
+    return {
+        "number": shown.number,
+        "parts": parts,
+        "legend": [_counted(look, name, count) for (look, name), count in sorted(counts.items())],
+        "passed": passed,
+        "drawn": draws(result),
+        "undrawn": UNDRAWN,
+        "hidden": hidden([result.released]),
+        "counts": dict(hidden_counts([result.released])),
+        "statement": result.guarantee.summary(),
+        "explained": result.guarantee.explain(),
+        "unmeasured": list(result.unmeasured),
+    }
+
+
+def draws(result: Result) -> bool:
+    """Whether words, names or figures of a release were drawn, so that there is something to guess."""
+    return any(item.kind in (Kind.WORD, Kind.NUMBER) for item in result.released.items)
+
+
+def at_risk(found: Risk) -> dict[str, Any]:
+    """A release with how likely an attacker finds each private word."""
+    parts: list[list[str]] = []
+    released = found.released
+    rows = zip(released.gaps[:-1], released.items, found.probability, found.named, strict=True)
+    for gap, item, probability, named in rows:
+        _plain(parts, gap)
+        if np.isnan(probability):
+            _plain(parts, item.text)
+            continue
+        step = risk.level(float(probability))
+        says = f"{probability:.0%}" if probability >= risk.LEVELS[0].most else risk.LEVELS[0].meaning
+        says += ", and the attacker's best guess is right" if named else ""
+        parts.append([item.text, f"level{risk.LEVELS.index(step)}{' named' if named else ''}", f"found with {says}"])
+    _plain(parts, released.gaps[-1])
+    how = "computed from the law of the draws" if found.evidence == "exact" else "estimated by simulating the draws"
+    return {
+        "parts": parts,
+        "sentence": sentence([found]),
+        "caution": caution([found]),
+        "how": f"Chances are {how}, for an attacker who {risk.EXPECTS[found.prior]}.",
+        "legend": [{"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.LEVELS)],
+    }
+
+
+def restored(shown: Shown, answer: str) -> dict[str, Any]:
+    """An answer with the originals put back, in pieces, and what was left as it came."""
+    restoring = Restoring(shown.session)
+    came, made = _WORD.findall(answer), _WORD.findall(restoring.text(answer))
+    if len(came) + len(made) > MARKED:
+        return {"parts": [["".join(made)]], "unresolved": restoring.unresolved}
+    parts: list[list[str]] = []
+    for kind, start, end, begin, stop in SequenceMatcher(a=came, b=made, autojunk=False).get_opcodes():
+        if kind == "equal":
+            _plain(parts, "".join(made[begin:stop]))
+        elif begin < stop:
+            parts.append(["".join(made[begin:stop]), "restored", "".join(came[start:end])])
+    return {"parts": parts, "unresolved": restoring.unresolved}
+
+
+def happened(record: RequestRecord) -> dict[str, Any]:
+    """What happened to a request, as counts."""
+    hidden = ", ".join(f"{things(type_, count)}" for type_, count in sorted(record.protected.items()))
+    return {
+        "time": round(record.began),
+        "operation": record.operation,
+        "hidden": hidden,
+        "status": record.status,
+        "reason": record.reason,
+        "milliseconds": round(1000 * record.added),
+    }
+
+
+def styles(*, dark: bool) -> str:
+    """Rules of CSS for the classes that `release` and `at_risk` name."""
+    looks = {name: each.css for name, each in groups.LOOKS.items() if name != PUBLIC}
+    rules = [f".{name} {{ {css}; }}" for name, css in {**looks, DRAWN: groups.LOOKS["other"].css}.items()]
+    return "\n".join([types.styles(dark=dark), *([] if dark else [*rules, risk.STYLES])])
+
+
+def _plain(parts: list[list[str]], text: str) -> None:
+    if parts and len(parts[-1]) == 1:
+        parts[-1][0] += text
+    elif text:
+        parts.append([text])
+
+
+def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
+    """The class of an item, what it is counted as, and what it is."""
+    if type_ is not None:
+        known = types.FAMILIES[types.family(type_)]
+        return f"type-{types.family(type_)}", type_, f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})"
+    label = item.group.partition(" ")[0]
+    if item.kind is Kind.NUMBER:
+        return "figure", "figure", f"{groups.LOOKS['figure'].meaning}, in place of yours"
+    if item.group in GROUPS:
+        return item.group, item.group, f"drawn in place of your word; its group: {groups.LOOKS[item.group].meaning}"
+    if label.isupper():
+        return "name", "name", f"{groups.LOOKS['name'].meaning}, in place of yours"
+    return DRAWN, DRAWN, "drawn in place of your word"
+
+
+def _counted(look: str, name: str, count: int) -> dict[str, Any]:
+    if look.startswith("type-"):
+        says = things(name, count)
+    elif look == DRAWN:
+        says = f"{things('WORD', count)} drawn"
+    else:
+        says = f"{things('WORD', count)}: {groups.LOOKS[look].meaning}{', drawn' * (look in GROUPS)}"
+    return {"look": look, "count": count, "says": says}

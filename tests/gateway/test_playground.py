@@ -1,0 +1,340 @@
+"""The playground's routes: they say what would be sent, to its own page only, and keep no text."""
+
+import json
+import logging
+import re
+import time
+
+import pytest
+from tests.gateway.playground import CANARY, PROMPT, playing
+
+from textveil.gateway import Policy
+from textveil.gateway.playground import pages, routes
+from textveil.gateway.playground.pages import Page, Pages
+from textveil.gateway.playground.sites import check_page, check_reader
+from textveil.session import SessionStore
+
+SENT = "Write to <PERSON_1> at <EMAIL_1> about the lease."
+
+
+@pytest.fixture(scope="module")
+def opened():
+    with playing() as made:
+        yield made
+
+
+def texts(parts):
+    return "".join(part[0] for part in parts)
+
+
+def streamed_text(answer):
+    chunks = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
+    return "".join(json.loads(each)["choices"][0]["delta"].get("content", "") for each in chunks)
+
+
+# ---- what it shows ---------------------------------------------------------------------------------------------------
+
+
+def test_it_shows_what_would_be_sent_and_what_stood_there(opened):
+    _, shown = opened.shows(PROMPT)
+    assert texts(shown["parts"]) == SENT
+    marked = {part[0]: part[1:] for part in shown["parts"] if len(part) > 1}
+    assert marked["<PERSON_1>"] == ["type-people", "person (who somebody is)", f"Anna {CANARY}"]
+    assert marked["<EMAIL_1>"][0] == "type-contact"
+    assert [each["says"] for each in shown["legend"]] == ["1 e-mail address", "1 person"]
+    assert shown["counts"] == {"PERSON": 1, "EMAIL": 1}
+    assert shown["hidden"].startswith("1 person and 1 e-mail address replaced")
+    assert "2 words" in shown["statement"] or "1 person" in shown["statement"]
+    assert not shown["drawn"]
+
+
+def test_levels_and_profiles_are_those_of_the_privatizer(opened):
+    _, shown = opened.shows(PROMPT, level="identifiers")
+    assert texts(shown["parts"]) == SENT.replace("<PERSON_1>", f"Anna {CANARY}")
+    _, shown = opened.shows("The president met Angela Merkel in Paris.", level="personal")
+    assert shown["counts"] == {}
+    _, shown = opened.shows("The president met Angela Merkel in Paris.", level="names")
+    assert shown["counts"] == {"PERSON": 1, "LOCATION": 1}
+    _, shown = opened.shows(PROMPT, profile="strict")
+    assert shown["drawn"]
+    looks = {part[1] for part in shown["parts"] if len(part) > 1}
+    assert looks == {"type-people", "type-contact", "other"}
+
+
+def test_the_gateways_own_options_come_first(opened):
+    said = opened.asked("open")
+    assert [each["name"] for each in said["profiles"]] == ["prompt", "document", "strict"]
+    assert "this gateway" in said["profiles"][0]["title"]
+    assert list(said["levels"]) == ["identifiers", "personal", "names"]
+
+
+def test_an_empty_prompt_is_shown_as_that(opened):
+    token, shown = opened.shows("")
+    assert shown["parts"] == []
+    answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
+    assert answer.status_code == 400
+
+
+def test_an_older_prompt_never_takes_the_place_of_a_newer_one(opened):
+    token, _ = opened.shows(PROMPT, number=5)
+    assert opened.asked("protect", token=token, number=3, text="old", profile="prompt", level="personal") == {
+        "number": 3
+    }
+    answer = opened.post("/playground/restore", {"token": token, "number": 3, "answer": "<PERSON_1>"})
+    assert answer.status_code == 409
+    back = opened.asked("restore", token=token, number=5, answer="<PERSON_1>")
+    assert texts(back["parts"]) == f"Anna {CANARY}"
+    page = Page("t")
+    assert page.shown is None
+
+
+# ---- the way back, and the model -------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_restored_and_it_says_where(opened):
+    token, _ = opened.shows(PROMPT)
+    back = opened.asked("restore", token=token, number=1, answer="Dear <PERSON_1>, no <PERSON_7>!\n")
+    assert back["parts"] == [["Dear "], [f"Anna {CANARY}", "restored", "<PERSON_1>"], [", no <PERSON_7>!\n"]]
+    assert back["unresolved"] == 1
+    long = " ".join(["word"] * routes.LONGEST)[: routes.LONGEST - 20] + " <PERSON_1>"
+    back = opened.asked("restore", token=token, number=1, answer=long)
+    assert texts(back["parts"]) == long.replace("<PERSON_1>", f"Anna {CANARY}")
+
+
+def test_nothing_is_sent_before_it_is_asked_and_then_what_is_shown(opened):
+    before = len(opened.upstream.asked)
+    token, shown = opened.shows(PROMPT, profile="document")
+    opened.asked("risk", token=token, number=1, prior="unigram")
+    opened.asked("restore", token=token, number=1, answer="<EMAIL_1>")
+    assert len(opened.upstream.asked) == before
+    for _ in range(2):  # what was drawn is sent again as it was
+        answer = opened.post(
+            "/playground/ask", {"token": token, "number": 1, "model": "small"}, Authorization="Bearer k"
+        )
+        assert answer.status_code == 200
+        asked = opened.upstream.asked[-1]
+        assert asked.body["messages"] == [{"role": "user", "content": texts(shown["parts"])}]
+        assert asked.body["model"] == "small"
+        assert asked.headers["authorization"] == "Bearer k"
+        assert not {"origin", "cookie", "referer"} & asked.headers.keys()
+    assert len(opened.upstream.asked) == before + 2
+    assert CANARY.lower() not in opened.upstream.seen.lower()
+
+
+def test_the_models_answer_is_restored_while_it_comes(opened):
+    token, _ = opened.shows(PROMPT)
+    answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert streamed_text(answer) == (
+        f"Dear Anna {CANARY}, I write to anna.{CANARY.lower()}@example.org. <PERSON_9> knows."
+    )
+    assert ": textveil-unresolved: 1" in answer.text
+
+
+def test_an_upstream_that_refuses_is_said(opened):
+    token, _ = opened.shows(PROMPT)
+    kept, opened.upstream.answer = opened.upstream.answer, lambda asked: (429, {"error": {"message": "slow down"}})
+    try:
+        answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
+    finally:
+        opened.upstream.answer = kept
+    assert answer.status_code == 429
+    assert answer.json()["error"]["message"] == "slow down"
+
+
+# ---- what an attacker recovers ---------------------------------------------------------------------------------------
+
+
+def test_the_risk_is_that_of_the_release_that_is_shown(opened):
+    token, shown = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
+    found = opened.asked("risk", token=token, number=1, prior="unigram")
+    assert texts(found["parts"]) == texts(shown["parts"])
+    assert re.fullmatch(r"An attacker who knows this program recovers (none|about \d) of your 6 .*", found["sentence"])
+    assert "Choosing among draws" in found["caution"]
+    assert all(len(part) == 1 or part[1].startswith("level") for part in found["parts"])
+    token, _ = opened.shows(PROMPT)
+    assert "No word is drawn" in opened.asked("risk", token=token, number=1, prior="unigram")["sentence"]
+
+
+# ---- its own page only -----------------------------------------------------------------------------------------------
+
+FOREIGN = [
+    {"Origin": "https://example.org"},
+    {"Origin": "null"},
+    {"Origin": ""},
+    {"Origin": "http://127.0.0.1"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Host": "rebound.example.org"},
+    {"Host": "rebound.example.org", "Origin": "http://rebound.example.org"},
+    {"Host": "127.0.0.1.example.org", "Origin": "http://127.0.0.1.example.org"},
+    {"Host": "localhost.example.org:80", "Origin": "http://localhost.example.org:80"},
+    {"Host": "[::1", "Origin": "http://[::1"},
+]
+
+
+@pytest.mark.parametrize("path", ["open", "protect", "risk", "restore", "ask", "activity", "close"])
+def test_other_sites_are_refused(opened, path):
+    for headers in FOREIGN:
+        answer = opened.post(f"/playground/{path}", {}, **headers)
+        assert answer.status_code == 403, headers
+        assert answer.json()["error"]["code"] in ("host", "origin")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_only_json_is_read(opened, kind):
+    assert opened.post("/playground/open", {}, **{"Content-Type": kind}).status_code == 415
+
+
+def test_nothing_is_read_by_get(opened):
+    for path in ("open", "activity", "ask"):
+        assert opened.http.get(f"{opened.url}/playground/{path}").status_code == 404
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8600", "localhost", "localhost:1", "[::1]:8600", "10.0.0.7", "veil.lan"])
+def test_addresses_and_allowed_names_are_answered(host):
+    check_reader({"host": host}, ("Veil.lan",))
+    check_page({"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}, ("veil.lan",))
+    check_page({"host": host, "origin": f"https://{host}"}, ("veil.lan",))
+
+
+def test_the_page_may_be_linked_but_not_embedded(opened):
+    get = opened.http.get
+    page = get(f"{opened.url}/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+    assert page.status_code == 200
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["cache-control"] == "no-store"
+    assert "access-control-allow-origin" not in page.headers
+    for word in ("http:", "https:", "//", "style=", "onclick", "<script>"):
+        assert word not in page.text
+    script = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    for path in ("/", "/playground/page.js", "/playground/page.css", "/playground/icon.svg"):
+        assert get(f"{opened.url}{path}").status_code == 200
+        assert get(f"{opened.url}{path}", headers=script).status_code == 403
+        assert get(f"{opened.url}{path}", headers={"Host": "evil.example.org"}).status_code == 403
+
+
+# ---- what it is given ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("protect", {"number": 0}),
+        ("protect", {"number": True}),
+        ("protect", {"number": "1"}),
+        ("protect", {"level": "all"}),
+        ("protect", {"profile": CANARY}),
+        ("protect", {"text": ["a"]}),
+        ("protect", {"more": 1}),
+        ("risk", {"prior": "context"}),
+        ("ask", {"model": ""}),
+        ("ask", {"messages": [{"role": "user", "content": CANARY}]}),
+        ("restore", {"answer": None}),
+    ],
+)
+def test_bad_input_is_refused_and_not_repeated(opened, path, body):
+    token, _ = opened.shows(PROMPT)
+    good = {
+        "protect": {"text": CANARY, "profile": "prompt", "level": "personal"},
+        "risk": {"prior": "unigram"},
+        "ask": {"model": "m"},
+        "restore": {"answer": CANARY},
+    }[path]
+    before = len(opened.upstream.asked)
+    answer = opened.post(f"/playground/{path}", {"token": token, "number": 2, **good, **body})
+    assert answer.status_code == 400
+    assert CANARY not in answer.text
+    assert len(opened.upstream.asked) == before
+
+
+def test_long_texts_are_refused(opened):
+    token, _ = opened.shows(PROMPT)
+    body = {"token": token, "number": 2, "text": "a" * (routes.LONGEST + 1), "profile": "prompt", "level": "personal"}
+    assert opened.post("/playground/protect", body).status_code == 413
+
+
+def test_a_token_that_was_not_given_opens_nothing(opened):
+    for path, more in (("activity", {}), ("restore", {"number": 1, "answer": "<PERSON_1>"})):
+        answer = opened.post(f"/playground/{path}", {"token": "0" * 64, **more})
+        assert answer.status_code == 410
+        assert answer.json()["error"]["code"] == "gone"
+
+
+def test_a_closed_page_is_forgotten(opened):
+    token, _ = opened.shows(PROMPT)
+    opened.asked("close", token=token)
+    answer = opened.post("/playground/restore", {"token": token, "number": 1, "answer": "<PERSON_1>"})
+    assert answer.status_code == 410
+    assert CANARY not in answer.text
+
+
+def test_pages_are_few_and_short_lived(monkeypatch):
+    several = Pages()
+    tokens = [several.open().token for _ in range(pages.MOST + 1)]
+    assert len(set(tokens)) == len(tokens)
+    with pytest.raises(Exception, match="Reload"):
+        several.page(tokens[0])
+    later = time.monotonic() + pages.KEEP - 10
+    monkeypatch.setattr(pages, "monotonic", lambda: later)
+    several.page(tokens[2])
+    monkeypatch.setattr(pages, "monotonic", lambda: later + 20)
+    several.page(tokens[2])
+    with pytest.raises(Exception, match="Reload"):
+        several.page(tokens[1])
+
+
+# ---- what it keeps ---------------------------------------------------------------------------------------------------
+
+
+def test_recent_requests_are_counts(opened, caplog):
+    caplog.set_level(logging.DEBUG)
+    token, _ = opened.shows(PROMPT)
+    opened.post("/playground/ask", {"token": token, "number": 1, "model": CANARY})
+    body = {"model": CANARY, "messages": [{"role": "user", "content": PROMPT}], "stream": True}
+    opened.post("/v1/chat/completions", body)
+    opened.http.get(f"{opened.url}/v1/models/small")
+    found = opened.asked("activity", token=token)
+    last = found["requests"][:3]
+    assert [each["operation"] for each in last] == ["models.one", "openai.chat", "playground"]
+    assert last[1]["hidden"] == last[2]["hidden"] == "1 e-mail address, 1 person"
+    assert last[1]["status"] == 200
+    assert abs(last[1]["time"] - time.time()) < 60
+    assert set(last[0]) == {"time", "operation", "hidden", "status", "reason", "milliseconds"}
+    assert found["budgets"] is None
+    assert CANARY.lower() not in json.dumps(found).lower()
+    assert CANARY.lower() not in caplog.text.lower()
+
+
+def test_texts_of_the_playground_are_in_no_store_and_what_it_asks_is_spent(tmp_path):
+    with (
+        SessionStore(f"sqlite:///{tmp_path / 'veil.db'}", keys=tmp_path / "keys") as store,
+        playing(store=store) as opened,
+    ):
+        token, _ = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
+        assert opened.asked("activity", token=token)["budgets"] == []  # what is only shown spends nothing
+        for _ in range(2):
+            assert opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"}).status_code == 200
+        accounts = opened.asked("activity", token=token)["budgets"]
+        assert {each["releases"] for each in accounts} == {1}  # the same draw was sent twice
+        account = accounts[0]
+        assert account["ldp"] > 5
+        assert store.sessions() == []  # no conversation of a client
+        store.ledger.limit(account["subject"], account["metric"], account["table"], account["epsilon"] + 1)
+        asked = len(opened.upstream.asked)
+        token, _ = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
+        answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
+        assert answer.status_code == 403
+        assert len(opened.upstream.asked) == asked
+
+
+# ---- where it is -----------------------------------------------------------------------------------------------------
+
+
+def test_names_are_allowed_by_policy():
+    with playing(policy=Policy(playground_names=("veil.lan",))) as opened:
+        assert opened.http.get(opened.url, headers={"Host": "veil.lan:8600"}).status_code == 200
+        assert opened.http.get(opened.url, headers={"Host": "other.lan"}).status_code == 403
