@@ -14,7 +14,6 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -680,15 +679,15 @@ def test_an_open_address_is_warned_of(command, host, warned):
 def test_the_playground_is_there_where_the_policy_says_so(command, monkeypatch, arguments, shown):
     made: list[Any] = []
 
-    def served(config):
-        made.append(config.app)
-        return SimpleNamespace(run=lambda **_: None)
+    def noted(*given):
+        made.append(server(*given))
+        return made[-1]
 
-    monkeypatch.setattr(uvicorn, "Server", served)
+    monkeypatch.setattr("textveil.gateway.server", noted)
     code, err = command(*UPSTREAM, *arguments)
     assert code == 0
     assert ("the playground is at" in err) == shown
-    paths = {route.path for route in made[0].routes}
+    paths = {route.path for route in made[0].config.app.routes}
     assert ("/" in paths) == ("/playground/ask" in paths) == shown
 
 

@@ -327,7 +327,7 @@ def test_texts_of_the_playground_are_in_no_store_and_what_it_asks_is_spent(tmp_p
         asked = len(opened.upstream.asked)
         token, _ = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
         answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
-        assert answer.status_code == 403
+        assert answer.status_code == 429
         assert len(opened.upstream.asked) == asked
 
 
