@@ -72,13 +72,13 @@ def playing(
             privatizer=Privatizer.from_config(used),
             upstream=upstream.url,
             store=store or SessionStore(),
-            policy=policy or Policy(timeout=5),
+            policy=policy or Policy(timeout=30),
         )
         made = server(gateway, playground=Playground(gateway, used))
         thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            with httpx2.Client(trust_env=False, verify=False) as http:
+            with httpx2.Client(trust_env=False, verify=False, timeout=60) as http:
                 yield Opened(f"http://127.0.0.1:{listening.getsockname()[1]}", upstream, http)
         finally:
             made.should_exit = True
