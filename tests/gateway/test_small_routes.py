@@ -15,7 +15,7 @@ from textveil.gateway.leaves import Act, classified, leaves
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import completions, embeddings, moderations
 
-CANARY = "Blorvequine"
+CANARY, MAIL = "Blorvequine", "b.jarndyce@example.net"
 MODEL_LIST = {"object": "list", "data": [{"id": "meta/llama-9", "object": "model", "created": 1, "owned_by": "x"}]}
 
 
@@ -168,7 +168,7 @@ def test_an_error_of_the_upstream_keeps_its_status(client, upstream):
 @pytest.mark.parametrize("operation", [completions.COMPLETIONS, embeddings.EMBEDDINGS, moderations.MODERATIONS])
 def test_no_canary_leaves(client, upstream, operation):
     def text(act):
-        return None if act in (Act.MEDIA, Act.REFUSE, Act.PASS) else CANARY
+        return None if act in (Act.MEDIA, Act.REFUSE, Act.PASS) else MAIL if act is Act.SCHEMA else CANARY
 
     upstream.answer = lambda _: {"choices": []}
     bodies = specimens(operation.request, text)
@@ -176,6 +176,7 @@ def test_no_canary_leaves(client, upstream, operation):
     for body in bodies:
         client.post(operation.path, body=body | {"stream": False} if "stream" in body else body, cast_to=object)
     assert CANARY not in upstream.seen
+    assert MAIL not in upstream.seen
     assert upstream.seen.count("<WORD") >= len(bodies)
 
 

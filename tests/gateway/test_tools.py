@@ -488,6 +488,11 @@ def test_settings_of_other_servers_pass(hiding, upstream):
         "top_k": 40,
         "min_p": 0.1,
         "chat_template_kwargs": {"enable_thinking": False},
+        "keep_alive": "5m",
+        "provider": {"order": ["deepinfra/turbo"], "data_collection": "deny"},
+        "reasoning_format": "parsed",
+        "think": True,
+        "tool_choice": "any",
         "guided_json": {"const": MAIL},
     }
     _, (sent,) = asked(hiding, upstream, Policy(), body)

@@ -107,7 +107,7 @@ MESSAGE = tagged(
     tool=record(content=CONTENT, tool_call_id=ID, name=NAME),
     function=record(content=PROTECTED, name=NAME),
 )
-EFFORT = one_of("none", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORT = one_of("none", "default", "minimal", "low", "medium", "high", "xhigh", "max")
 TOOL = tagged(
     "type",
     function=record(function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)),
@@ -116,7 +116,7 @@ TOOL = tagged(
 SETTINGS = """
     add_generation_prompt add_special_tokens best_of cache_prompt continue_final_message dry_allowed_length dry_base
     dry_multiplier dry_penalty_last_n dynatemp_exponent dynatemp_range echo enable_thinking id_slot ignore_eos
-    include_reasoning include_stop_str_in_output keep_alive length_penalty min_keep min_p min_tokens mirostat
+    include_reasoning include_stop_str_in_output length_penalty min_keep min_p min_tokens mirostat
     mirostat_eta mirostat_tau n_keep n_predict num_ctx priority random_seed repeat_last_n repeat_penalty
     repetition_penalty return_progress safe_prompt skip_special_tokens spaces_between_special_tokens thinking_budget
     timings_per_token top_a top_k top_n_sigma truncate_prompt_tokens typical_p use_beam_search xtc_probability
@@ -132,6 +132,7 @@ OTHERS = {
     "guided_grammar": SCHEMA,
     "guided_json": SCHEMA,
     "guided_regex": SCHEMA,
+    "keep_alive": either(NUMBER, shaped("-?[0-9]{1,6}[a-z]{0,2}")),
     "models": each(NAME),
     "provider": record(
         allow_fallbacks=NUMBER,
@@ -146,9 +147,12 @@ OTHERS = {
     ),
     "route": one_of("fallback"),
     "transforms": each(one_of("middle-out")),
+    "prompt_mode": one_of("reasoning"),
+    "reasoning_format": one_of("auto", "none", "deepseek", "deepseek-legacy", "parsed", "raw", "hidden"),
     "reasoning": record(effort=EFFORT, max_tokens=NUMBER, exclude=NUMBER, enabled=NUMBER),
     "session_id": USER,
     "stop_token_ids": MEDIA,
+    "think": either(NUMBER, EFFORT),
     "structured_outputs": SCHEMA,
     "thinking": record(type=one_of("enabled", "disabled", "auto"), budget_tokens=NUMBER),
     "usage": record(include=NUMBER),
@@ -185,7 +189,7 @@ REQUEST = record(
     ),
     safety_identifier=USER,
     seed=NUMBER,
-    service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast"),
+    service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast", "on_demand", "performance"),
     stop=either(PROTECTED, each(PROTECTED)),
     store=NUMBER,
     stream=NUMBER,

@@ -10,6 +10,7 @@ from functools import partial
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.leaves import ID, NAME, NUMBER, Act, LeafRule, Path, each, either, one_of, record, text, whole
+from textveil.gateway.protocols.chat import OTHERS
 from textveil.gateway.protocols.contract import Body, Event, Operation
 from textveil.gateway.protocols.openai import error
 
@@ -20,23 +21,15 @@ TEXTS = either(PROTECTED, each(either(PROTECTED, TOKENS, each(TOKENS))))
 """A text or several, or tokens of one or of several."""
 
 REQUEST = record(
+    **OTHERS,
     model=NAME,
     prompt=TEXTS,
-    best_of=NUMBER,
-    cache_salt=USER,
-    echo=NUMBER,
     frequency_penalty=NUMBER,
-    ignore_eos=NUMBER,
     logit_bias=MEDIA,
     logprobs=NUMBER,
     max_tokens=NUMBER,
-    min_p=NUMBER,
-    min_tokens=NUMBER,
     n=NUMBER,
-    n_predict=NUMBER,
     presence_penalty=NUMBER,
-    repeat_penalty=NUMBER,
-    repetition_penalty=NUMBER,
     seed=NUMBER,
     service_tier=one_of("auto", "default", "flex", "priority"),
     stop=either(PROTECTED, each(PROTECTED)),
@@ -44,7 +37,6 @@ REQUEST = record(
     stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
     suffix=PROTECTED,
     temperature=NUMBER,
-    top_k=NUMBER,
     top_p=NUMBER,
     user=USER,
 )

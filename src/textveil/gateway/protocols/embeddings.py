@@ -14,6 +14,7 @@ REQUEST = record(
     input=TEXTS,
     dimensions=NUMBER,
     encoding_format=one_of("float", "base64"),
+    input_type=one_of("query", "document", "passage", "search_query", "search_document"),
     truncate_prompt_tokens=NUMBER,
     user=whole(Act.USER),
 )
