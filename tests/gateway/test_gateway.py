@@ -671,9 +671,9 @@ def test_an_open_address_is_warned_of(command, host, warned):
     ("arguments", "shown"),
     [
         ((), True),
-        (("--playground", "off"), False),
+        (("--playground", "never"), False),
         (("--host", "0.0.0.0", "--exposed"), False),
-        (("--host", "0.0.0.0", "--exposed", "--playground", "on"), True),
+        (("--host", "0.0.0.0", "--exposed", "--playground", "everywhere"), True),
     ],
 )
 def test_the_playground_is_there_where_the_policy_says_so(command, monkeypatch, arguments, shown):

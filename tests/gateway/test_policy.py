@@ -40,6 +40,8 @@ budget: {{epsilon: 40, days: 30}}
 limit: 1000000
 timeout: 30
 tls: {{certificate: chain.pem, key: key.pem}}
+playground: everywhere
+playground_names: [veil.example.org]
 rules:
   - keys: ["team-a/*"]
     requests: 10

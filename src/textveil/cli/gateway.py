@@ -156,11 +156,10 @@ def serve(
         ),
     ] = 1,
     playground: Annotated[
-        Literal["local", "on", "off"] | None,
+        Literal["local", "everywhere", "never"] | None,
         typer.Option(
             "--playground",
-            help="A page at / that shows what would be sent. It is there where only this machine can reach the "
-            "gateway (local), always (on), or never.",
+            help="A page at / that shows what would be sent; local: where only this machine can reach the gateway.",
             show_default="local",
         ),
     ] = None,
@@ -227,9 +226,9 @@ def serve(
         where = f"[{host}]" if ":" in host else host
         where = f"{'http' if encrypting is None else 'https'}://{where}:{listening.getsockname()[1]}/v1"
 
-        page = first.playground == "on" or (first.playground == "local" and is_local(host) and workers == 1)
+        page = first.playground == "everywhere" or (first.playground == "local" and is_local(host) and workers == 1)
         if page and workers > 1:
-            raise ConfigError("the playground needs one process: leave out --workers, or give --playground off")
+            raise ConfigError("the playground needs one process: leave out --workers, or give --playground never")
 
         def say_where() -> None:
             if not is_local(host) and not (first.keys and first.tls):

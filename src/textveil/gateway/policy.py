@@ -229,7 +229,7 @@ class Policy:
         limit: the largest request, in bytes.
         timeout: seconds to wait for data from an upstream.
         tls: files for TLS.
-        playground: the page at /: "local" where only this machine can reach the gateway, "on" everywhere, or "off".
+        playground: the page at /: "local" where only this machine can reach the gateway, "everywhere", or "never".
         playground_names: names under which browsers may open the page, besides addresses and localhost.
     """
 
@@ -251,8 +251,8 @@ class Policy:
     limit: Annotated[int, Field(ge=1)] = 4_000_000
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     tls: TlsFiles | None = None
-    playground: Literal["local", "on", "off"] = "local"
-    playground_names: tuple[str, ...] = ()
+    playground: Literal["local", "everywhere", "never"] = "local"
+    playground_names: Texts = ()
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):

@@ -43,6 +43,14 @@ PARTS: dict[str, Any] = {
 """What stands under a name of a policy."""
 
 
+PLAYGROUND = {
+    "local": "There is a page at / where only this machine can reach the gateway.",
+    "everywhere": "There is a page at /.",
+    "never": "There is no page at /.",
+}
+"""What a policy says of the playground, in words."""
+
+
 def read_policy(path: str, **typed: Any) -> Policy:
     """The policy of a file. Files that it names are looked for beside it.
 
@@ -147,6 +155,7 @@ def explained(policy: Policy) -> list[str]:
         said.append(f"A key may {_about_limits(policy.requests, policy.budget)}.")
     if policy.tls is not None:
         said.append(f"Connections are encrypted with the certificate in {policy.tls.certificate}.")
+    said.append(PLAYGROUND[policy.playground])
     for i, rule in enumerate(policy.rules):
         whose = [f"{name} {', '.join(getattr(rule, name))}" for name in WHOSE if getattr(rule, name)]
         said.append(f"Rule {i}, for {' and '.join(whose)}: {', '.join(map(_about_change, rule.changes.items()))}.")
