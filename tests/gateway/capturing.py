@@ -1,6 +1,7 @@
 """An upstream that keeps every byte that reaches it, and answers with any bytes at all.
 
-In: `capturing()`, and what it shall answer. Out: `Captured`: its address, what reached it, whether that shows a secret.
+In: `capturing()`, and what it shall answer. Out: `Captured`: its address, what reached it, whether that shows a secret;
+the command in front of it.
 Not here: upstreams that answer with JSON and have read it (`upstream`, `scripted`).
 """
 
@@ -8,12 +9,17 @@ import base64
 import binascii
 import html
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -98,6 +104,29 @@ def capturing() -> Iterator[Captured]:
             yield server
         finally:
             server.shutdown()
+
+
+@contextmanager
+def commanded(upstream: str, said: Path) -> Iterator[str]:
+    """Where `textveil gateway` serves, a process of its own without options, policy or keys; without /v1.
+
+    Args:
+        upstream: its upstream.
+        said: the file for all that it prints.
+    """
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTVEIL_", "OPENAI_"))}
+    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
+    with said.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=environ) as process:
+        try:
+            end = time.monotonic() + 60
+            while not (found := re.search(r"http://[0-9.]+:\d+", said.read_text(encoding="utf-8"))):
+                assert process.poll() is None, "the command does not serve"
+                assert time.monotonic() < end, "the command does not serve"
+                time.sleep(0.1)
+            yield found[0]
+        finally:
+            process.terminate()
+            process.wait(20)
 
 
 def response(body: bytes, status: str = "200 OK", **headers: str) -> bytes:

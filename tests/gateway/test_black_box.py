@@ -7,10 +7,7 @@ upstream, nor what the process prints, in any writing; and it must come back whe
 import base64
 import gzip
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +16,7 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from tests.gateway.capturing import Captured, Taken, capturing, events, response, shows
+from tests.gateway.capturing import Captured, Taken, capturing, commanded, events, response, shows
 
 CANARIES = {
     "mail": "zoe.quillimar@blorvequine.org",
@@ -56,27 +53,11 @@ class Running(NamedTuple):
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Running]:
     said = tmp_path_factory.mktemp("gateway") / "said"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTVEIL_", "OPENAI_"))}
-    with capturing() as upstream, said.open("wb") as stream:
-        command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream.url, "--port", "0"]
-        with subprocess.Popen(command, stdout=stream, stderr=stream, env=environ) as process:
-            try:
-                yield Running(_served(process, said), upstream, said)
-            finally:
-                process.terminate()
-                process.wait(20)
+    with capturing() as upstream, commanded(upstream.url, said) as url:
+        yield Running(url, upstream, said)
     printed = said.read_text(encoding="utf-8")
     assert [name for name, value in CANARIES.items() if value in printed] == []
     assert len(printed.splitlines()) == 1  # the line that says where it serves
-
-
-def _served(process: "subprocess.Popen[bytes]", said: Path) -> str:
-    for _ in range(600):
-        if found := re.search(r"http://[0-9.]+:\d+", said.read_text(encoding="utf-8")):
-            return found[0]
-        assert process.poll() is None
-        time.sleep(0.1)
-    raise AssertionError("the command does not serve")
 
 
 @pytest.fixture
