@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MODEL = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 """SHA-256 of the model's file."""
 
-PROMPTS, LONGEST = 200, 1_500
+PROMPTS, LONGEST = 200, 800
 """How many prompts, and characters of the longest."""
 PLANTED = 3
 """Identifiers in each."""
