@@ -118,6 +118,19 @@ def test_arguments_of_tools_come_back_in_messages(asking) -> None:
     assert came["structured_messages"][1]["tool_calls"][0]["function"]["arguments"] == '{"to": "<EMAIL_1>"}'
 
 
+def test_signed_thinking_goes_on_as_it_is_or_not_at_all(asking) -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "which mail?", "signature": "c2ln"},
+        {"type": "thinking", "thinking": f"to {MAIL}", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "c2VhbGVk"},
+    ]
+    rows = [{"role": "assistant", "content": "yes", "thinking_blocks": blocks}]
+    came = asking.generic(texts=["yes"], structured_messages=rows)
+    assert came["structured_messages"][0]["thinking_blocks"] == [blocks[0], blocks[2]]
+    rows = [{"role": "assistant", "content": "yes", "thinking_blocks": blocks[:1]}]
+    assert asking.generic(texts=["yes"], structured_messages=rows) == {"action": "NONE", "texts": ["yes"]}
+
+
 def test_arguments_that_stand_in_no_message_are_blocked(asking) -> None:
     call: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "mail", "arguments": "{}"}}
     assert asking.generic(tool_calls=[call])["action"] == "NONE"

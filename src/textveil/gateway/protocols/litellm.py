@@ -8,13 +8,14 @@ Not here: which fields of a request LiteLLM shows to a guardrail, and what it se
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import Act, Path, each, either, one_of, rebuilt, record, shaped, text, whole
+from textveil.gateway.leaves import Act, Path, each, either, one_of, rebuilt, record, shaped, tagged, text, whole
 from textveil.gateway.pieces import AnswerPieces, is_json
 from textveil.gateway.protocols import openai
-from textveil.gateway.protocols.chat import MESSAGE, TOOL, TOOL_CALL
+from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
 from textveil.gateway.protocols.contract import Body, Guardrail, Operation
 
 LABELLED = shaped(r"[ -~]{1,255}")
@@ -23,13 +24,27 @@ MEDIA, IGNORED = whole(Act.MEDIA), whole(Act.DROP)
 
 # ---- the generic guardrail API ---------------------------------------------------------------------------------------
 
+_ASSISTANT = MESSAGE.kinds["assistant"]
+_KINDS = {"thinking": record(thinking=text(), signature=SEALED), "redacted_thinking": record(data=SEALED)}
+ROW = replace(
+    MESSAGE,
+    kinds={
+        **MESSAGE.kinds,
+        "assistant": replace(
+            _ASSISTANT, fields={**(_ASSISTANT.fields or {}), "thinking_blocks": each(tagged("type", **_KINDS))}
+        ),
+    },
+)
+"""A message. LiteLLM shows no thinking of an answer, so nobody knows here which is the model's: it goes on if nothing
+in it is private, and else it is left out, since whoever signed it would refuse any other."""
+
 REQUEST = record(
     input_type=one_of("request", "response"),
     litellm_call_id=LABELLED,
     litellm_trace_id=IGNORED,
     litellm_version=IGNORED,
     model=IGNORED,
-    structured_messages=each(MESSAGE),
+    structured_messages=each(ROW),
     texts=each(text()),
     tool_calls=each(TOOL_CALL),
     tools=each(TOOL),
@@ -105,6 +120,7 @@ def _released(body: Body, released: Body) -> Body:
         RequestError: a tool call would have to change that LiteLLM takes from no reply.
     """
     came, rows = body.get("structured_messages") or [], released.get("structured_messages") or []
+    rows = list(map(_with_thoughts, _bare(came), rows)) if len(came) == len(rows) else rows
     if not _alike(_bare(came), rows):
         raise RequestError(400, "structured_messages hold what is not known here, and LiteLLM would send it again")
     if released.get("tool_calls", []) != _bare(_read(body, {}).get("tool_calls") or []):
@@ -123,12 +139,21 @@ def _released(body: Body, released: Body) -> Body:
     return {"action": "GUARDRAIL_INTERVENED" if changed else "NONE", **reply}
 
 
+def _with_thoughts(came: Body, made: Body) -> Body:
+    """A released message with the thinking in which nothing changed."""
+    if "thinking_blocks" not in made:
+        return made
+    thoughts = [new for old, new in zip(came["thinking_blocks"], made["thinking_blocks"], strict=True) if old == new]
+    rest = {name: value for name, value in made.items() if name != "thinking_blocks"}
+    return rest | ({"thinking_blocks": thoughts} if thoughts else {})
+
+
 def _alike(came: Any, made: Any) -> bool:
     """Whether nothing was left out of the lists of some JSON."""
     if isinstance(came, list):
         return isinstance(made, list) and len(came) == len(made) and all(map(_alike, came, made))
     if isinstance(came, dict) and isinstance(made, dict):
-        return all(_alike(came[name], made[name]) for name in made)
+        return all(_alike(came[name], made[name]) for name in made if name != "thinking_blocks")
     return True
 
 
