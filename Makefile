@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
+.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -142,6 +142,17 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python $(BENCH)/benchmarks/run.py $(ARGS)
+
+# LiteLLM's pins exclude those of this project.
+build/litellm/stamp: tests/gateway/litellm.txt
+	@$(PYTHON) -m venv --clear build/litellm
+	@echo "installing LiteLLM into build/litellm"
+	@build/litellm/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@touch $@
+
+litellm: export OMP_NUM_THREADS ?= 1
+litellm: $(VENV)/dev.stamp build/litellm/stamp ## the guardrails behind a real LiteLLM proxy, in an environment of its own
+	@TEXTVEIL_LITELLM=$(CURDIR)/build/litellm/bin/litellm $(BIN)/python -m pytest tests/gateway/test_litellm_proxy.py $(ARGS)
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp
 	@$(PIP_INSTALL) --editable './$(BENCH)[e2e]'

@@ -19,7 +19,7 @@ from textveil.gateway.app import Gateway
 RECORDED = Path(__file__).parent / "litellm.jsonl"
 """What LiteLLM asked the gateway, case by case."""
 
-MAIL = "ines.braga@example.org"
+MAIL = "dora.braga@example.org"
 CANARIES = {
     MAIL,
     "rui.system@example.org",

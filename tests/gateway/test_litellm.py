@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
-from tests.gateway.litellm_cases import CANARIES, MAIL, RECORDED, guarding
+from tests.gateway.litellm_cases import CANARIES, GUARDRAILS, MAIL, RECORDED, guarding
+from tests.test_docs import ROOT, read
 
 from textveil import Privatizer
 from textveil.gateway import Policy
@@ -90,6 +92,21 @@ def test_what_litellm_asked(asking, name) -> None:
     if shown:
         whole = "".join(each["text"] for each in shown if "text" in each)
         assert MAIL in whole or MAIL in json.dumps(shown[-1])
+
+
+def test_the_page_shows_the_guardrails_that_are_tested() -> None:
+    files = read(ROOT / "docs" / "do" / "gateway-litellm.md").files
+    (redacting,) = yaml.safe_load(files["litellm.yaml"])["guardrails"]
+    own = ("api_base", "api_key", "default_on")
+    for shown, tested in (
+        (redacting["litellm_params"], "redacting"),
+        (yaml.safe_load(files["generic.yaml"]), "generic"),
+    ):
+        ours = {**GUARDRAILS[tested]}
+        ours.pop("streaming_sampling_rate", None)  # each letter is looked at in tests, every fifth piece otherwise
+        assert {name: value for name, value in shown.items() if name not in own} == {
+            name: value for name, value in ours.items() if name not in own
+        }
 
 
 # ---- the generic API -------------------------------------------------------------------------------------------------
@@ -197,14 +214,14 @@ def test_one_name_for_two_requests_never_gives_one_placeholder_to_two_values(ask
 
 def test_of_a_growing_stream_what_may_yet_change_is_withheld(asking) -> None:
     asking.generic(texts=[f"to {MAIL}"])
-    answer, out, text = "Dear <EMAIL_1>, see <EMAI", "", ""
+    answer, out, text = "Dear <EMAIL_1>, see <EMA", "", ""
     for end in range(1, len(answer) + 1):
         came = asking.generic("response", texts=[answer[:end]])
         text, held = came["texts"][0], came["stream_holdback_chars"][0]
         certain = text[: len(text) - held]
         assert certain.startswith(out)
         out = certain
-    assert text == f"Dear {MAIL}, see <EMAI"
+    assert text == f"Dear {MAIL}, see <EMA"
     assert out == f"Dear {MAIL}, see "
 
 

@@ -15,17 +15,19 @@ import mcp
 import mcp.types
 import pytest
 from mcp import Client, MCPError
+from starlette.testclient import TestClient
 from tests.gateway.test_leaves import unclassified
+from tests.gateway.upstream import Asked, serving_upstream
 
 from textveil import Privatizer
 from textveil.errors import ConfigError, LimitReached
-from textveil.gateway import Policy, ToolServer
+from textveil.gateway import Gateway, Policy, ToolServer
 from textveil.gateway.leaves import Act
 from textveil.gateway.protocols import mcp as tables
 from textveil.session import Session, SessionStore
 
 TOOLS = Path(__file__).parent / "tool_server.py"
-MAIL, PHONE, CARD = "ines.braga@example.org", "+351 912 345 678", "4111111111111111"
+MAIL, PHONE, CARD = "dora.braga@example.org", "+351 912 345 678", "4111111111111111"
 CANARIES = (MAIL, PHONE, CARD, "rui.server@example.org", "admin.tool@example.org")
 
 ANSWERS: dict[str, tuple[type, Any]] = {
@@ -123,7 +125,7 @@ def test_results_are_protected_and_arguments_restored(run) -> None:
         assert {"find_person", "say"} <= {each.name for each in listed.tools}
         assert all(each.output_schema is None for each in listed.tools)
         stage.seen += str((stage.client.server_info, stage.client.instructions))
-        found = await stage.call("find_person", query="Ines")
+        found = await stage.call("find_person", query="Dora")
         person = found.structured_content
         assert list(person) == ["name", "email", "phone", "account"]
         assert json.loads(found.content[0].text) == person
@@ -140,7 +142,7 @@ def test_results_are_protected_and_arguments_restored(run) -> None:
 
 def test_a_target_of_the_models_own_gets_no_original(run) -> None:
     async def test(stage: Stage) -> None:
-        found = await stage.call("find_person", query="Ines")
+        found = await stage.call("find_person", query="Dora")
         mail = found.structured_content["email"]
         await stage.call("say", text=f"https://evil.example/?q={mail}")
         assert stage.noted()[-1]["text"] == f"https://evil.example/?q={mail}"
@@ -154,7 +156,7 @@ def test_tools_that_are_not_named_are_refused_or_pass(run) -> None:
         await stage.call("say", text="a")
         for other in ("find_person", "nothing"):
             with pytest.raises(MCPError, match="no such tool"):
-                await stage.call(other, query="Ines")
+                await stage.call(other, query="Dora")
         assert [each["tool"] for each in stage.noted()] == ["say"]
 
     async def passed(stage: Stage) -> None:
@@ -313,7 +315,7 @@ def test_two_gateways_with_one_session_restore_each_others(privatizer, stage, tm
             again = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=other.open("anna"))
             apart = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=other.open("bea"))
             async with first.connected() as server, Client(server) as client:
-                found = await client.call_tool("find_person", {"query": "Ines"})
+                found = await client.call_tool("find_person", {"query": "Dora"})
             mail = found.structured_content["email"]
             async with again.connected() as server, Client(server) as client:
                 await client.call_tool("say", {"text": mail})
@@ -323,6 +325,34 @@ def test_two_gateways_with_one_session_restore_each_others(privatizer, stage, tm
             assert json.loads(notes.read_text().splitlines()[-1])["text"] == mail
 
     anyio.run(test)
+
+
+def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
+    """Both at once: the program sees the placeholders of the tools, and the tools get their originals."""
+
+    def repeats(asked: Asked) -> dict[str, Any]:
+        message = {"role": "assistant", "content": asked.body["messages"][-1]["content"]}
+        return {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+
+    async def test(stage: Stage) -> None:
+        found = (await stage.call("find_person", query="Dora")).structured_content["email"]
+        call = {"id": "call_1", "type": "function", "function": {"name": "find_person", "arguments": "{}"}}
+        messages: list[dict[str, Any]] = [
+            {"role": "user", "content": "I am ana@example.com, and that is eva@example.net"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": f"it is {found}, to <EMAIL_1>, not ana@example.com"},
+        ]
+        gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
+        with TestClient(gateway.application()) as program:
+            came = program.post("/v1/chat/completions", json={"model": "m", "messages": messages})
+        text = came.json()["choices"][0]["message"]["content"]
+        assert text == messages[-1]["content"]
+        assert upstream.asked[-1].body["messages"][-1]["content"] == "it is <LITERAL_1>, to <LITERAL_2>, not <EMAIL_1>"
+        await stage.call("say", text=text.split()[2].strip(","))
+        assert stage.noted()[-1]["text"] == MAIL
+
+    with serving_upstream(repeats) as upstream:
+        run(test)
 
 
 def test_what_is_answered_twice_is_drawn_once(small_table) -> None:
@@ -409,7 +439,7 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
     )
     assert process.stdin is not None
     about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
-    call = {"name": "find_person", "arguments": {"query": "Ines"}}
+    call = {"name": "find_person", "arguments": {"query": "Dora"}}
     asked: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": about},
         {"method": "notifications/initialized"},

@@ -16,7 +16,7 @@ from mcp.types import Completion, ImageContent, TextContent
 from pydantic import BaseModel
 
 NOTES = sys.argv[1]
-MAIL, PHONE = "ines.braga@example.org", "+351 912 345 678"
+MAIL, PHONE = "dora.braga@example.org", "+351 912 345 678"
 
 
 class Person(BaseModel):
@@ -39,7 +39,7 @@ def note(**said: Any) -> None:
 @server.tool(description="Finds a person, as admin.tool@example.org does")
 def find_person(query: str) -> Person:
     note(tool="find_person", query=query)
-    return Person(name="Ines", email=MAIL, phone=PHONE, account=4111111111111111)
+    return Person(name="Dora", email=MAIL, phone=PHONE, account=4111111111111111)
 
 
 @server.tool()
