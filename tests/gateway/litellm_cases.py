@@ -7,6 +7,7 @@ Not here: the proxy (`test_litellm_proxy`), and what is asserted.
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,8 +48,13 @@ GUARDRAILS: dict[str, dict[str, Any]] = {
 
 def guarding(upstream: str) -> Gateway:
     """A gateway that finds identifiers only, and quickly."""
+    return Gateway(privatizer=_identifiers(), upstream=upstream, policy=Policy())
+
+
+@cache
+def _identifiers() -> Privatizer:
     protect = {"level": "identifiers", "detectors": ("patterns", "structure")}
-    return Gateway(privatizer=Privatizer.from_profile("prompt", protect=protect), upstream=upstream, policy=Policy())
+    return Privatizer.from_profile("prompt", protect=protect)
 
 
 class Case(NamedTuple):

@@ -13,8 +13,7 @@ from tests.gateway.litellm_cases import CANARIES, GUARDRAILS, MAIL, RECORDED, gu
 from tests.test_docs import ROOT, read
 
 from textveil import Privatizer
-from textveil.gateway import Policy
-from textveil.gateway.pieces import MOST
+from textveil.gateway import Policy, pieces
 from textveil.session import SessionStore
 
 SAID: dict[str, list[dict[str, Any]]] = {
@@ -247,7 +246,7 @@ def test_originals_in_json_are_escaped(asks) -> None:
     assert json.loads(back) == {"to": 'Neil "Nell"'}
 
 
-@pytest.mark.parametrize("store", ["memory:", "sqlite:///{}/veil.db"])
+@pytest.mark.parametrize("store", ["memory:", pytest.param("sqlite:///{}/veil.db", marks=pytest.mark.slow)])
 def test_any_cut_of_a_stream_gives_the_same(asks, tmp_path, monkeypatch, store) -> None:
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "00" * 32)
     with SessionStore(store.format(tmp_path)) as kept:
@@ -256,7 +255,8 @@ def test_any_cut_of_a_stream_gives_the_same(asks, tmp_path, monkeypatch, store) 
         for answer in ("Dear <EMAIL_1>, [x](http://evil.example/<EMAIL_1>) \\<EMAIL_1>", '{"to": "<EMAIL_1>", "a": 1}'):
             (whole,) = asking.rehydrated(answer)
             chooser = random.Random(7)
-            cuts = [list(range(1, len(answer)))] + [sorted(chooser.sample(range(1, len(answer)), 3)) for _ in range(10)]
+            cuts = [list(range(1, len(answer))), *([cut] for cut in range(1, len(answer), 3))]
+            cuts += [sorted(chooser.sample(range(1, len(answer)), 3)) for _ in range(10)]
             for cut in cuts:
                 carry, out = "", ""
                 for begin, end in zip([0, *cut], [*cut, len(answer)], strict=True):
@@ -279,9 +279,10 @@ def test_a_stream_goes_on_in_another_worker(asks, tmp_path, monkeypatch) -> None
         assert text + more + rest == f"Dear {MAIL} so"
 
 
-def test_restorers_of_streams_that_never_end_are_forgotten(asking) -> None:
+def test_restorers_of_streams_that_never_end_are_forgotten(asking, monkeypatch) -> None:
+    monkeypatch.setattr(pieces, "MOST", 5)
     asking.redacted(f"to {MAIL}")
-    for i in range(MOST + 20):
+    for i in range(25):
         asking.piece(str(i), "")
     text, carry = asking.piece(" <EMAIL_1>", "0")
     assert asking.piece("", carry, final=True)[0] == ""

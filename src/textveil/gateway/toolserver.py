@@ -105,7 +105,7 @@ class ToolServer:
         schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
         return Releasing(self.privatizer, schemas)
 
-    # ---- what is asked and answered ----------------------------------------------------------------------------------------
+    # ---- what is asked and answered ----------------------------------------------------------------------------------
 
     def protected(self, operation: Operation, came: Json) -> Json:
         """An answer of the tool server as the client gets it.
