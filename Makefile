@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -54,8 +54,8 @@ $(VENV)/dev.stamp: $(PROJECTS) constraints.txt
 
 # ---- the two commands of the README ---------------------------------------------------------------------------------
 
-demo test: export HF_HUB_OFFLINE := 1
-demo test: export TOKENIZERS_PARALLELISM := false
+demo test browser: export HF_HUB_OFFLINE := 1
+demo test browser: export TOKENIZERS_PARALLELISM := false
 
 demo: $(VENV)/run.stamp ## both jobs on an invented prompt and letter
 	@$(BIN)/textveil demo $(ARGS)
@@ -63,12 +63,25 @@ demo: $(VENV)/run.stamp ## both jobs on an invented prompt and letter
 # One thread a worker: two workers that take all cores each are slower than one.
 test: export OMP_NUM_THREADS ?= 1
 test: $(VENV)/dev.stamp ## the tests, but for those marked slow
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not browser" $(ARGS)
+
+# A browser of the system: the one that playwright would download is another 400 MB. Where the system may be changed, as in
+# CI, it is installed.
+browser: export OMP_NUM_THREADS ?= 1
+browser: $(VENV)/dev.stamp ## the tests of the playground's page, in Chromium
+	@echo "== browser"
+	@found() { type -P chromium || type -P chromium-browser || type -P google-chrome; }; \
+	if ! found >/dev/null && [ "$$(id -u)" = 0 ] && type -P apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -qq --yes --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	fi; \
+	found >/dev/null || { echo "make browser needs Chromium: apt-get install chromium, or your system's package" >&2; exit 1; }
+	@$(BIN)/python -m pytest -m browser $(ARGS) tests/gateway/test_page.py
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 # Tests come last, so that their closing line is the last that is printed.
 
-check: lint types layers deps spelling core docs audit-small test ## everything that has to hold before a change goes in
+check: lint types layers deps spelling core docs audit-small browser test ## everything that has to hold before a change goes in
 
 check-long: export HF_HUB_OFFLINE := 1
 check-long: export TOKENIZERS_PARALLELISM := false

@@ -15,7 +15,7 @@ const made = (name, { text, ...rest } = {}, ...children) => {
 };
 
 const prompt = at("prompt"), answer = at("answer"), sent = at("sent"), restored = at("restored");
-let token = "", offered = [], levels = {}, longest = Infinity;
+let token = "", ownKey = "", offered = [], levels = {}, longest = Infinity;
 let number = 0, shown = 0, sentText = "", waiting = 0, restoring = 0, asking = null;
 
 // ---- asking the gateway -----------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ async function post(path, body, options = {}) {
     cache: "no-store",
     redirect: "error",
     ...options,
-    headers: { "Content-Type": "application/json", ...options.headers },
+    headers: { "Content-Type": "application/json", ...(ownKey && { Authorization: `Bearer ${ownKey}` }), ...options.headers },
     body: JSON.stringify(body),
   });
   if (answered.ok) return answered;
@@ -56,9 +56,30 @@ async function asked(path, body, options) {
 }
 
 async function open() {
-  const said = await (await post("open", {})).json();
-  ({ token, levels, longest } = said);
-  offered = said.profiles;
+  const opened = await (await post("open", {})).json();
+  ({ token, levels, longest } = opened);
+  offered = opened.profiles;
+  at("needs").hidden = opened.keys;
+}
+
+// A gateway with keys of its own wants one before it says anything.
+async function unlock() {
+  while (token === "") {
+    try {
+      await open();
+    } catch (error) {
+      if (error.status !== 401) throw error;
+      if (ownKey) fail(error);
+      at("locked").hidden = false;
+      await new Promise((entered) => at("locked").addEventListener("submit", (event) => {
+        event.preventDefault();
+        ownKey = at("own").value.trim();
+        entered();
+      }, { once: true }));
+    }
+  }
+  at("locked").hidden = at("failure").hidden = true;
+  at("own").value = "";
 }
 
 function fail(error) {
@@ -319,7 +340,7 @@ function about() {
 }
 
 async function start() {
-  await open();
+  await unlock();
   at("profile").replaceChildren(...offered.map(({ name, title }) => made("option", { value: name, text: title })));
   at("level").replaceChildren(...Object.keys(levels).map((name) =>
     made("label", {}, made("input", { type: "radio", name: "level", value: name }), made("span", { text: name }))));
@@ -359,5 +380,4 @@ sent.dataset.empty = "Nothing yet.";
 restored.dataset.empty = "The answer appears here.";
 listen();
 const ready = start();
-changed(0);
-activity();
+ready.then(() => { changed(0); activity(); }, fail);

@@ -9,7 +9,7 @@ alone, apart from the conversations of clients.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -128,10 +128,17 @@ class Playground:
         from starlette.responses import Response
 
         try:
-            check_reader(request.headers, self._gateway.current.policy.playground_names)
+            check_reader(request.headers, self._names())
         except RequestError as error:
             return Response(error.said, error.status, media_type="text/plain", headers=HEADERS)
         return Response(_content(name), media_type=kind, headers=HEADERS)
+
+    def _names(self) -> Collection[str]:
+        """The names that the page may have; it is gone when the policy was read again and says so."""
+        policy = self._gateway.current.policy
+        if policy.playground == "never":
+            raise RequestError(404, "the policy of this gateway has no playground", code="never")
+        return policy.playground_names
 
     async def _answer(
         self, request: "Request", body: type[_Body], handler: Handler, record: RequestRecord | None = None
@@ -140,7 +147,7 @@ class Playground:
         from starlette.responses import JSONResponse, Response
 
         try:
-            check_page(request.headers, self._gateway.current.policy.playground_names)
+            check_page(request.headers, self._names())
             if handler != self._close:  # it is sent when the page is left, without headers
                 await _in_thread(self._gateway.current.caller, request.headers)  # who has a key, where there are keys
             answer = await handler(request, _parsed(body, await self._gateway.body(request)))
