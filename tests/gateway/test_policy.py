@@ -5,6 +5,7 @@ import os
 import re
 from dataclasses import fields
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -129,7 +130,9 @@ def test_the_schema_that_is_shipped_is_the_one_of_the_classes():
     assert shipped == json.loads(json.dumps(policy_schema()))  # else: textveil gateway check --schema > that file
     jsonschema.Draft202012Validator.check_schema(shipped)
     validator = jsonschema.Draft202012Validator(shipped)
-    validator.validate(yaml.safe_load(WHOLE))
+    page = (Path(__file__).parents[2] / "docs" / "do" / "gateway-policy.md").read_text(encoding="utf-8")
+    for example in (WHOLE, re.findall(r"^```yaml.*?\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]):
+        validator.validate(yaml.safe_load(example))
     for wrong in ({"kyes": "a"}, {"level": "some"}, {"rules": [{"levels": "names"}]}, {"limit": 0}):
         assert not validator.is_valid(wrong)
     described = [shipped, *shipped["$defs"].values()]
@@ -144,7 +147,7 @@ def test_check_says_what_a_policy_does(written, capsys, monkeypatch):
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
-        "the profile prompt, level personal; 1 words are always hidden and 1 words are never hidden.",
+        "the profile prompt, level personal; 1 word is always hidden and 1 word is never hidden.",
         "A key may send 60 requests a minute and spend an epsilon of 40 in 30 days.",
         "Rule 0, for keys team-a/*: level names, requests 10, budget 4.",
         "If a detector fails, nothing is sent.",

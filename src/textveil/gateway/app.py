@@ -347,7 +347,10 @@ class Gateway:
         process: ServingProcess = request.state.process
         try:
             process.admit()
-            caller = await run_in_threadpool(self._standing.admit, request.headers, self._account)
+            if self._standing.keys is None:
+                caller = self._standing.admit(request.headers, self._account)
+            else:
+                caller = await run_in_threadpool(self._standing.admit, request.headers, self._account)
             body = _query(request, operation)
             if operation.has_body:
                 body = await self.body(request) | body
@@ -454,7 +457,7 @@ class Gateway:
             if budget is not None and account not in self._limited:
                 self.store.ledger.limit(account, "ldp", ALL, budget.epsilon, days=budget.days, alone=True)
                 self._limited.add(account)
-            made = partial(MessageChain, links, account, heads=self._heads, summed=budget is not None)
+            made = partial(MessageChain, links, account, heads=self._heads, summed=self.policy.keys is not None)
             said = asked.messages, asked.besides
             if operation.guardrail is None:
                 chain, named = made(self._basis, *said, after=operation.after(body)), operation.grows(body)

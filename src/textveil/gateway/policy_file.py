@@ -181,8 +181,12 @@ def _missing(credential: Credential) -> str:
 def _about_protection(config: Config, policy: Policy) -> str:
     how = f"the profile {config.profile}" if config.profile else f"the mechanism {config.mechanism.name}"
     lists = {"always": len(policy.always), "never": len(policy.never)}
-    words = " and ".join(f"{count:,} words are {name} hidden" for name, count in lists.items() if count)
+    words = " and ".join(_about_words(count, name) for name, count in lists.items() if count)
     return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
+
+
+def _about_words(count: int, name: str) -> str:
+    return f"{count:,} {'word is' if count == 1 else 'words are'} {name} hidden"
 
 
 def _about_limits(requests: int | None, budget: KeyBudget | None) -> str:
@@ -193,7 +197,7 @@ def _about_limits(requests: int | None, budget: KeyBudget | None) -> str:
 def _about_change(change: tuple[str, Any]) -> str:
     name, value = change
     if name in ("always", "never"):
-        return f"{len(value):,} more words are {name} hidden"
+        return _about_words(len(value), name)
     return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
 
 
