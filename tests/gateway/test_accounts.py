@@ -494,7 +494,7 @@ def test_sighup_reads_the_policy_again_during_a_stream(upstream, tmp_path, keys)
 
     upstream.answer = slow
     path = tmp_path / "gateway.yaml"
-    said = f"upstream: {upstream.url}\nkeys: gateway.keys\noptions: {{mechanism: placeholder}}\n"
+    said = f"upstream: {upstream.url}\nkeys: gateway.keys\noptions: {{mechanism: placeholder}}\nplayground: never\n"
     path.write_text(said)
     with process(str(path)) as (running, lines):
         url = next(lines).split()[-1]
