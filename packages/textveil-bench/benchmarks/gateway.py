@@ -181,35 +181,32 @@ class Beside:
         return found
 
     def long(self) -> Iterator[dict[str, Any]]:
-        """What a long prompt takes, and what others wait meanwhile, over what they wait alone."""
-        whole = " ".join(prompts(WORDS, LONG // 1000, "long"))
-        whole = (whole * (1 + LONG // len(whole)))[:LONG]
-        alone = [asked(self.client, self.through, prompt)[1] for prompt in prompts(FEW, 30, "alone")]
-        without = asked(self.client, self.direct, whole)[1]
-        took: list[float] = []
+        """What a long prompt takes alone, and what others wait beside another one, over what they wait alone."""
+        first, other = (" ".join(prompts(WORDS, LONG // 800, name))[:LONG] for name in ("long", "other"))
+        without = asked(self.client, self.direct, first)[1]
         before = used(self.pid)
+        yield {
+            "what": f"gateway, {LONG // 1000} kB, first sight, until the end",
+            "unit": "s",
+            "value": asked(self.client, self.through, first)[1],
+            "direct": without,
+            "processor": used(self.pid) - before,
+            "requests": 1,
+        }
+        alone = [asked(self.client, self.through, prompt)[1] for prompt in prompts(FEW, 50, "alone")]
 
         def ask() -> None:
             with httpx2.Client(trust_env=False, timeout=600) as client:
-                took.append(asked(client, self.through, whole)[1])
+                asked(client, self.through, other)
 
         asking = threading.Thread(target=ask)
         asking.start()
-        time.sleep(0.2)
         meanwhile = []
         for prompt in prompts(FEW, 2000, "meanwhile"):
             if not asking.is_alive():
                 break
             meanwhile.append(asked(self.client, self.through, prompt)[1])
         asking.join()
-        yield {
-            "what": f"gateway, {LONG // 1000} kB, first sight, until the end",
-            "unit": "s",
-            "value": took[0],
-            "direct": without,
-            "processor": used(self.pid) - before,
-            "requests": 1,
-        }
         yield {
             "what": f"gateway, {FEW} words, first sight, beside {LONG // 1000} kB over alone",
             "unit": "x",
