@@ -277,7 +277,8 @@ class Gateway:
         shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
 
         async def unknown(request: "Request", _: Exception) -> "Response":
-            asked = "websockets are not served" if "upgrade" in request.headers else "there is no such route here"
+            upgrade = request.headers.get("upgrade", "").lower()
+            asked = "websockets are not served" if upgrade == "websocket" else "there is no such route here"
             refused = RequestError(404, f"{asked}; served are {shown}")
             record = RequestRecord(UNKNOWN_ROUTE)
             with request.state.process.recorded(record, None):
