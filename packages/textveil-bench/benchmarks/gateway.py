@@ -5,7 +5,7 @@ for `run.py`, each measured beside asking the same server directly, in the same 
 Not here: what privatizing costs with other mechanisms (`run`), and whether answers are right (tests/gateway).
 
 Beside the time that a client waits, a row has the processor time of the gateway (`processor`), which other work on the
-machine changes less.
+machine changes less, and the machine's load.
 """
 
 import asyncio
@@ -221,7 +221,7 @@ class Beside:
 def measurements() -> Iterator[dict[str, Any]]:
     """Each way to ask, by the gateway and directly, one after the other in turn."""
     for row in _measured():
-        yield {**row, "options": list(OPTIONS)}
+        yield {**row, "options": list(OPTIONS), "load": os.getloadavg()[0]}
 
 
 def _measured() -> Iterator[dict[str, Any]]:
