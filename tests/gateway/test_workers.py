@@ -10,8 +10,10 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from configparser import ConfigParser
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -20,6 +22,10 @@ from tests.gateway.test_operations import CANARY, KEY, lines, samples, until
 from tests.gateway.upstream import serving_upstream
 
 from textveil import cli
+from textveil.gateway.process import LAST_WORDS
+from textveil.gateway.workers import MORE
+
+ROOT = Path(__file__).parents[2]
 
 WORDS = ["garden", "house", "river", "mountain", "bread", "window", "letter", "summer", "winter", "doctor"]
 NOISE = ("--mechanism", "noise", "--epsilon", "20", "--table", "minilm-s")
@@ -189,11 +195,41 @@ def test_what_is_wrong_is_said_once(tmp_path):
     assert len(re.findall("textveil: error: ", ran.stderr)) == 1
 
 
+def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
+    """The command and the environment of its systemd unit, in another folder and on another port."""
+    page = (ROOT / "docs" / "do" / "gateway-operations.md").read_text(encoding="utf-8")
+    unit = ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment, method-assign]
+    unit.read_string(page.partition('title="textveil.service"\n')[2].partition("```")[0])
+    service = unit["Service"]
+    program, *arguments = service["ExecStart"].split()
+    name, _, value = service["Environment"].partition("=")
+    environ = {**os.environ, name: value.replace(service["WorkingDirectory"], str(tmp_path))}
+    command = [sys.executable, "-m", os.path.basename(program), *arguments, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environ) as running:
+        try:
+            assert running.stderr is not None
+            address = running.stderr.readline().split()[-1].removesuffix("/v1")
+            with httpx2.Client(trust_env=False, timeout=60) as http:
+                until(lambda: http.get(f"{address}/ready").status_code == 200)
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(float(service["TimeoutStopSec"])) == 0
+        finally:
+            running.kill()
+    grace = float(arguments[arguments.index("--grace") + 1])
+    assert float(service["TimeoutStopSec"]) > grace + MORE + LAST_WORDS
+    assert {each.name for each in tmp_path.iterdir()} >= {"audit.jsonl", "keys", "veil.db"}
+
+
+NO_STORE = r"several workers share conversations through a database: add --store sqlite:///NAME\.db or "
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), r"several workers share conversations through a database: add --store sqlite:///NAME\.db or "),
-        (("--store", "file:x.session"), r"--store must be sqlite:///NAME\.db or postgresql://HOST/NAME"),
+        ((), NO_STORE),
+        (("--store", "file:x.session"), NO_STORE),
+        (("--store", "memory:"), NO_STORE),
         (("--store", "sqlite:///x.db", "--seed", "1"), r"several workers with one seed would draw alike: leave out "),
     ],
 )

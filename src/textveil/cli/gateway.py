@@ -207,7 +207,7 @@ def serve(
 
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
         raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
-    if workers > 1 and store is None:
+    if workers > 1 and (store or "memory:").startswith(("memory:", "file:")):  # said here, before there are any
         raise ConfigError(
             "several workers share conversations through a database: add --store sqlite:///NAME.db or "
             "postgresql://HOST/NAME"
