@@ -42,7 +42,7 @@ def process(upstream, *arguments):
     """The command line's gateway as a process, and its address without /v1."""
     command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
     with subprocess.Popen(
-        [*command, "--mechanism", "placeholder", *arguments], stderr=subprocess.PIPE, text=True
+        [*command, "--mechanism", "placeholder", "--playground", "never", *arguments], stderr=subprocess.PIPE, text=True
     ) as running:
         assert running.stderr is not None
         said = running.stderr.readline()
