@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import anthropic
 import httpx2
@@ -26,7 +27,7 @@ from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import Gateway, GatewayKeys, Policy, check_exposure, read_policy, tls_context
+from textveil.gateway import Gateway, GatewayKeys, Policy, check_exposure, read_policy, reloading, tls_context
 from textveil.gateway.keys import OwnKey
 from textveil.gateway.policy import Credential, TlsFiles, Upstream
 from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
@@ -459,6 +460,58 @@ def test_a_request_keeps_the_policy_that_it_began_with(upstream, policy, keys, p
             more.set()
             assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == f"{CANARY} came"
         assert (len(upstream.asked), len(other.asked)) == (1, 2)
+
+
+class Told:
+    """Takes policies, and keeps them."""
+
+    def __init__(self):
+        self.policies: list[Policy] = []
+
+    def reload(self, policy):
+        self.policies.append(policy)
+
+
+def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
+    """Whatever it is that fails, and without the words of what is not textveil's own."""
+    given, said = list[Policy | Exception](), list[str]()
+    gateway: Any = Told()
+
+    def read():
+        policy = given.pop()
+        if isinstance(policy, Exception):
+            raise policy
+        return policy
+
+    def check(policy):
+        if policy.limit == 1:
+            raise ConfigError("that is too small")
+
+    before = signal.getsignal(signal.SIGHUP)
+    with reloading(gateway, read, said.append, check):
+        for each in (ConfigError("wrong"), RuntimeError(CANARY), Policy(limit=1), Policy(tls=certificate), Policy()):
+            given.append(each)
+            count = len(said)
+            os.kill(os.getpid(), signal.SIGHUP)
+            wait_for(lambda count=count: len(said) > count)
+    assert signal.getsignal(signal.SIGHUP) == before
+    assert said == [
+        "the policy was not changed: wrong",
+        "the policy was not changed: RuntimeError",
+        "the policy was not changed: that is too small",
+        "the policy was not changed: tls can only begin or end when the gateway starts",
+        "the policy was read again",
+    ]
+    assert gateway.policies == [Policy()]
+    broken = TlsFiles(certificate=certificate.certificate, key=certificate.certificate)
+    with reloading(gateway, read, said.append, check, tls_context(certificate)):
+        for files in (broken, certificate):
+            given.append(Policy(tls=files))
+            count = len(said)
+            os.kill(os.getpid(), signal.SIGHUP)
+            wait_for(lambda count=count: len(said) > count)
+    assert "the policy was not changed: tls needs PEM files" in said[-2]
+    assert gateway.policies == [Policy(), Policy(tls=certificate)]
 
 
 def wait_for(what, seconds=20):

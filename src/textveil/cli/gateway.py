@@ -253,12 +253,8 @@ def serve(
             def check(again: Policy) -> None:
                 if not exposed:
                     check_exposure(host, again)
-                if (again.tls is None) != (encrypting is None):
-                    raise ConfigError("tls can only begin or end when the gateway starts")
-                if again.tls is not None and encrypting is not None:
-                    tls_context(again.tls, encrypting)
 
-            until.enter_context(reloading(served, read, tell, check))
+            until.enter_context(reloading(served, read, tell, check, encrypting))
         if workers == 1:
             say_where()
         shown = Playground(served, typed.config() if policy is None else None) if page else None

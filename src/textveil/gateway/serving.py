@@ -68,7 +68,11 @@ def check_exposure(host: str, policy: Policy) -> None:
 
 @contextmanager
 def reloading(
-    gateway: Gateway, read: Callable[[], Policy], said: Callable[[str], None], also: Callable[[Policy], None]
+    gateway: Gateway,
+    read: Callable[[], Policy],
+    said: Callable[[str], None],
+    check: Callable[[Policy], None],
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[None]:
     """Reads the policy again at each SIGHUP, beside the requests that run. One that is wrong changes nothing.
 
@@ -76,7 +80,8 @@ def reloading(
         gateway: takes the policy.
         read: reads it.
         said: is told how it went, in a line.
-        also: is called with it before; what it raises refuses it.
+        check: is called with it before; what it raises refuses it.
+        tls: encrypts connections; it shows the certificate of the new policy.
     """
     lock = Lock()
 
@@ -84,8 +89,14 @@ def reloading(
         with lock:
             try:
                 policy = read()
-                also(policy)
+                check(policy)
+                if (policy.tls is None) != (tls is None):
+                    raise ConfigError("tls can only begin or end when the gateway starts")
+                if policy.tls is not None:
+                    tls_context(policy.tls)  # what is wrong with it is wrong before anything changes
                 gateway.reload(policy)
+                if policy.tls is not None:
+                    tls_context(policy.tls, tls)
                 said("the policy was read again")
             except TextveilError as error:
                 said(f"the policy was not changed: {error}")
