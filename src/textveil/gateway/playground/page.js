@@ -128,7 +128,7 @@ function show(said) {
   sent.classList.remove("waiting");
   sent.replaceChildren(...said.parts.map(([text, look, meaning, original]) => {
     if (look === undefined) return text;
-    const mark = made("button", { text, type: "button", className: `mark ${look}`, tabIndex: -1 });
+    const mark = made("span", { text, role: "button", className: `mark ${look}`, tabIndex: -1 });
     mark.append(made("span", { text: ` (${meaning})`, className: "hidden-visually" }));
     mark.explain = [text, meaning, original];
     return mark;
@@ -154,7 +154,7 @@ function show(said) {
   at("risk").replaceChildren();
   at("ask").disabled = !prompt.value.trim() || asking !== null;
   at("assess").disabled = false;
-  at("copy").disabled = !sentText;
+  at("copy").disabled = !sentText || !navigator.clipboard;
   restore();
 }
 

@@ -160,5 +160,5 @@ def _counted(look: str, name: str, count: int) -> dict[str, Any]:
     elif look == DRAWN:
         says = f"{things('WORD', count)} drawn"
     else:
-        says = f"{things('WORD', count)}: {groups.LOOKS[look].meaning}{', drawn' * (look in GROUPS)}"
+        says = f"{things('WORD', count)} drawn ({groups.LOOKS[look].meaning})"
     return {"look": look, "count": count, "says": says}
