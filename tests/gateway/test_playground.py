@@ -8,10 +8,11 @@ import time
 import pytest
 from tests.gateway.playground import CANARY, PROMPT, playing
 
-from textveil.gateway import Policy
+from textveil.gateway import GatewayKeys, Policy
 from textveil.gateway.playground import pages, routes
 from textveil.gateway.playground.pages import Page, Pages
 from textveil.gateway.playground.sites import check_page, check_reader
+from textveil.gateway.policy import KeyBudget
 from textveil.session import SessionStore
 
 SENT = "Write to <PERSON_1> at <EMAIL_1> about the lease."
@@ -329,6 +330,38 @@ def test_texts_of_the_playground_are_in_no_store_and_what_it_asks_is_spent(tmp_p
         answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
         assert answer.status_code == 429
         assert len(opened.upstream.asked) == asked
+
+
+def test_a_budget_holds_for_what_the_playground_asks_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    file = str(tmp_path / "gateway.keys")
+    anna, bert = (GatewayKeys(file, new=True).create(name) for name in ("anna", "bert"))
+    policy = Policy(keys=file, budget=KeyBudget(epsilon=60))
+    with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store, playing(store=store, policy=policy) as opened:
+
+        def of(key):
+            return {"Authorization": f"Bearer {key}"}
+
+        def page(key):
+            token = opened.post("/playground/open", {}, **of(key)).json()["token"]
+            body = {"token": token, "number": 1, "text": "Anna owes the bank nine hundred pounds"}
+            more = {"profile": "document", "level": "personal"}
+            assert opened.post("/playground/protect", body | more, **of(key)).status_code == 200
+            return {"token": token, "number": 1, "model": "m"}
+
+        assert opened.post("/playground/open", {}).status_code == 401
+        assert opened.post("/playground/open", {}, **of("tv-wrong")).status_code == 401
+        first = page(anna)
+        assert opened.post("/playground/ask", first).status_code == 401
+        assert [opened.post("/playground/ask", first, **of(anna)).status_code for _ in range(2)] == [200, 200]
+        assert opened.post("/playground/ask", page(anna), **of(anna)).status_code == 429
+        assert len(opened.upstream.asked) == 2
+        assert all("authorization" not in each.headers for each in opened.upstream.asked)
+        seen = opened.post("/playground/activity", {"token": first["token"]}, **of(anna)).json()
+        assert {each["status"] for each in seen["requests"]} == {200, 429}
+        assert any(limit["most"] == 60 for each in seen["budgets"] for limit in each["limits"])
+        other = opened.post("/playground/activity", {"token": first["token"]}, **of(bert)).json()
+        assert other == {"requests": [], "budgets": []}
 
 
 # ---- where it is -----------------------------------------------------------------------------------------------------
