@@ -20,14 +20,16 @@ from tests.gateway.test_leaves import unclassified
 from tests.gateway.upstream import Asked, serving_upstream
 
 from textveil import Privatizer
+from textveil.cli import main
 from textveil.errors import ConfigError, LimitReached
-from textveil.gateway import Gateway, Policy, ToolServer
+from textveil.gateway import Gateway, Policy, ToolServer, toolserver
 from textveil.gateway.leaves import Act
 from textveil.gateway.protocols import mcp as tables
 from textveil.session import Session, SessionStore
 
 TOOLS = Path(__file__).parent / "tool_server.py"
 MAIL, PHONE, CARD = "dora.braga@example.org", "+351 912 345 678", "4111111111111111"
+ALL = Policy(tools=("*",))
 CANARIES = (MAIL, PHONE, CARD, "rui.server@example.org", "admin.tool@example.org")
 
 ANSWERS: dict[str, tuple[type, Any]] = {
@@ -105,7 +107,7 @@ def run(request, stage, privatizer, tmp_path) -> Callable[..., None]:
         upstream = {"command": (sys.executable, str(TOOLS), str(notes))}
 
     def running(test: Callable[[Stage], Awaitable[None]], **options: Any) -> None:
-        tools = ToolServer(**({"privatizer": privatizer, "tools": ("*",)} | upstream | options))
+        tools = ToolServer(**({"privatizer": privatizer, "policy": ALL} | upstream | options))
 
         async def within() -> None:
             async with tools.connected() as server, Client(server) as client:
@@ -133,6 +135,8 @@ def test_results_are_protected_and_arguments_restored(run) -> None:
         sent = await stage.call("send_mail", to=person["email"], body={"phones": [person["phone"], 7]})
         assert sent.content[0].text == f"sent to {person['email']}"
         assert stage.noted()[-1] == {"tool": "send_mail", "to": MAIL, "body": {"phones": [PHONE, 7]}}
+        await stage.call("pay", account=person["account"])
+        assert stage.noted()[-1] == {"tool": "pay", "account": int(CARD)}
         invented = await stage.call("say", text="<EMAIL_77>")
         assert invented.meta["textveil/unresolved"] == 1
         assert stage.noted()[-1]["text"] == "<EMAIL_77>"
@@ -170,8 +174,8 @@ def test_tools_that_are_not_named_are_refused_or_pass(run) -> None:
         assert made.structured_content["email"] == MAIL, "nothing of it is protected"
         assert stage.noted()[-1] == {"tool": "find_person", "query": mail}, "and it gets no original"
 
-    run(refused, tools=("say",))
-    run(passed, tools=("say",), others="pass")
+    run(refused, policy=Policy(tools=("s?y",)))
+    run(passed, policy=Policy(tools=("say",), other_tools="pass"))
 
 
 def test_tools_that_fail_and_that_nobody_knows(run) -> None:
@@ -198,7 +202,7 @@ def test_pictures_are_refused_or_pass_and_text_beside_them_is_protected(run) -> 
         assert [each.type for each in made.content] == ["text", "image"]
 
     run(refused)
-    run(passed, policy=Policy(media="pass"))
+    run(passed, policy=Policy(tools=("*",), media="pass"))
 
 
 def test_big_results(run) -> None:
@@ -293,7 +297,7 @@ def test_calls_at_the_same_time_agree(run) -> None:
             for i in range(20):
                 group.start_soon(ask, i)
         assert len(set(found)) == 5
-        texts = {each["text"] for each in stage.noted()}
+        texts = {each["text"] for each in stage.noted() if each["text"].endswith("example.net")}
         assert texts == {f"person{i}@example.net" for i in range(5)}
 
     run(test)
@@ -311,9 +315,9 @@ def test_two_gateways_with_one_session_restore_each_others(privatizer, stage, tm
             SessionStore(f"sqlite:///{tmp_path}/veil.db") as one,
             SessionStore(f"sqlite:///{tmp_path}/veil.db") as other,
         ):
-            first = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=one.open("anna"))
-            again = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=other.open("anna"))
-            apart = ToolServer(privatizer=privatizer, tools=("*",), upstream=url, session=other.open("bea"))
+            first = ToolServer(privatizer=privatizer, policy=ALL, upstream=url, session=one.open("anna"))
+            again = ToolServer(privatizer=privatizer, policy=ALL, upstream=url, session=other.open("anna"))
+            apart = ToolServer(privatizer=privatizer, policy=ALL, upstream=url, session=other.open("bea"))
             async with first.connected() as server, Client(server) as client:
                 found = await client.call_tool("find_person", {"query": "Dora"})
             mail = found.structured_content["email"]
@@ -356,7 +360,7 @@ def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
 
 
 def test_what_is_answered_twice_is_drawn_once(small_table) -> None:
-    tools = ToolServer(privatizer=Privatizer("rankcape", epsilon=1, table=small_table), tools=("*",), command=("none",))
+    tools = ToolServer(privatizer=Privatizer("rankcape", epsilon=1, table=small_table), policy=ALL, command=("none",))
     answer = {"content": [{"type": "text", "text": "Blorvequine met Quillimar and left the house of Marbo"}]}
     assert tools.protected(tables.CALL, answer) == tools.protected(tables.CALL, answer)
 
@@ -372,7 +376,7 @@ def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, m
 
     async def test() -> None:
         tools = ToolServer(
-            privatizer=privatizer, tools=("*",), upstream=url, session=session, policy=Policy(schemas="pass")
+            privatizer=privatizer, upstream=url, session=session, policy=Policy(tools=("*",), schemas="pass")
         )
         async with tools.connected() as server, Client(server) as client:
             made = await client.call_tool("say", {"text": "a"})
@@ -397,13 +401,13 @@ def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, m
 def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> None:
     from textveil.gateway.errors import RequestError
 
-    tools = ToolServer(privatizer=privatizer, tools=("*",), command=("none",))
+    tools = ToolServer(privatizer=privatizer, policy=ALL, command=("none",))
     with pytest.raises(RequestError) as refused:
         tools.protected(tables.CALL, came)
     assert says in str(refused.value)
     assert MAIL not in str(refused.value)
     dropping = ToolServer(
-        privatizer=privatizer, tools=("*",), command=("none",), policy=Policy(unknown="drop", media="pass")
+        privatizer=privatizer, command=("none",), policy=Policy(tools=("*",), unknown="drop", media="pass")
     )
     assert MAIL not in json.dumps(dropping.protected(tables.CALL, came))
 
@@ -411,7 +415,18 @@ def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> N
 @pytest.mark.parametrize("given", [{}, {"upstream": "http://127.0.0.1:9/mcp", "command": ("a",)}])
 def test_a_tool_server_is_named_in_one_way(privatizer, given) -> None:
     with pytest.raises(ConfigError, match="give one"):
-        ToolServer(privatizer=privatizer, tools=("*",), **given)
+        ToolServer(privatizer=privatizer, policy=ALL, **given)
+
+
+def test_hidden_numbers_are_numbers_again_where_the_tool_wants_them() -> None:
+    wanted = {
+        name: {"type": kind} for name, kind in (("a", "integer"), ("b", "number"), ("c", "string"), ("d", "integer"))
+    }
+    came = {"a": "<A_1>", "b": "<A_2>", "c": "<A_3>", "d": "<A_4>", "e": "<A_5>"}
+    restored = {"a": "12", "b": "1.5", "c": "12", "d": "twelve", "e": "12"}
+    made = {**restored, "a": 12, "b": 1.5}
+    assert toolserver._as_numbers(came, restored, {"properties": wanted}) == made
+    assert toolserver._as_numbers(came, restored, {}) == restored
 
 
 def test_no_act_lets_text_pass() -> None:
@@ -464,11 +479,12 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
     assert process.returncode == 0
 
 
-def test_the_verb_over_http(stage) -> None:
+def test_the_verb_over_http(stage, tmp_path) -> None:
     url, notes = stage
     port = free()
-    command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--tool", "say", "--port", str(port), *FAST]
-    process = subprocess.Popen([*command, "--upstream", url], stderr=subprocess.PIPE, text=True)
+    (tmp_path / "gateway.yaml").write_text("tools: [say]\noptions: {protect.detectors: [patterns]}\n")
+    command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--policy", tmp_path / "gateway.yaml"]
+    process = subprocess.Popen([*command, "--port", str(port), "--upstream", url], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         assert process.stderr.readline() == f"textveil: serving http://127.0.0.1:{port}/mcp\n"
@@ -496,16 +512,14 @@ def test_the_verb_over_http(stage) -> None:
     ("options", "says"),
     [
         (("--all-tools",), "give one"),
-        (("--", "x"), "name the tools"),
-        (("--all-tools", "--tool", "a", "--", "x"), "name the tools"),
+        (("--", "x"), "nothing would be served"),
+        (("--all-tools", "--tool", "a", "--", "x"), "leave out --tool"),
+        (("--policy", "gateway.yaml", "--", "x"), "--policy says how to privatize"),
         (("--all-tools", "--session", "a", "--", "x"), "--session goes with --store"),
         (("--all-tools", "--", "no-such-program-anywhere"), "could not be started or reached"),
         (("--all-tools", "--upstream", "http://127.0.0.1:9/mcp"), "could not be started or reached"),
     ],
 )
-def test_the_verb_says_what_is_wrong(options, says) -> None:
-    command = [sys.executable, "-m", "textveil", "gateway", "mcp", *FAST, *options]
-    made = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
-    assert made.returncode != 0
-    assert says in made.stderr
-    assert "Traceback" not in made.stderr
+def test_the_verb_says_what_is_wrong(options, says, capsys) -> None:
+    assert main(["gateway", "mcp", *FAST, *options]) == 2
+    assert says in capsys.readouterr().err

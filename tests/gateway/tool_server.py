@@ -55,6 +55,12 @@ def send_mail(to: str, body: dict[str, Any]) -> str:
 
 
 @server.tool()
+def pay(account: int) -> str:
+    note(tool="pay", account=account)
+    return "paid"
+
+
+@server.tool()
 def fail(text: str) -> str:
     note(tool="fail", text=text)
     raise ValueError(f"cannot do that for {MAIL}")

@@ -20,7 +20,6 @@ from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
     from textveil.cli.options import Typed
-    from textveil.config import Config
 
 
 @verb(
@@ -365,12 +364,13 @@ def check(
     "textveil gateway mcp --all-tools -- python server.py",
     "textveil gateway mcp --tool find_person --tool send_mail --upstream http://127.0.0.1:8000/mcp",
     "textveil gateway mcp --all-tools --store sqlite:///veil.db --session anna -- python server.py",
+    "textveil gateway mcp --policy gateway.yaml -- python server.py",
     on=gateway,
     name="mcp",
     default="prompt",
 )
 def mcp(
-    config: "Config",
+    typed: "Typed",
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -390,10 +390,23 @@ def mcp(
         typer.Option("--tool", metavar="NAME", help="Serve this tool, protected. For several, repeat it."),
     ] = None,
     all_tools: Annotated[bool, typer.Option("--all-tools", help="Serve all tools, protected.")] = False,
-    others: Annotated[
-        Literal["refuse", "pass"],
-        typer.Option("--others", help="Tools that are not named: pass serves them, and nothing of them is protected."),
-    ] = "refuse",
+    other_tools: Annotated[
+        Literal["refuse", "pass"] | None,
+        typer.Option(
+            "--other-tools",
+            help="Tools that are not named: pass serves them, and nothing of them is protected. Else they are refused.",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="A policy that says how texts are protected, which tools are served (`tools`, `other_tools`), and "
+            "what becomes of what cannot be protected.",
+            show_default=False,
+        ),
+    ] = None,
     resources: Annotated[bool, typer.Option("--resources", help="Serve resources, protected.")] = False,
     prompts: Annotated[bool, typer.Option("--prompts", help="Serve prompts, protected.")] = False,
     port: Annotated[
@@ -419,8 +432,9 @@ def mcp(
     ] = None,
     store: stored.Store = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long a tool may take to answer.")
-    ] = 60.0,
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long a tool may take to answer; 60 by default."),
+    ] = None,
     errors: Annotated[
         str,
         typer.Option(
@@ -434,12 +448,13 @@ def mcp(
         typer.Option("--media", help="Images, audio and files: pass gives them to the client."),
     ] = "refuse",
     schemas: Annotated[
-        Literal["protect", "pass"],
-        typer.Option("--schemas", help="What the server says about its tools: protect hides identifiers in it."),
-    ] = "protect",
+        Literal["protect", "pass"] | None,
+        typer.Option("--schemas", help="What the server says about its tools: pass hides no identifiers in it."),
+    ] = None,
     unknown: Annotated[
-        Literal["refuse", "drop"], typer.Option("--unknown", help="Fields of answers that are not known here.")
-    ] = "refuse",
+        Literal["refuse", "drop"] | None,
+        typer.Option("--unknown", help="Fields of answers that are not known here: refused, or left out."),
+    ] = None,
 ) -> None:
     """Stand before a tool server (Model Context Protocol): what its tools answer is protected, arguments are restored.
 
@@ -449,26 +464,29 @@ def mcp(
     remembered until this ends, or encrypted in --store.
     """
     require("mcp", "uvicorn", "httpx2")
-    from textveil.gateway import Policy, ToolServer, listen, serve_http, serve_stdio
+    from textveil.gateway import Policy, ToolServer, listen, read_policy, serve_http, serve_stdio
     from textveil.pipeline import Privatizer
     from textveil.session import Session
 
     if (session is None) != (store is None):
         raise ConfigError("--session goes with --store: it names what is kept there")
-    if all_tools == bool(tool):
-        raise ConfigError("name the tools that are served with --tool NAME, or serve all with --all-tools")
+    if all_tools and tool:
+        raise ConfigError("--all-tools serves all tools: leave out --tool")
+    if policy is not None and (typed.values or typed.settings or typed.file is not None):
+        raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
+    said: dict[str, Any] = {"tools": ("*",) if all_tools else tuple(tool or ()) or None, "other_tools": other_tools}
+    said |= {"media": media, "schemas": schemas, "unknown": unknown, "timeout": timeout}
+    given = {name: value for name, value in said.items() if value is not None}
+    read = Policy(**given) if policy is None else read_policy(policy, **given)
     with stored.opened(session, store) as kept:
         served = ToolServer(
-            privatizer=Privatizer.from_config(config),
+            privatizer=Privatizer.from_config(typed.config() if policy is None else read.config()),
             session=kept or Session(),
             upstream=upstream,
             command=tuple(command or ()),
-            tools=("*",) if all_tools else tuple(tool or ()),
-            others=others,
             resources=resources,
             prompts=prompts,
-            policy=Policy(media=media, schemas=schemas, unknown=unknown),
-            timeout=timeout,
+            policy=read,
             errors=errors,
         )
         if port is None:

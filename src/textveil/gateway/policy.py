@@ -231,6 +231,8 @@ class Policy:
         tls: files for TLS.
         playground: the page at /: "local" where only this machine can reach the gateway, "everywhere", or "never".
         playground_names: names under which browsers may open the page, besides addresses and localhost.
+        tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name stands for anything.
+        other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
     """
 
     upstream: str | None = None
@@ -253,6 +255,8 @@ class Policy:
     tls: TlsFiles | None = None
     playground: Literal["local", "everywhere", "never"] = "local"
     playground_names: Texts = ()
+    tools: Texts = ()
+    other_tools: Literal["refuse", "pass"] = "refuse"
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -313,6 +317,10 @@ class Policy:
             key: the name of the gateway's own key.
         """
         return tuple(i for i, rule in enumerate(self.rules) if rule.holds(route, model, key))
+
+    def protects_tool(self, name: str) -> bool:
+        """Whether a tool of a tool server is protected."""
+        return _matches(self.tools, name)
 
     def requests_of(self, key: str) -> int | None:
         """How many requests a key may send in a minute; None for any number."""

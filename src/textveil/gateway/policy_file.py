@@ -156,6 +156,11 @@ def explained(policy: Policy) -> list[str]:
     if policy.tls is not None:
         said.append(f"Connections are encrypted with the certificate in {policy.tls.certificate}.")
     said.append(PLAYGROUND[policy.playground])
+    if policy.tools:
+        others = "refused" if policy.other_tools == "refuse" else "served as they are"
+        said.append(
+            f"Of tool servers these tools are served, protected: {', '.join(policy.tools)}; others are {others}."
+        )
     for i, rule in enumerate(policy.rules):
         whose = [f"{name} {', '.join(getattr(rule, name))}" for name in WHOSE if getattr(rule, name)]
         said.append(f"Rule {i}, for {' and '.join(whose)}: {', '.join(map(_about_change, rule.changes.items()))}.")

@@ -13,9 +13,9 @@ import os
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 import regex
@@ -53,6 +53,8 @@ KEY = "TEXTVEIL_MCP_KEY"
 WRONG, FAILED = -32602, -32603
 """Codes of errors."""
 
+NOTHING = "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools serves all"
+
 ADDRESSED = ("resources", "contents", "content", "messages")
 """Fields of an answer in which addresses of resources stand."""
 
@@ -73,12 +75,10 @@ class ToolServer:
         session: remembers what was hidden; one for all clients.
         upstream: URL of the tool server (streamable HTTP); "" where `command` starts it.
         command: the command line that starts the tool server, which speaks over its standard input and output.
-        tools: names of the tools whose answers are protected, and whose arguments are restored; ("*",) for all.
-        others: the other tools: "refuse" to call or list them, or "pass" them: nothing is protected or restored.
         resources: whether resources are served, protected.
         prompts: whether prompts are served, protected.
-        policy: what becomes of what cannot be protected.
-        timeout: seconds to wait for an answer of the tool server.
+        policy: which tools are served, protected; what becomes of the others, and of what cannot be protected; how long
+            the tool server may take to answer.
         errors: a file to which the standard error of `command` is appended; "" to discard it: it may hold anything.
     """
 
@@ -86,17 +86,16 @@ class ToolServer:
     session: Session = Field(default_factory=Session)
     upstream: Address | Literal[""] = ""
     command: tuple[str, ...] = ()
-    tools: tuple[Annotated[str, Field(min_length=1)], ...]
-    others: Literal["refuse", "pass"] = "refuse"
     resources: bool = False
     prompts: bool = False
     policy: Policy = Field(default_factory=Policy)
-    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     errors: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.upstream) == bool(self.command):
             raise ConfigError("a tool server is named by its URL (--upstream), or started by a command: give one")
+        if not self.policy.tools and self.policy.other_tools == "refuse" and not (self.resources or self.prompts):
+            raise ConfigError(NOTHING)
         self.session.repeats = "tool"  # what is answered twice is released once
 
     @cached_property
@@ -140,10 +139,6 @@ class ToolServer:
 
         return _PLACEHOLDER.sub(original, uri)
 
-    def is_named(self, tool: str) -> bool:
-        """Whether a tool is protected."""
-        return tool in self.tools or "*" in self.tools
-
     # ---- the server --------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -158,7 +153,10 @@ class ToolServer:
             from mcp.server.lowlevel import Server
 
         quiet("mcp")
-        async with self._upstream() as transport, mcp.Client(transport, read_timeout_seconds=self.timeout) as client:
+        async with (
+            self._upstream() as transport,
+            mcp.Client(transport, read_timeout_seconds=self.policy.timeout) as client,
+        ):
             served = _Requests(self, client)
             info = client.server_info
             said: Json = {"name": info.name if info else "tools", "instructions": client.instructions}
@@ -190,7 +188,7 @@ class ToolServer:
         if self.upstream:
             key = os.environ.get(KEY)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            wait = httpx2.Timeout(self.timeout, read=None)  # answers take as long as the session waits for them
+            wait = httpx2.Timeout(self.policy.timeout, read=None)  # answers take as long as the session waits for them
             trusted = self.upstream.lower().startswith("https:")
             async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
                 yield streamable_http_client(self.upstream, http_client=http, max_sse_event_size=None)
@@ -211,6 +209,7 @@ class _Requests:
 
     def __init__(self, served: ToolServer, client: "mcp.Client") -> None:
         self._served, self._client = served, client
+        self._schemas: dict[str, Json] = {}  # of arguments, by tool
 
     async def _answer(self, asked: Awaitable[Any]) -> Json:
         """An answer of the tool server, as JSON.
@@ -253,9 +252,10 @@ class _Requests:
         from mcp.types import ListToolsResult
 
         came = await self._answer(self._client.list_tools(cursor=params.cursor))
-        named = [each for each in came["tools"] if self._served.is_named(each["name"])]
+        self._schemas |= {each["name"]: each["inputSchema"] for each in came["tools"]}
+        named = [each for each in came["tools"] if self._served.policy.protects_tool(each["name"])]
         made = await self._protected(tables.TOOLS, {**came, "tools": named})
-        if self._served.others == "pass":
+        if self._served.policy.other_tools == "pass":
             own = {each["name"]: each for each in made["tools"]}
             made["tools"] = [own.get(each["name"], each) for each in came["tools"]]
         return ListToolsResult.model_validate(made)
@@ -264,10 +264,13 @@ class _Requests:
         from mcp import MCPError
         from mcp.types import CallToolResult
 
-        protects = self._served.is_named(params.name)
-        if not protects and self._served.others == "refuse":
+        protects = self._served.policy.protects_tool(params.name)
+        if not protects and self._served.policy.other_tools == "refuse":
             raise MCPError(WRONG, NO_TOOL)
-        arguments, left = await self._restored(params.arguments) if protects else (params.arguments, 0)
+        arguments, left = params.arguments, 0
+        if protects and arguments is not None:
+            restored, left = await self._restored(arguments)
+            arguments = _as_numbers(arguments, restored, self._schemas.get(params.name, {}))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             if message is not None and protects:
@@ -325,6 +328,18 @@ class _Requests:
         (argument, around), _left = await self._restored(list(said))
         came = await self._answer(self._client.complete(params.ref, argument, around))
         return CompleteResult.model_validate(await self._protected(tables.COMPLETED, came))
+
+
+def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
+    """Arguments in which a number that was hidden, and so became a text, is a number again where one is wanted."""
+    wanted = schema.get("properties")
+    made = dict(restored)
+    for name, value in restored.items():
+        of = wanted.get(name) if isinstance(wanted, dict) else None
+        if isinstance(of, dict) and of.get("type") in ("integer", "number") and value != came.get(name):
+            with suppress(ValueError, TypeError):
+                made[name] = (int if of["type"] == "integer" else float)(value)
+    return made
 
 
 async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
