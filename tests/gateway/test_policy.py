@@ -43,6 +43,8 @@ timeout: 30
 tls: {{certificate: chain.pem, key: key.pem}}
 playground: everywhere
 playground_names: [veil.example.org]
+tools: ["find_*", send_mail]
+other_tools: pass
 rules:
   - keys: ["team-a/*"]
     requests: 10
