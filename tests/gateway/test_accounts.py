@@ -28,7 +28,8 @@ from tests.gateway.upstream import serving_upstream
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
 from textveil.gateway import Gateway, GatewayKeys, Policy, check_exposure, read_policy, reloading, tls_context
-from textveil.gateway.keys import OwnKey
+from textveil.gateway.app import Prepared
+from textveil.gateway.keys import Caller, OwnKey
 from textveil.gateway.policy import Credential, TlsFiles, Upstream
 from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
 from textveil.session import SessionStore, chains
@@ -325,6 +326,16 @@ def test_what_a_rule_names_must_be_there_at_the_start(policy, keys, privatizer, 
     near = policy(upstream="http://127.0.0.1:9/v1", rules=[{"models": ["a"], "upstream": "far"}])
     with pytest.raises(ConfigError, match="FAR_KEY, which is not set"):
         Gateway(privatizer=privatizer, policy=near)
+
+
+def test_what_was_released_before_goes_where_the_policy_says(policy, keys, privatizer, upstream):
+    gateway = Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["a"], "unknown": "drop"}]))
+    made = gateway.sending(Prepared(privatizer, gateway._releasing, SessionStore()))
+    key = keys.find(keys.create("anna"))
+    assert made.upstream == upstream.url
+    assert made._standing.keys_sent({}, Caller(account="a", key=key), ["authorization"]) == {
+        "authorization": f"Bearer {CREDENTIAL}"
+    }
 
 
 def test_a_gateway_needs_an_upstream_and_one(privatizer):

@@ -248,13 +248,8 @@ class Gateway:
 
     def sending(self, prepared: "Prepared") -> "Gateway":
         """This gateway for a message that was released already: it has a memory of its own, and charges as this one."""
-        made = replace(
-            self,
-            privatizer=prepared.privatizer,
-            upstream=self.upstream if self.policy.upstream is None else "",
-            policy=replace(self.policy, rules=()),
-            store=prepared.store,
-        )
+        policy = replace(self.policy, rules=())
+        made = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
         vars(made)["_releasing"] = prepared.release
         return made
 
