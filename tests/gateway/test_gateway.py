@@ -24,7 +24,7 @@ from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import Policy
+from textveil.gateway import Policy, keeping
 from textveil.gateway.app import Gateway
 from textveil.gateway.serving import listen, server
 from textveil.pipeline import privatizer as privatizer_module
@@ -538,6 +538,19 @@ def test_a_stream_that_breaks_off_ends_with_an_error(client, served, caplog, cap
     assert status == 200
     assert CANARY in whole  # what came before
     assert "[DONE]" not in whole
+
+
+def test_a_silent_stream_is_kept_open_by_comments(privatizer, openai_server, monkeypatch):
+    asked = {"messages": user(ASKED), "stream": True}
+    with serving(Gateway(privatizer=privatizer, upstream=openai_server)) as url:
+        assert "\n:\n" not in post_stream(url, {"model": "silent", **asked})[1]
+        monkeypatch.setattr(keeping, "SILENCE", 0.3)
+        said = post_stream(url, {"model": "silent", **asked})[1]
+        with client_of(url) as client:
+            chunks = list(client.chat.completions.create(model="silent", **asked))
+    assert 3 <= said.count("\n\n:\n\n") <= 7
+    assert said.endswith("data: [DONE]\n\n")
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ASKED
 
 
 def test_nobody_listens(privatizer):

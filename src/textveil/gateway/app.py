@@ -26,6 +26,7 @@ from textveil.errors import ConfigError, InputError, LimitReached, StoreError
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.guarding import Guarding
+from textveil.gateway.keeping import kept_open
 from textveil.gateway.keys import Caller
 from textveil.gateway.policy import Policy
 from textveil.gateway.process import Running, ServingProcess, unless_left
@@ -568,7 +569,7 @@ class Served:
             until.enter_context(request.state.process.recorded(record, request.headers.get("traceparent")))
             response = await self._answer(request, record=record)
             response.headers[REQUEST_ID] = record.id
-            await response(scope, receive, send)
+            await response(scope, receive, await until.enter_async_context(kept_open(send)))
 
 
 class Prepared(NamedTuple):
