@@ -71,6 +71,8 @@ async function unlock() {
       if (error.status !== 401) throw error;
       if (ownKey) fail(error);
       at("locked").hidden = false;
+      at("locked").parentElement.classList.add("locked");
+      at("own").focus();
       await new Promise((entered) => at("locked").addEventListener("submit", (event) => {
         event.preventDefault();
         ownKey = at("own").value.trim();
@@ -78,6 +80,7 @@ async function unlock() {
       }, { once: true }));
     }
   }
+  at("locked").parentElement.classList.remove("locked");
   at("locked").hidden = at("failure").hidden = true;
   at("own").value = "";
 }
