@@ -445,6 +445,7 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
     """An older client, whose messages are looked at as they come: nothing private on either stream."""
     notes = tmp_path / "notes"
     command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--all-tools", *FAST]
+    command += ["--errors", str(tmp_path / "errors")]
     process = subprocess.Popen(
         [*command, "--", sys.executable, str(TOOLS), str(notes)],
         stdin=subprocess.PIPE,
@@ -477,6 +478,7 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
     assert said[3]["result"]["structuredContent"]["email"].startswith("<EMAIL_")
     assert said[5]["error"]["code"] == -32601
     assert process.returncode == 0
+    assert (tmp_path / "errors").stat().st_mode & 0o077 == 0
 
 
 def test_the_verb_over_http(stage, tmp_path) -> None:

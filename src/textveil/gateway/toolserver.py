@@ -195,7 +195,7 @@ class ToolServer:
             return
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")}
         command, *args = self.command
-        with open(self.errors or os.devnull, "a") as errors:
+        with open(self.errors or os.devnull, "a", opener=_for_its_owner) as errors:
             yield stdio_client(StdioServerParameters(command=command, args=args, env=environment), errlog=errors)
 
 
@@ -348,6 +348,11 @@ async def _in_thread(work: Callable[..., Made], *given: Any) -> Made:
     return await anyio.to_thread.run_sync(work, *given)
 
 
+def _for_its_owner(path: str, flags: int) -> int:
+    """Opens a file that nobody else can read, where it is new."""
+    return os.open(path, flags, 0o600)
+
+
 def _json(made: Any) -> Json:
     found: Json = made.model_dump(by_alias=True, mode="json", exclude_none=True)
     return found
@@ -407,7 +412,7 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
                 server.streamable_http_app(max_sessions=None),
                 http="h11",
                 ws="none",
-                log_level="warning",
+                log_level="critical",  # other lines may quote what failed
                 access_log=False,
                 server_header=False,
             )
