@@ -64,8 +64,8 @@ def echo(asked):
     if asked.path.endswith("/models"):
         return {"object": "list", "data": []}
     said = body["messages"][-1]["content"]
-    if body.get("model") == "refuses":
-        return 401, {"error": {"message": f"wrong key {asked.headers.get('authorization')}", "type": "auth"}}
+    if (model := body.get("model", "")).startswith("refuses-"):
+        return int(model[-3:]), {"error": {"message": f"wrong key {asked.headers['authorization']}", "type": "auth"}}
     if asked.path.endswith("/messages"):
         return claude.message({"type": "text", "text": said})
     if body.get("stream"):
@@ -250,11 +250,28 @@ def test_an_error_that_repeats_the_credential_is_replaced(policy, keys, privatiz
     key = keys.create("anna")
     with (
         serving(Gateway(privatizer=privatizer, policy=policy())) as url,
-        pytest.raises(openai.AuthenticationError) as caught,
+        pytest.raises(openai.PermissionDeniedError) as caught,
     ):
-        asked(url, key, model="refuses")
+        asked(url, key, model="refuses-403")
     assert CREDENTIAL not in str(caught.value)
-    assert "the upstream refused with status 401" in str(caught.value)
+    assert "the upstream refused with status 403" in str(caught.value)
+
+
+def test_a_credential_that_is_wrong_is_no_fault_of_the_client(policy, keys, privatizer, upstream):
+    """It would think that its own key is wrong, and be shown a part of the other one."""
+    with serving(Gateway(privatizer=privatizer, policy=policy())) as url:
+        with pytest.raises(openai.InternalServerError, match="does not take the key that the policy names") as caught:
+            asked(url, keys.create("anna"), model="refuses-401")
+        assert caught.value.status_code == 502
+    passed = Gateway(privatizer=privatizer, upstream=upstream.url)
+    with serving(passed) as url, pytest.raises(openai.AuthenticationError):
+        asked(url, "sk-of-the-client", model="refuses-401")
+
+
+def test_rules_do_not_change_a_privatizer_that_is_given(policy, keys, privatizer):
+    for rule in ({"level": "names"}, {"always": [CANARY]}, {"profile": "strict"}, {"options": {"epsilon": 3}}):
+        with pytest.raises(ConfigError, match="give no privatizer"):
+            Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["a"], **rule}]))
 
 
 def test_nothing_shows_a_credential(policy, privatizer, keys):

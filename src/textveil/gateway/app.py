@@ -140,6 +140,10 @@ class Gateway:
                 "words.lasting is for sessions that are named, and a gateway has conversations: leave it out"
             )
 
+        if not self._standing.built and any(rule.protects for rule in self.policy.rules):
+            raise ConfigError(
+                "rules of a policy change how texts are protected only where the policy says it: give no privatizer"
+            )
         for i in range(len(self.policy.rules)):
             self.under((i,))
         self.store.pseudonym(b"")  # or it keeps no conversations
@@ -545,6 +549,8 @@ class Gateway:
         request.state.until.push_async_callback(answer.aclose)
         if answer.status_code == 200:
             return answer
+        if answer.status_code == 401 and self._standing.has_credential:
+            raise RequestError(502, "the upstream does not take the key that the policy names for it", code="upstream")
         raise await refusal_of(answer, restoring, keys_of(answer))
 
 

@@ -194,6 +194,11 @@ class PolicyRule:
         found = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in WHOSE}
         return {name: value for name, value in found.items() if value not in (None, (), {})}
 
+    @property
+    def protects(self) -> bool:
+        """Whether it says how texts are protected."""
+        return bool({"profile", "level", "always", "never", "options"} & self.changes.keys())
+
 
 WHOSE = ("routes", "models", "keys")
 """Fields of a rule that say for which requests it is."""

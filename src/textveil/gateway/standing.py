@@ -50,6 +50,11 @@ class StandingPolicy:
         self.built = privatizer is None
         self.privatizer = privatizer or Privatizer.from_config(policy.config())
 
+    @property
+    def has_credential(self) -> bool:
+        """Whether the upstream gets a key of the operator's; what it says about that is no business of clients."""
+        return self._credential is not None
+
     def admit(self, headers: Mapping[str, str], account: Callable[[str | None], str], *, counts: bool = True) -> Caller:
         """Who asks.
 
