@@ -148,6 +148,62 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
         assert Counter(each["event"] for each in lines(log))["stop"] == 2
 
 
+def test_streams_of_a_worker_that_died_are_open_no_more(tmp_path):
+    more = threading.Event()
+
+    def pieces():
+        yield b'data: {"choices": [{"delta": {"content": "x"}}]}\n\n'
+        assert more.wait(60)
+
+    def counted(http, url):
+        return samples(http, url).get("textveil_streams_open")
+
+    with (
+        serving_upstream(lambda _: pieces()) as upstream,
+        workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (_, url, log),
+        httpx2.Client(trust_env=False, timeout=60) as http,
+    ):
+        body = {"model": "m", "messages": [user(CANARY)], "stream": True}
+        with http.stream("POST", f"{url}/v1/chat/completions", json=body, headers=KEY) as answer:
+            coming = answer.iter_lines()
+            next(coming)
+            with httpx2.Client(trust_env=False, timeout=60) as other:
+                until(lambda: counted(other, url) == 1)
+            for pid in begun(log):
+                os.kill(pid, signal.SIGKILL)
+            more.set()
+            with pytest.raises(httpx2.HTTPError):
+                list(coming)
+        until(lambda: len(begun(log)) == 4)
+        with httpx2.Client(trust_env=False, timeout=60) as other:
+            until(lambda: counted(other, url) is None)
+
+
+def test_all_workers_read_a_policy_again(tmp_path):
+    policy = tmp_path / "gateway.yaml"
+    policy.write_text(
+        "upstreams: {here: {url: 'http://127.0.0.1:9/v1'}}\nupstream: here\nprofile: prompt\nlimit: 1000\n"
+    )
+    log = tmp_path / "audit.jsonl"
+    command = [sys.executable, "-m", "textveil", "gateway", "--policy", str(policy), "--port", "0", "--workers", "2"]
+    command += ["--store", f"sqlite:///{tmp_path}/veil.db", "--audit-log", str(log)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr is not None
+            url = running.stderr.readline().split()[-1].removesuffix("/v1")
+            until(lambda: log.exists() and len(begun(log)) == 2)
+            assert ask(url, [user("x" * 2_000)]).status_code == 413
+            policy.write_text(policy.read_text().replace("1000", "9000"))
+            running.send_signal(signal.SIGHUP)
+            assert [running.stderr.readline() for _ in range(2)] == ["textveil: the policy was read again\n"] * 2
+            assert {ask(url, [user("x" * 2_000)]).status_code for _ in range(6)} == {502}
+            assert len(begun(log)) == 2
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(60) == 0
+        finally:
+            running.kill()
+
+
 def test_they_stop_together_and_streams_end(tmp_path):
     more, begun_ = threading.Event(), threading.Semaphore(0)
 

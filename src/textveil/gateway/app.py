@@ -374,7 +374,6 @@ class Gateway:
     async def _answered(
         self, request: "Request", operation: Operation, body: dict[str, Any], record: RequestRecord, caller: Caller
     ) -> "Response":
-        from starlette.concurrency import run_in_threadpool
         from starlette.responses import JSONResponse, StreamingResponse
 
         process: ServingProcess = request.state.process
@@ -408,7 +407,7 @@ class Gateway:
             pieces = events(await stream_of(answer), operation, streamed(restoring), restoring, chain, record, process)
             return StreamingResponse(process.streaming(pieces), headers=said, media_type="text/event-stream")
         with record.step("restore"):
-            whole = await run_in_threadpool(restored, came, operation, restoring, chain)
+            whole = await process.answers.run(restored, came, operation, restoring, chain)
         record.answered(restoring.unresolved)
         return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
 

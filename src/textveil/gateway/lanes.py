@@ -36,12 +36,12 @@ class Lane:
     Args:
         name: of the lane, in metrics.
         threads: how many there are.
-        most: how many requests may wait for one.
+        most: how many requests may wait for one; None for any number.
         waiting: counts those that do.
         nice: by how much the threads give way to others, where the system can do that.
     """
 
-    def __init__(self, name: str, threads: int, most: int, waiting: "Gauge", nice: int = 0) -> None:
+    def __init__(self, name: str, threads: int, most: int | None, waiting: "Gauge", nice: int = 0) -> None:
         self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _give_way, (nice,))
         self._free, self._threads, self._most = asyncio.Semaphore(threads), threads, most
         self._queued, self._took, self._gauge = 0, 0.0, waiting.labels(name)
@@ -52,7 +52,7 @@ class Lane:
         Raises:
             RequestError: too many are waiting.
         """
-        if self._free.locked() and self._queued >= self._most:
+        if self._most is not None and self._free.locked() and self._queued >= self._most:
             wait = min(max(math.ceil(self._took * (self._queued + 1) / self._threads), 1), LONGEST_WAIT)
             raise RequestError(503, FULL, code="busy", headers={"Retry-After": str(wait)})
         self._queued += 1

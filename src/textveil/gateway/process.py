@@ -86,6 +86,7 @@ class ServingProcess:
         audit: its log; None without one.
         short: threads for requests.
         long: threads for requests with much new text.
+        answers: threads for answers, of which none is refused: the upstream has given them.
         recent: what happened to the last requests, the newest first.
     """
 
@@ -101,6 +102,7 @@ class ServingProcess:
             self.audit = AuditLog(gateway.running.audit_log)
         self.short = Lane("short", SHORT, gateway.running.queue, self.metrics.waiting)
         self.long = Lane("long", 1, gateway.running.queue, self.metrics.waiting, nice=GIVE_WAY)
+        self.answers = Lane("answers", SHORT, None, self.metrics.waiting)
         self._open, self._ends = 0, math.inf
         self._stoppable: set[asyncio.Timeout] = set()
         self._models = "loading"
@@ -116,7 +118,7 @@ class ServingProcess:
             yield process
         finally:
             loading.cancel()
-            for lane in (process.short, process.long):
+            for lane in (process.short, process.long, process.answers):
                 lane.close()
             if process.audit is not None and (lost := process.audit.close()):
                 logging.getLogger("textveil").warning("%d lines of the audit log could not be written", lost)

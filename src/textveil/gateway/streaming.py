@@ -77,7 +77,6 @@ async def events(
 ) -> AsyncGenerator[str]:
     """A restored stream. If it breaks off, or the upstream says that it failed, it ends with an error."""
     import httpx2
-    from starlette.concurrency import run_in_threadpool
 
     failure = RequestError(502, "the answer broke off", code="upstream")
     kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -96,11 +95,11 @@ async def events(
                 with record.timed("restore"):
                     pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
                 if news := [each for each in stream.remembered if each not in names]:
-                    await run_in_threadpool(remember, chain, operation, (), news)  # before anybody can refer to it
+                    await process.answers.run(remember, chain, operation, (), news)  # before anybody can refer to it
                     names += news
                 if stream.ended and not kept:  # before the client knows the end, and asks on
                     kept = stream.messages
-                    await run_in_threadpool(remember, chain, operation, kept)
+                    await process.answers.run(remember, chain, operation, kept)
                 for piece in pieces:
                     yield piece.written()
                 if event.data == "[DONE]":
@@ -109,7 +108,7 @@ async def events(
             failure = process.stops()
         pieces = list(stream.close())
         if stream.ended and kept != stream.messages:
-            await run_in_threadpool(remember, chain, operation, stream.messages)
+            await process.answers.run(remember, chain, operation, stream.messages)
         for piece in pieces:
             yield piece.written()
     finally:
