@@ -459,7 +459,7 @@ def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream
 
     with (
         serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
-        httpx2.Client(trust_env=False, timeout=60, limits=httpx2.Limits(max_connections=clients)) as http,
+        httpx2.Client(trust_env=False, timeout=300, limits=httpx2.Limits(max_connections=clients)) as http,
         ThreadPoolExecutor(clients) as pool,
     ):
         asked = list(pool.map(ask, range(clients)))
