@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from tests.gateway.upstream import Asked
 
 from textveil import Privatizer
-from textveil.gateway import Policy
 from textveil.gateway.app import Gateway
 
 RECORDED = Path(__file__).parent / "litellm.jsonl"
@@ -46,9 +45,10 @@ GUARDRAILS: dict[str, dict[str, Any]] = {
 }
 
 
-def guarding(upstream: str) -> Gateway:
-    """A gateway that finds identifiers only, and quickly."""
-    return Gateway(privatizer=_identifiers(), upstream=upstream, policy=Policy())
+def guarding(upstream: str, **options: Any) -> Gateway:
+    """A gateway that finds identifiers only, and quickly; with other options, too."""
+    given: dict[str, Any] = {"privatizer": _identifiers(), "upstream": upstream, **options}
+    return Gateway(**given)
 
 
 @cache

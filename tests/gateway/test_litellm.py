@@ -13,7 +13,7 @@ from tests.gateway.litellm_cases import CANARIES, GUARDRAILS, MAIL, RECORDED, gu
 from tests.test_docs import ROOT, read
 
 from textveil import Privatizer
-from textveil.gateway import Policy, pieces
+from textveil.gateway import GatewayKeys, Policy, pieces
 from textveil.session import SessionStore
 
 SAID: dict[str, list[dict[str, Any]]] = {
@@ -65,9 +65,7 @@ def asks() -> Iterator[Callable[..., Asking]]:
     with ExitStack() as stack:
 
         def made(**options: Any) -> Asking:
-            gateway = guarding("http://127.0.0.1:9/v1")
-            for name, value in options.items():
-                object.__setattr__(gateway, name, value)
+            gateway = guarding("http://127.0.0.1:9/v1", **options)
             return Asking(stack.enter_context(TestClient(gateway.application())))
 
         yield made
@@ -308,3 +306,17 @@ def test_what_is_wrong_is_refused_and_not_quoted(asking, path, body, session) ->
     came = asking.client.post(path, json=body, headers=headers)
     assert came.status_code == 400
     assert MAIL not in came.text
+
+
+def test_a_gateway_with_keys_of_its_own_answers_nobody_else(asks, tmp_path) -> None:
+    keys = GatewayKeys(str(tmp_path / "keys"), new=True)
+    own = keys.create("litellm")
+    asking = asks(policy=Policy(keys=str(tmp_path / "keys")))
+    body = {"input_type": "request", "litellm_call_id": "call-1", "texts": [MAIL]}
+    came = asking.post(GENERIC, body, **{"x-api-key": "sk-of-nobody"})
+    assert (came.status_code, came.json()["action"]) == (200, "BLOCKED")
+    assert asking.post(REDACT, {"texts": [MAIL]}, authorization="Bearer sk", **{"x-session-id": "s"}).status_code == 401
+    assert asking.post(GENERIC, body, **{"x-api-key": own}).json()["texts"] == ["<EMAIL_1>"]
+    asked = {"authorization": f"Bearer {own}", "x-session-id": "s"}
+    assert asking.post(REDACT, {"texts": [MAIL]}, **asked).json() == {"texts": ["<EMAIL_1>"]}
+    assert asking.post(REHYDRATE, {"texts": ["<EMAIL_1>"]}, **asked).json() == {"texts": [MAIL]}
