@@ -151,6 +151,7 @@ FOUND = {
         "his number: ⟦219-09-9998⟧",
         "social security number is ⟦457555462⟧",
         "ITIN ⟦912-70-1234⟧",
+        "see ⟦994-40-1850⟧, please",
         "NHS ⟦943 476 5919⟧",
         "NHS number ⟦9434765919⟧",
         "⟦AB 12 34 56 C⟧ for taxes",

@@ -72,6 +72,7 @@ NATIONAL = (
     number(_DASHED, is_ssn, score=0.9),
     number("9", is_ssn, context=_SSN, score=0.8),
     number(_DASHED, is_itin, score=0.9),
+    number(r"(?!97[89])9\d\d-\d\d-\d{4}", score=0.7),  # never issued, but written as one; no ISBN
     number("9", is_itin, context=_SSN, score=0.8),
     number(r"\d{3}[ ]\d{3}[ ]\d{4}", sums.is_nhs, score=0.7),
     number("10", sums.is_nhs, context="nhs|national health|patient"),
