@@ -1,0 +1,39 @@
+"""The gateway under the leak suite of somebody else: `pii-leak-benchmark` knows a base URL, and captures what arrives.
+
+It plants identifiers and keys that it makes up, lets its upstream say them again in pieces of all sizes, and looks for
+them in what it captured, also in encodings and look-alikes.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.gateway.capturing import commanded
+
+
+def free_port() -> int:
+    """A port that nobody listens at: the suite binds it, and the gateway must know it before."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+    return port
+
+
+def test_the_suite_calls_the_command_clean(tmp_path):
+    port, report = free_port(), tmp_path / "report.json"
+    suite = Path(sys.executable).with_name("pii-leak-benchmark")
+    with commanded(f"http://127.0.0.1:{port}/v1", tmp_path / "said") as url:
+        asked = ["--target-base-url", f"{url}/v1", "--capture-port", str(port), "--json-out", str(report)]
+        ran = subprocess.run(
+            [suite, "selfcheck", "--duty", "restore", "--timeout-seconds", "60", *asked],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=tmp_path,
+        )
+    assert ran.returncode == 0, ran.stdout
+    assert "CLEAN" in ran.stdout
+    checks = json.loads(report.read_text(encoding="utf-8"))["checks"]
+    assert [name for name, check in checks.items() if not check["passed"]] == []
+    assert checks["configured_upstream_boundary"]["captured_requests"] > 0
