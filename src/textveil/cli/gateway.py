@@ -301,9 +301,10 @@ def create(
     policy: PolicyFile,
     days: Annotated[float | None, typer.Option("--days", metavar="N", help="The key ends after N days.")] = None,
 ) -> None:
-    """Make a key and print it, this once. What whoever has it may do stands in the policy, under its name.
+    """Make a key and print it. It is not shown again.
 
-    Only its hash is kept. A client sends it as its API key; it is never sent upstream.
+    Only its hash is kept. A client sends it as its API key; it is never sent upstream. What it may be used for stands
+    in the policy, under its name.
     """
     shell.say(_keys_of(policy, new=True).create(name, days=days))
     shell.note("this key is not shown again")
@@ -311,7 +312,10 @@ def create(
 
 @verb("textveil gateway keys list --policy gateway.yaml", on=keys, name="list")
 def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
-    """List the keys, also those that expired or were revoked, with when they were used. Times are UTC."""
+    """List the keys, also those that expired or were revoked.
+
+    Times are UTC; a use is noted once a minute.
+    """
     found = _keys_of(policy, new=True).listed()
     if as_json:
         shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
@@ -327,7 +331,10 @@ def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
 
 @verb("textveil gateway keys revoke anna --policy gateway.yaml", on=keys, name="revoke")
 def revoke(name: Name, policy: PolicyFile) -> None:
-    """Refuse a key from its next request on. An answer that is on its way still arrives."""
+    """Refuse a key from its next request on.
+
+    An answer that is on its way still arrives.
+    """
     revoked = _keys_of(policy).revoke(name)
     shell.note(f"the key {revoked.name} ({revoked.id}) is revoked")
 

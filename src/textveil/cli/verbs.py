@@ -139,7 +139,12 @@ def group(
     about = about or inspect.getdoc(alone) or ""
     examples = examples or getattr(alone, "examples", ())
     made: Any = typer.Typer(
-        cls=VerbGroup, add_completion=False, rich_markup_mode="rich", help=about, epilog=spelled(examples)
+        cls=VerbGroup,
+        add_completion=False,
+        rich_markup_mode="rich",
+        help=about,
+        epilog=spelled(examples),
+        subcommand_metavar="COMMAND [ARGS]..." if alone is None else "[COMMAND [ARGS]...]",
     )
 
     def root(context: typer.Context, **given: Any) -> None:
