@@ -617,7 +617,7 @@ def process(upstream, *arguments, **environ):
     """The command line's gateway as a process, and where it serves."""
     command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
     with subprocess.Popen(
-        [*command, "--mechanism", "placeholder", *arguments],
+        [*command, "--mechanism", "placeholder", "--playground", "never", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
