@@ -1,7 +1,8 @@
 """Chooses the weights of the odds that what was found is private: `python -m training.odds`.
 
 In: the bundled tagger with its thresholds, and the texts labelled with what is private that are held out of its
-training (a fifth of those for training). Out: `src/textveil/data/constants/odds.json`.
+training (a fifth of those for training). Out: `src/textveil/data/constants/odds.json`, and the tagger's adapter with
+the readings that the odds need behind its labels.
 Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
@@ -12,24 +13,30 @@ nor in parts; those of details likewise. They are chosen on what a fit on other 
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 import regex
+import torch
 from numpy.typing import NDArray
 from rich.console import Console
+from torch import Tensor, nn
 
+from textveil.models import TokenClassifier, adapters
+from textveil.models.bundled import WIDTH
+from textveil.models.entities import LABELS
 from textveil.protect import detector
 from textveil.protect import odds as model
 from textveil.protect.adapters import TaggerDetector
 from textveil.protect.detectors import find_all
 from textveil.protect.spans import NAMES, Span
-from textveil.randomness import Flags, Values
+from textveil.randomness import Flags, Floats, Values
 from textveil.text.tokens import Tokens, tokenize
-from training import cli, data
+from training import cli, data, lowrank
 
 OUT = cli.DATA / "constants" / "odds.json"
 
@@ -45,8 +52,12 @@ PART = 0.4
 NAMED = (*NAMES, "ADDRESS")
 """Types of labels that the tagger takes for names."""
 
-FOLDS, PENALTY = 10, 0.3
-"""Parts of the texts for the choice of the constant, and the C of the logistic regressions."""
+FOLDS = 5
+"""Parts of the texts for the choice of the constants."""
+
+NETWORKS, UNITS, EPOCHS, BATCH, RATE, DECAY, UNSEEN = 3, 32, 25, 256, 4e-3, 0.1, (0.3, 0.5)
+"""The networks whose mean is the odds, the hidden units of each, passes over the texts, candidates a step, AdamW's
+highest rate and decay of weights, and the shares of inputs and of hidden units that a step does not see."""
 
 _END = regex.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
 
@@ -61,7 +72,9 @@ class Sample:
         tokens: their words.
         spans: what was found in them.
         found: the K candidates.
-        own: float64 [K, own], what is known of each by itself.
+        own: float64 [K, own + told], what is known of each.
+        over: float64 [K, 384], the mean state of the encoder over its words.
+        around: the same of the words around.
         private: whether each is private, 0 or 1; -1 where that is not known.
     """
 
@@ -71,6 +84,8 @@ class Sample:
     spans: list[Span]
     found: list[model.Candidate]
     own: Values
+    over: Values
+    around: Values
     private: NDArray[np.int64]
 
     @property
@@ -103,8 +118,7 @@ def parts(marked: data.Marked) -> Iterator[data.Marked]:
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
     """What textveil's detectors find, with what the tagger is in doubt of."""
-    tagger = detector("tagger")
-    assert isinstance(tagger, TaggerDetector)
+    tagger = reading(np.vstack([np.eye(WIDTH)] * 2))
     own = [detector(name) for name in ("patterns", "structure", "scripts")]
     return find_all([*own, tagger.doubting(doubt)], [each.text for each in texts], timeout=None)
 
@@ -114,6 +128,7 @@ def sample(texts: list[data.Marked], whole: Sequence[int]) -> Sample:
     tokens = tokenize([each.text for each in texts])
     spans = found_in(texts, model.DOUBT)
     found = model.candidates(spans)
+    over, around = model.readings(found, spans, WIDTH)
     return Sample(
         texts=texts,
         whole=np.array(whole),
@@ -121,6 +136,8 @@ def sample(texts: list[data.Marked], whole: Sequence[int]) -> Sample:
         spans=spans,
         found=found,
         own=model.features(found, spans, tokens),
+        over=over,
+        around=around,
         private=np.array([_private(texts[each.text], each) for each in found]),
     )
 
@@ -130,34 +147,58 @@ def _private(marked: data.Marked, found: model.Candidate) -> int:
     return 1 if "private" in standings else -1 if standings - {"public"} else 0
 
 
-def fit(known: Sample, which: Flags) -> model.Weights:
-    """The weights that fit some of the candidates best."""
+class Fit(NamedTuple):
+    """Weights, and what makes readings of states.
+
+    Args:
+        weights: without the least odds.
+        over: float64 [units, 384], what states over a candidate add to each unit.
+        around: the same of states around it.
+    """
+
+    weights: model.Weights
+    over: Values
+    around: Values
+
+    def odds(self, known: Sample) -> Values:
+        """The log odds of all candidates."""
+        return model.odds(known.own, known.over @ self.over.T + known.around @ self.around.T, self.weights)
+
+
+def fit(known: Sample, which: Flags) -> Fit:
+    """What fits some of the candidates best: the mean of several small networks."""
     which = which & (known.private >= 0)
-    own = _regression(known.own, known, which)
-    none = np.zeros(len(model.AROUND))
-    weights = model.Weights(own=own, shift=none, count=none, low=none, high=none, least=np.zeros(2))
-    odds = model.own_odds(known.own, weights)
-    around = model.around(odds, known.found, known.tokens)
-    both = _regression(np.column_stack([around, odds, odds[:, None] * around]), known, which)
-    size = 1 + len(model.AROUND)
-    low, high = around[which].min(axis=0), around[which].max(axis=0)
-    return replace(weights, shift=both[:size], count=both[size:], low=low, high=high)
+    inputs = np.concatenate([known.own, known.over, known.around], axis=1)
+    mean, spread = inputs[which].mean(axis=0), inputs[which].std(axis=0) + 1e-6
+    given = torch.from_numpy((inputs[which] - mean) / spread).float()
+    target, weight = (torch.from_numpy(each[which]).float() for each in (known.private, known.weight))
+    networks = [_network(given, target, weight, seed) for seed in range(NETWORKS)]
+    units, sums = zip(*networks, strict=True)
+    rows = np.concatenate([layer.weight.detach().double().numpy() for layer in units]) / spread
+    bias = np.concatenate([layer.bias.detach().double().numpy() for layer in units]) - rows @ mean
+    total = np.concatenate([layer.weight.detach().double().numpy()[0] for layer in sums]) / NETWORKS
+    least = np.full(2, -sum(layer.bias.item() for layer in sums) / NETWORKS)
+    own, over, around = np.split(rows, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1)
+    return Fit(model.Weights(units=own, bias=bias, sum=total, least=least), over, around)
 
 
-def _regression(columns: Values, known: Sample, which: Flags) -> Values:
-    """A logistic regression on columns of the same spread: its constant, and what each column adds."""
-    from sklearn.linear_model import LogisticRegression
-
-    spread = columns[which].std(axis=0) + 1e-9
-    model = LogisticRegression(C=PENALTY, max_iter=2000)
-    model.fit(columns[which] / spread, known.private[which], known.weight[which])
-    return np.append(model.intercept_, model.coef_[0] / spread)
-
-
-def odds_of(known: Sample, weights: model.Weights) -> Values:
-    """The log odds of all candidates."""
-    own = model.own_odds(known.own, weights)
-    return model.with_text(own, model.around(own, known.found, known.tokens), weights)
+def _network(given: Tensor, target: Tensor, weight: Tensor, seed: int) -> tuple[nn.Linear, nn.Linear]:
+    """The layers of one network."""
+    torch.manual_seed(seed)
+    units, total = nn.Linear(given.shape[1], UNITS), nn.Linear(UNITS, 1)
+    network = nn.Sequential(nn.Dropout(UNSEEN[0]), units, nn.ReLU(), nn.Dropout(UNSEEN[1]), total)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
+    steps = EPOCHS * -(-len(given) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
+    for _ in range(EPOCHS):
+        for some in torch.randperm(len(given)).split(BATCH):  # type: ignore[no-untyped-call]
+            odds = network(given[some])[:, 0]
+            loss = nn.functional.binary_cross_entropy_with_logits(odds, target[some], weight[some])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+    return units, total
 
 
 def crossed(known: Sample) -> Values:
@@ -166,8 +207,38 @@ def crossed(known: Sample) -> Values:
     fold = folds[known.whole[known.text]]
     odds = np.zeros(len(known.found))
     for number in range(FOLDS):
-        odds[fold == number] = odds_of(known, fit(known, fold != number))[fold == number]
+        odds[fold == number] = fit(known, fold != number).odds(known)[fold == number]
     return odds
+
+
+def reading(rows: Values) -> TaggerDetector:
+    """The bundled tagger with these readings behind its labels, float64 [R, 384]."""
+    tagger = detector("tagger")
+    assert isinstance(tagger, TaggerDetector)
+    assert isinstance(tagger.model, TokenClassifier)
+    network = tagger.model.model.network
+    weights = dict(network.weights) | with_readings(network.weights, rows)
+    loaded = replace(tagger.model.model, network=replace(network, weights=weights))
+    return replace(tagger, model=replace(tagger.model, model=loaded))
+
+
+def with_readings(tensors: Mapping[str, Floats], rows: Values) -> dict[str, Floats]:
+    """A tagger's output layer with these rows behind those of its labels."""
+    weight, bias = (tensors[f"classifier.{name}"][: len(LABELS)] for name in ("weight", "bias"))
+    found = np.concatenate([weight, rows]), np.concatenate([bias, np.zeros(len(rows))])
+    return {f"classifier.{name}": each.astype(np.float32) for name, each in zip(("weight", "bias"), found, strict=True)}
+
+
+def write(made: Fit) -> None:
+    """Writes the weights, and the tagger's adapter with the readings."""
+    rows = {name: np.round(values, 5).tolist() for name, values in vars(made.weights).items()}
+    OUT.write_text(json.dumps(rows) + "\n", "utf-8")
+    before = adapters.tensors("tagger")
+    tensors = before | with_readings(before, np.concatenate([made.over, made.around]))
+    about = {key: value for key, value in adapters.manifest("tagger").items() if key != "files"}
+    about["config"] |= {"num_labels": len(tensors["classifier.bias"])}
+    halves = {name: torch.from_numpy(tensors[name]).half().contiguous() for name in sorted(tensors)}
+    lowrank.write(cli.ADAPTERS, "tagger", halves, about)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -257,9 +328,8 @@ def main() -> None:
             f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
             f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"
         )
-    weights = replace(fit(known, np.ones(len(known.found), bool)), least=least)
-    rows = {name: np.round(values, 4).tolist() for name, values in vars(weights).items()}
-    OUT.write_text(json.dumps(rows, indent=2) + "\n", "utf-8")
+    made = fit(known, np.ones(len(known.found), bool))
+    write(made._replace(weights=replace(made.weights, least=made.weights.least + least)))
     console.print(f"names count from odds of {least[0]:.2f}, details from {least[1]:.2f}; wrote {OUT.name}")
 
 

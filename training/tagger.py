@@ -184,7 +184,7 @@ def begin_with(model: nn.Module, before: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.requires_grad and ".parametrizations." not in name:
-                value = before[name]
+                value = before[name][: len(parameter)]  # without readings for odds
                 if "token_type" in name:
                     value = value.repeat(len(parameter) // len(value), 1)
                 elif len(value) < len(parameter):

@@ -45,8 +45,8 @@ class Fixed(TokenClassifier):
 
     rows: np.ndarray
 
-    def probabilities(self, texts: Ragged) -> np.ndarray:
-        return self.rows
+    def outputs(self, texts: Ragged) -> np.ndarray:
+        return np.log(np.maximum(self.rows, 1e-30)).astype(np.float32)
 
 
 def spans(

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def test_numbers_of_numpy_are_numbers():
     odd = Span(np.int64(0), np.int32(4), np.int64(7), "PERSON", np.float32(0.5), "x")  # type: ignore[arg-type]
     (found,) = find_all([answers([odd])], TEXTS, timeout=None)
     assert found == FINE._replace(source="scripted")
-    assert [type(value) for value in found] == [int, int, int, str, float, str, float]
+    assert [type(value) for value in found] == [int, int, int, str, float, str, float, NoneType]
 
 
 def test_no_texts_need_no_detector():

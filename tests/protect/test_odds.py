@@ -7,20 +7,12 @@ import pytest
 
 from textveil import Protector
 from textveil.config import NameOptions, ProtectOptions
+from textveil.models import TOLD, Evidence
 from textveil.protect import odds
 from textveil.protect.grouping import Grouping
-from textveil.protect.odds import AROUND, OWN, Weights
+from textveil.protect.odds import OWN, Weights
 from textveil.protect.spans import Span
 from textveil.text import tokenize
-
-NEUTRAL = Weights(
-    own=np.zeros(1 + len(OWN)),
-    shift=np.zeros(1 + len(AROUND)),
-    count=np.append(1.0, np.zeros(len(AROUND))),
-    low=np.full(len(AROUND), -np.inf),
-    high=np.full(len(AROUND), np.inf),
-    least=np.zeros(2),
-)
 
 
 def of(text: str, *parts: tuple[str, str, str, float, float]) -> list[Span]:
@@ -34,7 +26,7 @@ def of(text: str, *parts: tuple[str, str, str, float, float]) -> list[Span]:
 def known(text: str, spans: list[Span]) -> list[dict[str, float]]:
     tokens = tokenize([text])
     rows = odds.features(odds.candidates(spans), spans, tokens)
-    return [dict(zip(OWN, row, strict=True)) for row in rows.tolist()]
+    return [dict(zip(OWN, row, strict=False)) for row in rows.tolist()]  # and evidence
 
 
 def test_spans_that_overlap_are_one_candidate_and_others_are_left_alone() -> None:
@@ -79,52 +71,54 @@ def test_what_is_known_of_a_candidate_by_itself() -> None:
         "short": 1,
         "line": 1,
     }
-    assert second == dict.fromkeys(OWN, 0) | {"private": pytest.approx(np.log(3)), "tagger": 1, "two": 1, "relation": 1}
+    assert second == dict.fromkeys(OWN, 0) | {"tagger": 1, "two": 1, "relation": 1}
 
 
 def test_details_are_told_from_names_by_the_tagger() -> None:
     text = "room 4711"
     [row] = known(text, of(text, ("4711", "ID", "tagger", 0.9, 1.0), ("room 4711", "LOCATION", "structure", 1.0, 1.0)))
     assert row["detail"] == row["tagger"] == row["structure"] == 1
-    assert row["private"] == odds.SHARE, "certainty is cut off"
 
 
-def around(text: str, spans: list[Span], own: list[float]) -> list[dict[str, float]]:
+def test_the_evidence_is_that_of_the_span_the_tagger_is_surest_of() -> None:
+    low, high = (Evidence((float(i),) * TOLD, (i + 1.0,), (i + 2.0,)) for i in (1, 5))
+    spans = [
+        Span(0, 0, 4, "PERSON", 0.5, "tagger", 0.5, low),
+        Span(0, 2, 8, "PERSON", 0.9, "tagger", 0.5, high),
+        Span(0, 0, 8, "PERSON", 1.0, "structure", 0.5),
+    ]
+    tokens = tokenize(["Ida Lind"])
     found = odds.candidates(spans)
-    rows = odds.around(np.array(own), found, tokenize([text]))
-    return [dict(zip(AROUND, row, strict=True)) for row in rows.tolist()]
+    assert odds.features(found, spans, tokens)[0, len(OWN) :].tolist() == [5.0] * TOLD
+    assert [each.tolist() for each in odds.readings(found, spans, 1)] == [[[6.0]], [[7.0]]]
+    none = [span._replace(evidence=None) for span in spans]
+    assert not odds.features(found, none, tokens)[:, len(OWN) :].any()
+    assert not np.any(odds.readings(found, none, 3))
 
 
-def test_what_else_a_text_holds_is_summed_without_the_same_value() -> None:
-    text = "Ida met Bo and IDA and Plato"
-    spans = of(
-        text,
-        ("Ida", "PERSON", "tagger", 0.5, 0.9),
-        ("Bo", "PERSON", "tagger", 0.5, 0.9),
-        ("IDA", "PERSON", "tagger", 0.5, 0.9),
-        ("Plato", "PERSON", "tagger", 0.5, 0.1),
+def test_odds_are_those_of_a_network_less_what_is_needed() -> None:
+    size = len(OWN) + TOLD
+    detail = np.eye(size)[odds.DETAIL]
+    by = Weights(
+        units=np.stack([np.ones(size), -np.ones(size)]),
+        bias=np.array([0.5, 0.25]),
+        sum=np.array([2.0, 3.0]),
+        least=np.array([1.0, 10.0]),
     )
-    ida, bo, _, plato = around(text, spans, [0.0, 2.0, 0.0, -2.0])
-    likely = 1 / (1 + np.exp(-2.0))
-    assert ida["sum"] == pytest.approx(np.log1p(likely + (1 - likely)))
-    assert bo["sum"] == pytest.approx(np.log1p(0.5 + 0.5 + (1 - likely)))
-    assert (ida["most"], bo["most"], plato["most"]) == (2.0, 0.0, 2.0)
-    assert ida["words"] == np.log1p(7)
+    rows, read = np.stack([np.zeros(size), detail]), np.array([[0.0, 1.0], [3.0, -9.0]])
+    assert odds.odds(rows, read, by).tolist() == [2 * 0.5 + 3 * 1.25 - 1, 2 * 4.5 - 10]
+    assert odds.probability(np.zeros(1)).tolist() == [0.5]
 
 
-def test_a_name_alone_has_nothing_around_it_and_far_ones_do_not_count() -> None:
-    text = "Ida " + "and " * odds.NEAR + "Bo"
-    spans = of(text, ("Ida", "PERSON", "tagger", 0.5, 0.9), ("Bo", "PERSON", "tagger", 0.5, 0.9))
-    alone = {"sum": 0, "most": odds.LEAST}
-    for row in around(text, spans, [0.0, 0.0]):
-        assert {name: row[name] for name in alone} == alone
+def test_evidence_is_not_shown() -> None:
+    from textveil.protect import detector
 
-
-def test_texts_shift_the_odds_within_what_the_weights_come_from() -> None:
-    rows = np.array([[0.0] * len(AROUND), [9.0] * len(AROUND)])
-    by = Weights(**{**vars(NEUTRAL), "shift": np.append(0.5, np.ones(len(AROUND))), "high": np.ones(len(AROUND))})
-    assert odds.with_text(np.array([1.0, 1.0]), rows, by).tolist() == [1.5, 4.5]
-    assert odds.probability(odds.with_text(np.zeros(1), rows[:1], NEUTRAL)).tolist() == [0.5]
+    [span] = [each for each in detector("tagger").find(["My neighbour Bo Lindqvist is ill."]) if each.evidence]
+    assert span.evidence is not None
+    shown = repr(span)
+    assert all(f"{number:.4f}"[:6] not in shown for number in span.evidence.over)
+    assert len(span.evidence.told) == TOLD
+    assert len(span.evidence.over) == len(span.evidence.around) == len(odds.weights().bias)
 
 
 def test_a_text_is_judged_by_itself() -> None:

@@ -81,6 +81,37 @@ ALIASES = {
 """Other taggers' names for the three types; any other type keeps its name."""
 
 
+NEAR = 100
+"""Words before and behind an entity that its evidence is about."""
+
+KINDS = tuple(dict.fromkeys(label[label.find("-") + 1 :] for label in LABELS))
+"""The bundled tagger's labels without their beginnings, in the order of `Evidence`."""
+
+LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE
+
+TOLD = 2 * len(KINDS) + len(LISTS) + 2
+"""Numbers of `Evidence.told`."""
+
+FAINT = 1e-5
+"""The least probability that evidence tells from 0."""
+
+
+@dataclass(frozen=True, order=True, repr=False, slots=True)
+class Evidence:
+    """What the bundled tagger reads at an entity and in the text around it; not shown.
+
+    Attributes:
+        told: for each of `KINDS` the mean of the words' log probabilities, then for each the largest; the shares of
+            words on each of `LISTS`; the logarithms of 1 and the number of words around, and of the entity's.
+        over: the mean of the first half of the readings, over the entity's words.
+        around: the mean of the second half, over the words around.
+    """
+
+    told: tuple[float, ...]
+    over: tuple[float, ...]
+    around: tuple[float, ...]
+
+
 class Entity(NamedTuple):
     """A span of words that name one thing.
 
@@ -92,6 +123,7 @@ class Entity(NamedTuple):
         score: the smallest probability, over the words of the span, of being part of any entity.
         private: from 0 to 1, how likely it is that somebody private is named, or where such a person lives or works,
             and not somebody or something publicly known; from .5 on it counts as private. 1 if the tagger cannot tell.
+        evidence: for those who judge again; None but from the bundled tagger.
     """
 
     text: int
@@ -100,6 +132,7 @@ class Entity(NamedTuple):
     type: str
     score: float
     private: float = 1.0
+    evidence: Evidence | None = None
 
 
 class Tagger(Protocol):
@@ -173,6 +206,10 @@ class TokenClassifier:
 
     def probabilities(self, texts: Ragged) -> Floats:
         """The probability of each label for each word, float32 [T, labels]."""
+        return self._probabilities(self.outputs(texts))
+
+    def outputs(self, texts: Ragged) -> Floats:
+        """The network's outputs for each word, float32: logits of labels, then readings if it has any."""
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
         windows = Windows.over(pieces.documents, room, room // 4)
@@ -181,40 +218,46 @@ class TokenClassifier:
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
         shapes = self._shapes(texts, pieces.words)
-        found = np.zeros((len(texts.words), len(self.types)), np.float32)
+        found: Floats = np.zeros((len(texts.words), 0), np.float32)
         for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
             types = None if shapes is None else self._framed(shapes, windows, which, rows.shape)
             output = self.model.network.run(rows, lengths, types)
+            if not found.size:
+                found = np.zeros((len(texts.words), output.shape[-1]), np.float32)
             sizes = bounds[which + 1] - bounds[which]
             words = order[spread(bounds[which], sizes)]
             row = np.repeat(np.arange(len(which)), sizes)
             column = firsts[words] - windows.begins[which][row] + len(self.model.before)
             found[words] = output[row, column]
-        found -= found.max(axis=1, keepdims=True)
-        np.exp(found, out=found)
-        found /= found.sum(axis=1, keepdims=True)
         return found
 
     def find(self, texts: Ragged) -> list[Entity]:
         """The entities of all texts, in order; spans do not overlap or cross the end of a text."""
-        return self.spans(texts, self.probabilities(texts))
+        if not texts.words:
+            return []
+        outputs = self.outputs(texts)
+        return self.spans(texts, self._probabilities(outputs), outputs[:, len(self.types) :])
 
-    def spans(self, texts: Ragged, probabilities: Floats) -> list[Entity]:
+    def spans(self, texts: Ragged, probabilities: Floats, readings: Floats | None = None) -> list[Entity]:
         """The entities of all texts, from the probabilities of their words' labels.
 
         Consecutive entity words form a span until a word begins a new one: a word whose B- labels are together more
         probable than its I- labels (or, if the model has no B- labels, a word of another type). A span's type is the
         one with the largest sum of probabilities over its words.
+
+        Args:
+            texts: the T words.
+            probabilities: float32 [T, labels].
+            readings: float32 [T, R], the network's other outputs; without them entities have no evidence.
         """
-        if not len(probabilities):
-            return []
         names = list(dict.fromkeys(type_ for type_ in self.types if type_ is not None))
         by_type = np.stack([probabilities[:, [t == name for t in self.types]].sum(axis=1) for name in names], axis=1)
         inside = by_type.sum(axis=1)
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
         details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
-        tagged = self._tagged(texts, inside, 2 * details > inside, text)
+        marks = np.zeros(0, np.int64) if self.threshold is not None else lexicon.marks(texts.words, texts.documents)
+        tagged = self._tagged(texts, inside, 2 * details > inside, text, marks)
         new = np.ones(len(tagged), bool)
         new[1:] = (
             (tagged[1:] != tagged[:-1]) | (text[1:] != text[:-1]) | (tagged & self._begins(probabilities, by_type))[1:]
@@ -226,11 +269,23 @@ class TokenClassifier:
         scores = np.minimum.reduceat(inside, starts)
         standing = self._standing(probabilities, starts, names, kinds, masses)
         first = texts.documents[text[starts]]
+        named = tagged[starts]
         columns = text[starts], starts - first, ends - first, kinds, scores, standing
-        found = zip(*(column[tagged[starts]].tolist() for column in columns), strict=True)
-        return [Entity(b, start, end, names[kind], score, own) for b, start, end, kind, score, own in found]
+        found = zip(*(column[named].tolist() for column in columns), strict=True)
+        entities = [Entity(b, start, end, names[kind], score, own) for b, start, end, kind, score, own in found]
+        if readings is None or not readings.size or not marks.size or not entities:
+            return entities
+        places = starts[named], ends[named], text[starts[named]]
+        evidence = _evidence(texts.documents, probabilities, marks, readings, *places)
+        return [each._replace(evidence=own) for each, own in zip(entities, evidence, strict=True)]
 
-    def _tagged(self, texts: Ragged, inside: Floats, detail: Flags, text: Ints) -> Flags:
+    def _probabilities(self, outputs: Floats) -> Floats:
+        logits = outputs[:, : len(self.types)]
+        found: Floats = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+        found /= found.sum(axis=1, keepdims=True)
+        return found
+
+    def _tagged(self, texts: Ragged, inside: Floats, detail: Flags, text: Ints, marks: Ints) -> Flags:
         """Which words are part of an entity, bool [T].
 
         Args:
@@ -238,15 +293,15 @@ class TokenClassifier:
             inside: how likely each is to be part of one.
             detail: whether it is rather part of one of `DETAILS` than of a name.
             text: whose word each is.
+            marks: of the lexicon, for the bundled tagger's own thresholds.
         """
         if self.threshold is not None:
             found: Flags = inside >= self.threshold
             return found
         known = {word: look(word) for word in set(texts.words)}
         looks = np.fromiter((known[word] for word in texts.words), np.int64, len(texts.words))
-        own = lexicon.marks(texts.words, texts.documents)
-        ordinary = (own & lexicon.ORDINARY > 0).astype(np.int64)
-        place = looks, (own & lexicon.NAME > 0) + 2 * ordinary
+        ordinary = (marks & lexicon.ORDINARY > 0).astype(np.int64)
+        place = looks, (marks & lexicon.NAME > 0) + 2 * ordinary
 
         def least(names: Mapping[str, tuple[float, ...]], details: tuple[float, float]) -> Floats:
             table = np.array([names[look] for look in LOOKS])
@@ -303,6 +358,52 @@ class TokenClassifier:
             spread(windows.begins[which], lengths)
         ]
         return framed
+
+
+def _evidence(
+    documents: Ints, probabilities: Floats, marks: Ints, readings: Floats, starts: Ints, ends: Ints, text: Ints
+) -> list[Evidence]:
+    """The evidence of K entities.
+
+    Args:
+        documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
+        probabilities: of the bundled tagger's labels, float32 [T, labels].
+        marks: of the lexicon, int64 [T].
+        readings: float32 [T, R].
+        starts: int64 [K], the first word of each, counted over all texts.
+        ends: one past the last.
+        text: the text of each.
+    """
+    each = np.zeros((len(probabilities), len(KINDS)), np.float32)
+    for label, column in zip(LABELS, probabilities.T, strict=True):
+        each[:, KINDS.index(label[label.find("-") + 1 :])] += column
+    logs = np.log(np.maximum(each, FAINT))
+    listed = np.stack([marks & mark > 0 for mark in LISTS], axis=1)
+    first, last = np.maximum(documents[text], starts - NEAR), np.minimum(documents[text + 1], ends + NEAR)
+    size, around = (ends - starts)[:, None], (last - first)[:, None]
+    half = readings.shape[1] // 2
+    over = _over(np.add, readings[:, :half], starts, ends) / size
+    rest = _over(np.add, readings[:, half:], first, starts) + _over(np.add, readings[:, half:], ends, last)
+    told = np.concatenate(
+        (
+            _over(np.add, logs, starts, ends) / size,
+            _over(np.maximum, logs, starts, ends),
+            _over(np.add, listed, starts, ends) / size,
+            np.log1p(around),
+            np.log1p(size),
+        ),
+        axis=1,
+    )
+    parts = (told, over, rest / np.maximum(around - size, 1))
+    return [Evidence(*map(tuple, each)) for each in zip(*(part.tolist() for part in parts), strict=True)]
+
+
+def _over(what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints) -> NDArray[np.float64]:
+    """What a function makes of the rows from each start to its end alone; zeros where there are none."""
+    padded = np.concatenate([rows, np.zeros_like(rows[:1])]).astype(np.float64)
+    found: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[::2]
+    found[starts == ends] = 0
+    return found
 
 
 def _doubted(thresholds: Floats, doubt: float) -> Floats:

@@ -126,7 +126,8 @@ class TaggerDetector:
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
             for start, end in _lines(texts[entity.text], places):
                 score = min(entity.score, 1.0)  # a sum of probabilities
-                spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name, entity.private))
+                private, evidence = entity.private, entity.evidence
+                spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name, private, evidence))
         return spans
 
 

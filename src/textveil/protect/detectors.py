@@ -18,6 +18,7 @@ from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
+from textveil.models import Evidence
 from textveil.protect.escapes import encoded_in, read, written
 from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
@@ -150,7 +151,7 @@ def _span(name: str, found: object, texts: Sequence[str]) -> Span:
     if not isinstance(found, Span):
         raise DetectorError(f"the detector {name} must return only spans, got {type(found).__name__}")
     given: Sequence[Any] = found
-    text, start, end, type_, score, _, private = given
+    text, start, end, type_, score, _, private, evidence = given
     if not (_whole(text) and 0 <= text < len(texts)):
         must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
     elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
@@ -159,8 +160,10 @@ def _span(name: str, found: object, texts: Sequence[str]) -> Span:
         must = "return types of at most 64 capital letters, digits and underscores"
     elif not (_real(score) and 0 <= score <= 1 and _real(private) and 0 <= private <= 1):
         must = "return scores from 0 to 1"
+    elif not (evidence is None or isinstance(evidence, Evidence)):
+        must = "leave the evidence of spans empty"
     else:
-        return Span(int(text), int(start), int(end), type_, float(score), name, float(private))
+        return Span(int(text), int(start), int(end), type_, float(score), name, float(private), evidence)
     raise DetectorError(f"the detector {name} must {must}")
 
 

@@ -5,11 +5,9 @@ texts. Out: the same spans with this probability. Weights come from `training/od
 Not here: the detectors (`adapters`, `scripts`, `structure`), and which spans count (`grouping`).
 
 A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
-that holds nothing else it is not. All spans of the same words are one candidate:
-
-1. The candidate's own odds follow from `OWN` alone.
-2. `AROUND` are sums over the other candidates within `NEAR` words, with these odds; other places of the same value do
-   not count, so that no word speaks for itself. They shift the odds and say how much the candidate's own count.
+that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged by a small network
+that reads what the tagger read at it and in the words around (`Evidence`), and what detectors say of it (`OWN`). It is
+fitted on texts that the tagger was not trained on: of those that it knows, the tagger is too sure.
 
 What is said of a text depends on that text alone, and the time is linear in its words.
 """
@@ -25,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
-from textveil.models import DETAILS
+from textveil.models import DETAILS, TOLD, Evidence
 from textveil.protect.relations import is_relation
 from textveil.protect.spans import NAMES, Span
 from textveil.randomness import Values
@@ -34,45 +32,19 @@ from textveil.text import Tokens
 JUDGED = ("tagger", "scripts", "structure")
 """The detectors whose spans are judged."""
 
-DOUBT = 1.5
+DOUBT = 3.0
 """How much lower, in log odds, than the thresholds of the bundled tagger the odds of a word may be."""
 
-OWN = (
-    "score",
-    "private",
-    "tagger",
-    "scripts",
-    "unlikely",
-    "structure",
-    "detail",
-    "uncased",
-    "one",
-    "two",
-    "short",
-    "line",
-    "relation",
-)
-"""What is known of a candidate by itself: the log odds of the tagger's score and of its share of private labels, or 0;
-who found it; whether scripts take it for public; whether it is one of the tagger's `DETAILS`; the share of words in
-scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line; whether words
-for somebody whom the writer knows stand before it."""
+OWN = ("tagger", "scripts", "unlikely", "structure", "detail", "uncased", "one", "two", "short", "line", "relation")
+"""What is known of a candidate besides evidence: who found it; whether scripts take it for public; whether it is one of
+the tagger's `DETAILS`; the share of words in scripts without capitals; whether it is one word, two, at most `SHORT`
+letters; whether it begins a line; whether words for somebody whom the writer knows stand before it."""
 
 DETAIL = OWN.index("detail")
-
-AROUND = ("sum", "most", "words")
-"""What is known of the text around a candidate: the logarithm of 1 and the summed probabilities of others; the highest
-log odds of others; the logarithm of 1 and the number of words. Public names among the others count no more than any
-word: with them, private ones beside many public ones were missed."""
-
-NEAR = 30
-"""Words before and behind a candidate that count as around it."""
 
 SHORT = 3
 BEFORE = 60
 """Characters before a candidate that are looked at."""
-
-LEAST, MOST, SHARE = -3.0, 6.0, 4.0
-"""Log odds are cut off at these, those of shares of private labels at the last on both sides."""
 
 _LINE = regex.compile(r"(?:\A|\n)\W*\Z")
 _UNCASED = regex.compile(r"\p{Lo}")
@@ -96,22 +68,19 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """What the odds are made of.
+    """A network of one layer of hidden units.
 
     Attributes:
-        own: float64 [1 + own], a constant and what each of `OWN` adds to a candidate's own odds.
-        shift: float64 [1 + around], a constant and what each of `AROUND` adds to the odds.
-        count: float64 [1 + around], the same of the number by which a candidate's own odds are multiplied.
-        low: float64 [around], the least of each of `AROUND` in the texts that they come from; less counts as this.
-        high: the same of the most.
+        units: float64 [units, own + told], what each of `OWN` and of what evidence tells adds to a hidden unit. What
+            the encoder's states add, over the candidate and over the words around, are the readings of the tagger.
+        bias: float64 [units].
+        sum: float64 [units], what each unit above 0 adds to the log odds.
         least: float64 [2], the odds from which names count as private, and `DETAILS`; they become a probability of .5.
     """
 
-    own: Values
-    shift: Values
-    count: Values
-    low: Values
-    high: Values
+    units: Values
+    bias: Values
+    sum: Values
     least: Values
 
 
@@ -130,13 +99,13 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of the texts.
     """
     found = candidates(spans)
-    known = features(found, spans, tokens)
-    own = own_odds(known, weights())
-    odds = with_text(own, around(own, found, tokens), weights()) - weights().least[known[:, DETAIL].astype(int)]
+    by = weights()
+    over, around = readings(found, spans, len(by.bias))
+    private = probability(odds(features(found, spans, tokens), over + around, by))
     result = list(spans)
-    for candidate, private in zip(found, probability(odds).tolist(), strict=True):
+    for candidate, own in zip(found, private.tolist(), strict=True):
         for i in candidate.spans:
-            result[i] = spans[i]._replace(private=private)
+            result[i] = spans[i]._replace(private=own)
     return result
 
 
@@ -155,9 +124,25 @@ def candidates(spans: Sequence[Span]) -> list[Candidate]:
 
 
 def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) -> Values:
-    """`OWN` of each candidate, float64 [K, own]."""
+    """`OWN` of each candidate, then what its evidence tells, float64 [K, own + told]; zeros without evidence."""
     rows = [_own(each, [spans[i] for i in each.spans], tokens) for each in found]
-    return np.array(rows, np.float64).reshape(len(found), len(OWN))
+    return np.array(rows, np.float64).reshape(len(found), len(OWN) + TOLD)
+
+
+def readings(found: Sequence[Candidate], spans: Sequence[Span], units: int) -> tuple[Values, Values]:
+    """What was read over and around each candidate, two of float64 [K, units]; zeros without evidence."""
+    none = (0.0,) * units
+    known = [evidence_of([spans[i] for i in each.spans]) for each in found]
+    over = [none if each is None else each.over for each in known]
+    around = [none if each is None else each.around for each in known]
+    size = len(found), units
+    return np.array(over, np.float64).reshape(size), np.array(around, np.float64).reshape(size)
+
+
+def evidence_of(spans: Sequence[Span]) -> Evidence | None:
+    """That of the span that the tagger is surest of."""
+    tagged = [span for span in spans if span.evidence is not None]
+    return max(tagged, key=lambda span: span.score).evidence if tagged else None
 
 
 def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[float]:
@@ -167,9 +152,8 @@ def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[fl
     tagged = [span for span in spans if span.source == "tagger"]
     listed = [span for span in spans if span.source == "scripts"]
     best = max(tagged or spans, key=lambda span: span.score)
+    evidence = evidence_of(spans)
     return [
-        _log_odds(max(span.score for span in tagged), LEAST, MOST) if tagged else 0.0,
-        _log_odds(max(span.private for span in tagged), -SHARE, SHARE) if tagged else 0.0,
         bool(tagged),
         bool(listed),
         bool(listed) and max(span.private for span in listed) < 0.5,
@@ -181,53 +165,26 @@ def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[fl
         sum(map(len, words)) <= SHORT,
         _LINE.search(before) is not None,
         is_relation(before),
+        *((0.0,) * TOLD if evidence is None else evidence.told),
     ]
 
 
-def own_odds(known: Values, by: Weights) -> Values:
-    """The log odds of candidates by themselves, float64 [K]."""
-    return np.clip(_weighed(known, by.own), -MOST, MOST)
-
-
-def around(own: Values, found: Sequence[Candidate], tokens: Tokens) -> Values:
-    """`AROUND` of each candidate, float64 [K, around].
+def odds(known: Values, read: Values, by: Weights) -> Values:
+    """The log odds of candidates, float64 [K].
 
     Args:
-        own: float64 [K], the candidates' own log odds.
-        found: K candidates, in order.
-        tokens: the words of the texts.
+        known: float64 [K, own + told], what is known of each.
+        read: float64 [K, units], what was read there and around, together.
+        by: the weights.
     """
-    numbers: dict[str, int] = {}
-    value = np.zeros(len(found), np.int64)
-    place = np.zeros(len(found), np.int64)
-    for k, each in enumerate(found):
-        value[k] = numbers.setdefault(tokens.texts[each.text][each.start : each.end].casefold(), len(numbers))
-        place[k] = _words(each, tokens)[0]
-    likely = probability(own)
-    result = np.zeros((len(found), len(AROUND)))
-    for k, each in enumerate(found):
-        first, last = tokens.documents[each.text : each.text + 2].tolist()
-        first, last = max(first, int(place[k]) - NEAR), min(last, int(place[k]) + NEAR)
-        near = slice(*np.searchsorted(place, (first, last)).tolist())
-        other = value[near] != value[k]
-        result[k] = (
-            np.log1p(likely[near][other].sum()),
-            max(own[near][other], default=LEAST),
-            np.log1p(last - first),
-        )
-    return result
-
-
-def with_text(own: Values, known: Values, by: Weights) -> Values:
-    """The log odds of candidates, float64 [K], from their own and what is known of their texts."""
-    known = np.clip(known, by.low, by.high)
-    odds: Values = _weighed(known, by.shift) + own * _weighed(known, by.count)
-    return odds
+    units = np.maximum(_weighed(known, by.units) + read + by.bias, 0.0)
+    found: Values = _weighed(units, by.sum[None])[:, 0] - by.least[known[:, DETAIL].astype(int)]
+    return found
 
 
 def _weighed(known: Values, by: Values) -> Values:
-    """The weighed sum of each row, without a product of matrices, whose last bits may depend on the other rows."""
-    found: Values = by[0] + (known * by[1:]).sum(axis=1)
+    """The weighed sums of each row, without a product of matrices, whose last bits may depend on the other rows."""
+    found: Values = np.einsum("kf,uf->ku", known, by, optimize=False)
     return found
 
 
@@ -235,12 +192,6 @@ def probability(odds: Values) -> Values:
     """From log odds to probabilities."""
     found: Values = 1 / (1 + np.exp(-np.clip(odds, -30, 30)))
     return found
-
-
-def _log_odds(share: float, low: float, high: float) -> float:
-    if not 0 < share < 1:
-        return low if share <= 0 else high
-    return min(max(float(np.log(share / (1 - share))), low), high)
 
 
 def _words(candidate: Candidate, tokens: Tokens) -> tuple[int, int]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from textveil.models import Evidence
+
 NAMES = ("PERSON", "LOCATION", "ORGANIZATION")
 """Types of names, found by taggers."""
 
@@ -61,6 +63,7 @@ class Span(NamedTuple):
         source: the detector's name.
         private: how probable it is that the part belongs to somebody private, from 0 to 1, and not to somebody or
             something public; 1 where the detector cannot tell. `protect.level` decides from .5 on.
+        evidence: what the bundled tagger read there, for `odds`; None from other detectors.
     """
 
     text: int
@@ -70,6 +73,7 @@ class Span(NamedTuple):
     score: float
     source: str
     private: float = 1.0
+    evidence: Evidence | None = None
 
 
 @runtime_checkable
