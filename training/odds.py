@@ -7,8 +7,8 @@ Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made befo
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
 public only because private texts mostly name several people. The odds from which names count are the highest with which
-no fewer go than with the tagger's thresholds alone, neither in English nor in other languages, neither in whole texts
-nor in parts; those of details likewise. They are chosen on what a fit on other texts says of each text.
+no fewer go, over all of these texts, than with the tagger's thresholds alone; those of details likewise. They are
+chosen on what a fit on other texts says of each text.
 """
 
 import argparse
@@ -261,10 +261,12 @@ class Group:
     parts: Values
     texts: Values
 
-    @property
-    def least(self) -> float:
-        """The highest threshold at which as many private parts go as with the tagger's thresholds alone."""
-        return float(np.sort(self.parts)[::-1][self.gone - 1]) if self.gone else np.inf
+
+def least_of(found: Sequence[Group]) -> float:
+    """The highest threshold at which as many private parts of some groups go as with the tagger's thresholds alone."""
+    parts = np.sort(np.concatenate([each.parts for each in found]))[::-1]
+    gone = sum(each.gone for each in found)
+    return float(parts[gone - 1]) if gone else np.inf
 
 
 def groups(known: Sample, now: Sequence[Span], odds: Values) -> Iterator[Group]:
@@ -321,7 +323,7 @@ def main() -> None:
     known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
     odds, now = crossed(known), found_in(texts, 0.0)
     found = list(groups(known, now, odds))
-    least = np.array([min(each.least for each in found if each.names == names) for names in (True, False)])
+    least = np.array([least_of([each for each in found if each.names == names]) for names in (True, False)])
     console = Console(width=160)
     for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)]):
         console.print(

@@ -4,7 +4,7 @@ import pytest
 
 from textveil import Protector
 from textveil.protect.grouping import _related
-from textveil.protect.relations import is_relation
+from textveil.protect.relations import is_beside_relation, is_relation
 from textveil.protect.spans import Span
 
 
@@ -25,6 +25,22 @@ def test_words_for_somebody_one_knows(before: str) -> None:
 )
 def test_other_words(before: str) -> None:
     assert not is_relation(before)
+
+
+@pytest.mark.parametrize(
+    "behind", [", my boss, left", " (my old landlord)", " – meine Nachbarin –", ", mi jefa.", ", kuzenim,"]
+)
+def test_words_for_somebody_one_knows_behind_a_name(behind: str) -> None:
+    assert is_beside_relation(behind)
+    span = Span(0, 0, 4, "PERSON", 0.9, "tagger", 0.1)
+    assert _related(span, ["Rose" + behind]).private == 1.0
+
+
+@pytest.mark.parametrize(
+    "behind", ["", ", my boss called", " my boss,", ", the boss,", ", my favourite singer,", ",\nmy boss,"]
+)
+def test_other_words_behind_a_name(behind: str) -> None:
+    assert not is_beside_relation(behind)
 
 
 def test_a_neighbour_beside_somebody_famous() -> None:

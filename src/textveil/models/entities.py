@@ -184,7 +184,8 @@ class TokenClassifier:
             of the bundled tagger, which depend on how the word looks and on what is beside it.
         private: for each label, whether what it names is private; None if the labels do not say.
         cut: the share of private labels among those of its type from which on an entity is private.
-        doubt: how much lower, in log odds, than the thresholds of the bundled tagger the odds of a word may be.
+        doubt: how much lower, in log odds, than the thresholds of the bundled tagger the odds of a word may be; of one
+            that is rather a part of one of `DETAILS`, half as much.
         window: pieces per sequence, special tokens included.
         batch: pieces per forward pass.
     """
@@ -218,12 +219,12 @@ class TokenClassifier:
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(len(windows.begins) + 1))
         shapes = self._shapes(texts, pieces.words)
-        found: Floats = np.zeros((len(texts.words), 0), np.float32)
+        found: Floats = np.zeros((len(texts.words), len(self.types)), np.float32)
         for which in batches(windows.lengths, self.batch, alike=self.model.network.alike):
             rows, lengths = windows.rows(self.model, pieces.ids, which)
             types = None if shapes is None else self._framed(shapes, windows, which, rows.shape)
             output = self.model.network.run(rows, lengths, types)
-            if not found.size:
+            if found.shape[1] != output.shape[-1]:  # there are readings behind the labels
                 found = np.zeros((len(texts.words), output.shape[-1]), np.float32)
             sizes = bounds[which + 1] - bounds[which]
             words = order[spread(bounds[which], sizes)]
@@ -308,7 +309,7 @@ class TokenClassifier:
             found: Floats = np.where(detail, np.array(details)[ordinary], table[place])
             return found
 
-        sure = inside >= _doubted(least(SURE, DETAIL), self.doubt)
+        sure = inside >= _doubted(least(SURE, DETAIL), np.where(detail, self.doubt / 2, self.doubt))
         near = sure | (inside >= least(BESIDE, BESIDE_DETAIL))
         goes_on = near.copy()
         goes_on[1:] &= near[:-1] & (text[1:] == text[:-1])
@@ -406,7 +407,7 @@ def _over(what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints) -> NDA
     return found
 
 
-def _doubted(thresholds: Floats, doubt: float) -> Floats:
+def _doubted(thresholds: Floats, doubt: Floats) -> Floats:
     """Thresholds whose log odds are lower by this much."""
     found: Floats = thresholds / (thresholds + (1 - thresholds) * np.exp(doubt))
     return found

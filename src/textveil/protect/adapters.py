@@ -105,7 +105,7 @@ class TaggerDetector:
         """The same detector, which also tells what the bundled tagger is in doubt of.
 
         Args:
-            doubt: how much lower, in log odds, than its thresholds the odds of a word may be.
+            doubt: see `TokenClassifier.doubt`.
         """
         own = self.model
         return replace(self, model=replace(own, doubt=doubt)) if isinstance(own, encoder.TokenClassifier) else self

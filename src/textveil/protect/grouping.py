@@ -27,7 +27,7 @@ from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.odds import DOUBT, judged
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
-from textveil.protect.relations import is_relation
+from textveil.protect.relations import is_beside_relation, is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
 from textveil.protect.spelling import TITLES, atoms, bounds
@@ -593,8 +593,12 @@ def _related(span: Span, texts: Sequence[str]) -> Span:
     """A span; whoever is said to be the writer's relative, neighbour or colleague is private."""
     if span.type != "PERSON" or span.private >= PRIVATE:
         return span
-    before = texts[span.text][max(0, span.start - LONGEST_RELATION) : span.start]
-    return span._replace(private=1.0) if is_relation(before) else span
+    text = texts[span.text]
+    before, behind = (
+        text[max(0, span.start - LONGEST_RELATION) : span.start],
+        text[span.end : span.end + LONGEST_RELATION],
+    )
+    return span._replace(private=1.0) if is_relation(before) or is_beside_relation(behind) else span
 
 
 def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:

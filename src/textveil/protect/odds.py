@@ -33,7 +33,7 @@ JUDGED = ("tagger", "scripts", "structure")
 """The detectors whose spans are judged."""
 
 DOUBT = 3.0
-"""How much lower, in log odds, than the thresholds of the bundled tagger the odds of a word may be."""
+"""The doubt of the bundled tagger, see `TokenClassifier.doubt`."""
 
 OWN = ("tagger", "scripts", "unlikely", "structure", "detail", "uncased", "one", "two", "short", "line", "relation")
 """What is known of a candidate besides evidence: who found it; whether scripts take it for public; whether it is one of

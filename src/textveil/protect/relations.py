@@ -1,6 +1,6 @@
 """Relations: words that say that the writer knows whom a name is of ("my neighbour", "mein Chef").
 
-In: the text before a name. Out: whether it ends in such words.
+In: the text before a name, or behind it. Out: whether it ends or begins with such words.
 Not here: whether it is a name (`detectors`).
 """
 
@@ -72,3 +72,17 @@ _RELATION = regex.compile(
 def is_relation(before: str) -> bool:
     """Whether a text ends in words for somebody whom the writer knows, with at most one word between them."""
     return _RELATION.search(before) is not None
+
+
+_BESIDE = regex.compile(
+    r"[ ]?[,(\p{Pd}][ ]?(?:(?:\L<own>)[ ](?:[\p{L}-]+[ ])?(?:\L<who>)|\L<whose>)(?=[ ]?[,;.:!?)\n\p{Pd}]|\Z)",
+    regex.IGNORECASE,
+    own=_OWN.split(),
+    who=_WHO.split(),
+    whose=_WHOSE.split(),
+)
+
+
+def is_beside_relation(behind: str) -> bool:
+    """Whether a text begins with such words between signs, as in "Rose, my boss, is ill"."""
+    return _BESIDE.match(behind) is not None
