@@ -105,6 +105,22 @@ def test_a_period_begins_again_and_the_total_stays(store, monkeypatch):
     assert (account.epsilon, account.limits[0].left) == (3, 1)
 
 
+def test_a_limit_that_is_said_again_goes_on_counting(store):
+    ledger = store.ledger
+    ledger.limit("anna", "chord", "small", 2, days=1)
+    ledger.limit("anna", "chord", "small", 9)
+    ledger.reserve("anna", ONE)
+    ledger.limit("anna", "chord", "small", 3, days=1)
+    lifetime, daily = ledger.accounts()[0].limits
+    assert (lifetime.left, daily.left, daily.most) == (8, 2, 3)
+    ledger.limit("anna", "chord", "small", 4, days=1, alone=True)
+    (daily,) = ledger.accounts()[0].limits
+    assert (daily.left, daily.most) == (3, 4)
+    ledger.limit("anna", "chord", "small", None, days=1)
+    ledger.limit("anna", "chord", "small", 4, days=1)
+    assert ledger.accounts()[0].limits[0].left == 4  # lifted and said anew: it begins again
+
+
 def race(store):
     """How much 8 threads spend together under a limit of 10."""
     store.ledger.limit("anna", "chord", "small", 10)
