@@ -260,7 +260,11 @@ def measurements(number: int, threads: int) -> Iterator[dict[str, Any]]:
                     count.update(counted(prompt, *_only(upstream), answer), prompts=1)
     for way, count in counts.items():
         for what in WHATS:
-            yield {"what": f"e2e, {way}: {what}", "unit": what.partition(" ")[0], "value": count[what]}
+            yield {
+                "what": f"e2e, {way}: {what}",
+                "unit": what.removeprefix("these ").split(" ")[0].strip(","),
+                "value": count[what],
+            }
 
 
 def _only(upstream: "Captured") -> "tuple[Taken]":
