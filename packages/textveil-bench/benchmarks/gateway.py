@@ -32,7 +32,7 @@ TURNS, CONVERSATIONS, ENDS = 40, 5, 4
 """Turns of a conversation; conversations; turns at the beginning and at the end that are compared."""
 LONG = 200_000
 """Characters of a long prompt."""
-GIVEN = ["Ana", "Ben", "Cleo", "Dario", "Edda", "Finn", "Greta", "Hugo", "Ines", "Jonas"]
+GIVEN = ["Ana", "Ben", "Cleo", "Dario", "Edda", "Finn", "Greta", "Hugo", "Inga", "Jonas"]
 FAMILY = ["Abelson", "Brandt", "Castell", "Dorrit", "Eklund", "Farkas", "Giannis", "Holub", "Ibsen", "Jokela"]
 
 

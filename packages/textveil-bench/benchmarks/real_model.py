@@ -228,7 +228,7 @@ def counted(prompt: Prompt, taken: "Taken", answer: Answer) -> Counter[str]:
     return count
 
 
-WHATS = (
+COUNTED = (
     "prompts",
     "identifiers planted",
     "identifiers that reached the server",
@@ -259,7 +259,7 @@ def measurements(number: int, threads: int) -> Iterator[dict[str, Any]]:
                     answer = asked(client, relay, prompt.text, way == "streamed")
                     count.update(counted(prompt, *_only(upstream), answer), prompts=1)
     for way, count in counts.items():
-        for what in WHATS:
+        for what in COUNTED:
             yield {
                 "what": f"e2e, {way}: {what}",
                 "unit": what.removeprefix("these ").split(" ")[0].strip(","),
