@@ -189,6 +189,15 @@ def test_a_client_has_no_key_but_the_upstream_may(upstream, privatizer):
         assert upstream.asked[-1].headers.get("authorization") == expected
 
 
+def test_who_sends_another_key_beside_one_is_another_client(upstream, privatizer):
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
+    one, other = {"authorization": "Bearer k"}, {"x-api-key": "a"}
+    asking = [{}, one, other, one | other, one | {"x-api-key": "b"}, {"authorization": "a", "x-api-key": "Bearer k"}]
+    accounts = [gateway.caller(headers).account for headers in asking]
+    assert len(set(accounts)) == len(asking)
+    assert gateway.caller(dict(reversed((one | other).items()))).account == gateway.caller(one | other).account
+
+
 def test_a_key_that_stands_in_a_request_stops_it(upstream, policy, keys, privatizer):
     """Where texts are protected it is hidden; names of models are not."""
     key = keys.create("anna")

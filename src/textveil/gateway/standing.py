@@ -60,7 +60,7 @@ class StandingPolicy:
 
         Args:
             headers: of the request.
-            account: to whom conversations belong that come with a key of the upstream, or with none.
+            account: to whom conversations belong that come with these keys of the upstream, or with none.
             counts: whether it counts as a request of the key.
 
         Raises:
@@ -68,8 +68,9 @@ class StandingPolicy:
         """
         sent = {name: headers[name] for name in KEY_HEADERS[:2] if headers.get(name)}
         if self.keys is None:
-            header, secret = next(iter(sent.items()), ("", None))
-            return Caller(account=account(secret), header=header, secret=secret or "")
+            header, secret = next(iter(sent.items()), ("", ""))
+            all_of_them = "\0".join(sent.values()) or None  # the upstream may take either; no header holds a NUL
+            return Caller(account=account(all_of_them), header=header, secret=secret)
         for header, value in sent.items():
             scheme, _, rest = value.partition(" ")
             secret = rest.strip() if header == "authorization" and scheme.lower() == "bearer" else value
