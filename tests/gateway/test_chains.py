@@ -316,6 +316,21 @@ def test_arguments_of_tools_are_drawn_value_by_value_and_once(noisy, small_table
     assert made != given
 
 
+def test_parts_of_a_message_that_spend_alike_are_all_charged(small_table, url):
+    """Each value of a call is charged on its own, though all spend the same."""
+    even = Privatizer("krr", table=small_table, epsilon=3)
+    calls = [
+        {"id": str(i), "type": "function", "function": {"name": "f", "arguments": json.dumps({"q": word})}}
+        for i, word in enumerate(small_table.words[:4])
+    ]
+    body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": calls}]}
+    with SessionStore(url) as store:
+        for _ in range(2):  # sent again, nothing is drawn
+            privatized(gateway(even, store), body)
+            (account,) = store.ledger.accounts()
+            assert (account.epsilon, account.releases) == (12, 4)
+
+
 def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, url):
     with SessionStore(url) as store:
         served = gateway(noisy, store)

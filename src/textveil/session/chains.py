@@ -180,7 +180,8 @@ class ChainSession(Session):
         new: what the message that is being released has added.
         reserved: what was charged for it.
         spent: what all messages of the request spend that were released in it.
-        key: what it is charged under, so that it is charged once; it follows from the message and all before.
+        key: what it is charged under, so that it is charged once; it follows from the message and all before. What is
+            drawn for several parts of a message is charged part by part, in their order.
     """
 
     def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None", *, summed: bool = False) -> None:
@@ -209,7 +210,8 @@ class ChainSession(Session):
             return
         charged = [*spends, total(spends)] if self._summed and spends else spends
         ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))  # as the ledger takes them
-        made = self._ledger.reserve_all(self.owner, ordered, key=self.key)
+        key = None if self.key is None else f"{self.key} {len(self.reserved)}"  # parts that spend alike are several
+        made = self._ledger.reserve_all(self.owner, ordered, key=key)
         self.reserved += made
         new = [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
         self.spent += [spend for spend in new if spend.table != ALL]
