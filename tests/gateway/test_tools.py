@@ -554,6 +554,22 @@ def test_what_the_policy_drops_is_counted(hiding, upstream):
     assert upstream.bodies[-1] == {"model": "m", "messages": [user("x")]}
 
 
+def test_names_of_fields_in_schemas_hide_identifiers(hiding, upstream):
+    schema = {
+        "type": "object",
+        "$defs": {MAIL: {"type": "string"}},
+        "properties": {MAIL: {"$ref": f"#/$defs/{MAIL}"}, CARD: {"type": "string"}, "<EMAIL_9>": {"type": "null"}},
+        "required": [CARD, MAIL, "<EMAIL_9>"],
+    }
+    tool = {"type": "function", "function": {"name": "send_mail", "parameters": schema}}
+    _, (sent,) = asked(hiding, upstream, Policy(), {"tools": [tool]})
+    made = sent["tools"][0]["function"]["parameters"]
+    assert MAIL not in json.dumps(made, ensure_ascii=False) and CARD not in json.dumps(made)
+    assert len(made["properties"]) == 3 and set(made["required"]) == set(made["properties"])
+    (defined,) = made["$defs"]
+    assert defined in made["required"] and made["properties"][defined] == {"$ref": f"#/$defs/{defined}"}
+
+
 def test_schemas_may_pass(hiding, upstream):
     _, (sent,) = asked(hiding, upstream, Policy(schemas="pass"), {"tools": [TOOL]})
     assert sent["tools"] == [TOOL]

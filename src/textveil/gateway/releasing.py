@@ -115,8 +115,8 @@ class Releasing:
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(each: str, name: bool) -> bool:
-            return not name and bool(sought.standing(each) or spelled_in(each))
+        def wanted(each: str, name: bool) -> bool:  # names, too: `required` and `$ref` say the same ones
+            return bool(sought.standing(each) or spelled_in(each))
 
         return _released(self._schemas, text, value, wanted, session)[0] if wanted(written, False) else text
 
