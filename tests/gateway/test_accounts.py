@@ -628,7 +628,7 @@ def certificate(tmp_path):
     return TlsFiles(certificate=str(tmp_path / "a.pem"), key=str(tmp_path / "a.key"))
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org", "127.example.org"])
 def test_other_machines_need_keys_and_encryption(policy, host, certificate):
     for given, missing in (
         (Policy(), r"it needs keys \(`keys: FILE` in the policy\) and TLS \(--tls-cert and --tls-key\)"),
@@ -639,6 +639,11 @@ def test_other_machines_need_keys_and_encryption(policy, host, certificate):
             check_exposure(host, given)
         check_exposure("127.0.0.1", given)
     check_exposure(host, policy(tls=certificate))
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.0.1", "::1"])
+def test_this_machine_needs_neither(host):
+    check_exposure(host, Policy())
 
 
 def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certificate, tmp_path):

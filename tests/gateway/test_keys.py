@@ -114,6 +114,18 @@ def test_a_file_that_vanished_lets_nobody_in(kept, path):
     assert kept.find(key) is None  # the new file counts, not the one that was open
 
 
+def test_a_file_of_another_kind_that_takes_its_place_lets_nobody_in(kept, path):
+    key = kept.create("anna")
+    with sqlite3.connect(path) as connection:
+        connection.execute("pragma application_id = 1")
+        connection.execute("vacuum into ?", (f"{path}.other",))
+    connection.close()
+    os.replace(f"{path}.other", path)
+    for _ in range(2):  # not only the first time
+        with pytest.raises(ConfigError, match="is no file of the gateway's keys"):
+            kept.find(key)
+
+
 @pytest.mark.parametrize("content", [b"", b"no database" * 100, None])
 def test_files_of_another_kind_are_refused(path, content):
     if content is None:

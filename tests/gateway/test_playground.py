@@ -6,13 +6,15 @@ import re
 import time
 
 import pytest
+from starlette.testclient import TestClient
 from tests.gateway.playground import CANARY, PROMPT, playing
 
-from textveil.gateway import GatewayKeys, Policy
+from textveil.gateway import Gateway, GatewayKeys, Playground, Policy
 from textveil.gateway.playground import pages, routes
 from textveil.gateway.playground.pages import Page, Pages
 from textveil.gateway.playground.sites import check_page, check_reader
 from textveil.gateway.policy import KeyBudget
+from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
 
 SENT = "Write to <PERSON_1> at <EMAIL_1> about the lease."
@@ -371,3 +373,14 @@ def test_names_are_allowed_by_policy():
     with playing(policy=Policy(playground_names=("veil.lan",))) as opened:
         assert opened.http.get(opened.url, headers={"Host": "veil.lan:8600"}).status_code == 200
         assert opened.http.get(opened.url, headers={"Host": "other.lan"}).status_code == 403
+
+
+def test_a_prompt_may_be_as_large_as_the_policy_says_that_was_read_last():
+    gateway = Gateway(privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=Policy(limit=10))
+    with TestClient(gateway.application(Playground(gateway)), base_url="http://127.0.0.1") as http:
+        opened = [http.post("/playground/open", json={"more": "x"}, headers={"Origin": "http://127.0.0.1"})]
+        gateway.reload(Policy())
+        opened += [http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})]
+        gateway.reload(Policy(limit=1))
+        opened += [http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})]
+    assert [each.status_code for each in opened] == [413, 200, 413]

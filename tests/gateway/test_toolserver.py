@@ -525,3 +525,14 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
 def test_the_verb_says_what_is_wrong(options, says, capsys) -> None:
     assert main(["gateway", "mcp", *FAST, *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_the_verb_takes_from_the_policy_what_no_option_says(tmp_path, monkeypatch) -> None:
+    served = list[ToolServer]()
+    monkeypatch.setattr("textveil.gateway.serve_stdio", served.append)
+    monkeypatch.setattr("textveil.pipeline.privatizer.Privatizer.from_config", lambda config: Privatizer("placeholder"))
+    (tmp_path / "gateway.yaml").write_text("tools: ['*']\nmedia: pass\n")
+    for options in ([], ["--schemas", "pass"]):
+        asked = ["gateway", "mcp", "--policy", str(tmp_path / "gateway.yaml"), *options, "--", "none"]
+        assert main(asked) == 0
+    assert [(each.policy.media, each.policy.schemas) for each in served] == [("pass", "protect"), ("pass", "pass")]

@@ -451,9 +451,9 @@ def mcp(
         ),
     ] = "",
     media: Annotated[
-        Literal["refuse", "pass"],
-        typer.Option("--media", help="Images, audio and files: pass gives them to the client."),
-    ] = "refuse",
+        Literal["refuse", "pass"] | None,
+        typer.Option("--media", help="Images, audio and files: pass gives them to the client.", show_default="refuse"),
+    ] = None,
     schemas: Annotated[
         Literal["protect", "pass"] | None,
         typer.Option("--schemas", help="What the server says about its tools: pass hides no identifiers in it."),

@@ -226,15 +226,17 @@ class GatewayKeys:
         with self._failures():
             if not os.path.isfile(self._path):
                 raise FileNotFoundError(2, "there is no such file; `textveil gateway keys create` makes it")
-            self._connection = sqlite3.connect(
+            there = self._identity()
+            connection = sqlite3.connect(
                 self._path, timeout=5, isolation_level=None, check_same_thread=False, cached_statements=16
             )
-            weakref.finalize(self, self._connection.close).atexit = False  # a fork must not close what is not its own
-            self._connection.row_factory = sqlite3.Row
-            self._opened = self._identity()
-            (kind,) = self._connection.execute("pragma application_id").fetchone()
+            weakref.finalize(self, connection.close).atexit = False  # a fork must not close what is not its own
+            connection.row_factory = sqlite3.Row
+            (kind,) = connection.execute("pragma application_id").fetchone()
             if kind != KIND:
+                connection.close()
                 raise sqlite3.DatabaseError
+            self._connection, self._opened = connection, there
 
     def _identity(self) -> tuple[int, int, int]:
         """Which file is open, and in which process: what another one opened must not be used after a fork."""

@@ -4,6 +4,7 @@ In: a `Gateway` and an address. Out: a server of uvicorn that logs no requests.
 Not here: what is answered (`app`).
 """
 
+import ipaddress
 import signal
 import socket
 import ssl
@@ -46,7 +47,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 def is_local(host: str) -> bool:
     """Whether an address is reached from this machine only."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, which may stand for any address
+        return False
 
 
 def check_exposure(host: str, policy: Policy) -> None:

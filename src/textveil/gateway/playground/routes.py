@@ -150,7 +150,7 @@ class Playground:
             check_page(request.headers, self._names())
             if handler != self._close:  # it is sent when the page is left, without headers
                 await _in_thread(self._gateway.current.caller, request.headers)  # who has a key, where there are keys
-            answer = await handler(request, _parsed(body, await self._gateway.body(request)))
+            answer = await handler(request, _parsed(body, await self._gateway.current.body(request)))
             response: Response = answer if isinstance(answer, Response) else JSONResponse(answer)
         except Exception as error:  # all are caught here: the server would log a message, which may hold text
             refused = _refused(error)
