@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import time
 from urllib.parse import quote
 
 import pytest
@@ -82,6 +83,34 @@ def test_what_is_encoded_is_found_as_it_is_written(coded):
     assert released.endswith(" please")
 
 
+MAIL = "zoë@blorvequine.org"
+UNSEEN = "\ufeff\u200d\u00ad\u200b\x00\x1b\u00a0\u2028"
+
+
+@pytest.mark.parametrize("coded", ["Base64", "Base64 for addresses", "hexadecimal"])
+@pytest.mark.parametrize("mark", UNSEEN)
+def test_marks_that_nobody_sees_hide_nothing_that_is_encoded(mark, coded):
+    for text in (f"{mark}to {MAIL}, now", f"to {MAIL}, {mark} now", f"to {MAIL}, now{mark}"):
+        assert any(MAIL in part.text for part in encoded_in(f"ask {CODED[coded](text)} please"))
+
+
+def test_a_letter_in_another_encoding_hides_nothing():
+    said = base64.b64encode(f"à {MAIL}".encode() + "à".encode("latin-1")).decode()
+    assert any(MAIL in part.text for part in encoded_in(said))
+
+
+@pytest.mark.parametrize("width", [64, 76])
+@pytest.mark.parametrize("after", ["", "\n", "\r\n\r\nHello", "\nHello", "\nword", "\n" + "internationalization"])
+@pytest.mark.parametrize("end", range(30))
+def test_wrapped_lines_are_read_with_the_last_one(width, after, end):
+    said = base64.b64encode(("a word or two " * 9 + "x" * end + f" {MAIL}").encode()).decode()
+    lines = "\r\n".join(said[at : at + width] for at in range(0, len(said), width))
+    text = f"a letter:\r\n\r\n{lines}{after}"
+    parts = [part for part in encoded_in(text) if MAIL in part.text]
+    assert [text[part.starts[0] :].startswith(said[:50]) for part in parts] == [True]
+    assert parts[0].ends[0] >= len(text) - len(after)
+
+
 @given(st.text(), st.sampled_from(sorted(CODED)), st.text())
 def test_every_part_tells_where_its_characters_stand(before, coded, after):
     text = f"{before} {CODED[coded]('zoë@blorvequine.org')} {after}"
@@ -117,3 +146,31 @@ def test_long_texts_are_read_around_what_is_encoded_only():
 
 def test_a_part_shows_nothing_in_its_repr():
     assert "Anna" not in repr(encoded_in("Anna%20Kowalska"))
+
+
+RUNS = (
+    "%", "&", "\\", "_", "/", "A", "a", "0", "=", "+", "-", "%41", "%25", "25", "%ff", "&amp;", "amp;", "&#64;", "&#",
+    "\\u0041", "\\\\u0041", "\\u", "\\n", "\\nA", "a_1", "0_00", "_000000", "YWJj", "61",
+    f"{'A' * 60}\n", f"{'YWJj' * 15}\n", "if (a_1 && b_22) { c = \"\\\\u0041\\n\" & d_000001; }\n",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", RUNS)
+@pytest.mark.parametrize("work", [read, encoded_in])
+def test_time_is_linear_in_long_runs(work, unit):
+    """Ten times the text takes at most thirty times as long; what is quadratic takes a hundred times as long."""
+
+    def seconds(size):
+        text = unit * (size // len(unit)) + "!"
+        started = time.process_time()
+        work(text)
+        return time.process_time() - started
+
+    small = min(seconds(20_000) for _ in range(3))
+    assert seconds(200_000) < 30 * small + 0.1
+
+
+@pytest.mark.parametrize("unit", RUNS)
+def test_what_is_read_again_is_no_more_than_the_text(unit):
+    text = unit * (100_000 // len(unit))
+    assert sum(len(part.text) for part in encoded_in(text)) <= len(text)

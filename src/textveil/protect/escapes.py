@@ -7,6 +7,7 @@ Not here: documents as such (`structure`), and other ways to write text in other
 import binascii
 import html
 import re
+import unicodedata
 from base64 import b64decode
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -68,16 +69,22 @@ def written(span: Span, texts: Sequence[Read]) -> Span:
 _BYTE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
 _CODED = re.compile(
     rf"""(?P<bytes>(?:{_BYTE.pattern})+) | &(?:amp;)*(?P<entity>\#\d{{1,7}}|\#x[0-9a-f]{{1,6}}|[a-z]{{2,12}});
-    | \\+u(?P<unit>[0-9a-f]{{4}})
+    | (?<!\\)\\+u(?P<unit>[0-9a-f]{{4}})
     | (?P<blank> (?<=[0-9])_(?=[0-9]{{2}}) | (?<=[a-z0-9])_(?=[0-9]{{6}} | [a-z]{{2}}[0-9]{{4}}) )""",
     re.IGNORECASE | re.VERBOSE,
 )
 _SIGNS = "%&\\_"
 """One of them is in everything that `_CODED` finds."""
 _BASE64 = re.compile(
-    r"(?<![A-Za-z0-9+/_\-])(?:[A-Za-z0-9+/]{56,}\r?\n)*[A-Za-z0-9+/_\-]{12,}={0,2}(?![A-Za-z0-9+/_=\-])"
+    r"""(?<![A-Za-z0-9+/_\-])
+    (?: (?:[A-Za-z0-9+/]{56,}\r?\n)+[A-Za-z0-9+/]+ | [A-Za-z0-9+/_\-]{12,} )={0,2}
+    (?![A-Za-z0-9+/_=\-])""",
+    re.VERBOSE,
 )
+_LINE = re.compile(r"[^\r\n]+")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){8,}(?![0-9A-Fa-f])")
+_ODD = 8
+"""Text has at least so many characters for each that no text has, such as NUL or half a character."""
 _AROUND = 200
 """Characters on each side of what is encoded that are read with it."""
 
@@ -114,27 +121,39 @@ def encoded_in(text: str) -> list[Encoded]:
     Underscores in numbers, as names of files have them, are read as blanks.
     """
     found = list(_characters(text)) if any(sign in text for sign in _SIGNS) else []
-    for run, said in _runs(text):
-        start, end = run.span()
+    for start, end, said in _runs(text):
         found.append(Encoded(said, [start] * len(said), [end] * len(said), range(len(said))))
     return found
 
 
-def _runs(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Runs of letters that stand for text, and for which."""
+def _runs(text: str) -> Iterator[tuple[int, int, str]]:
+    """Runs of letters that stand for text: where each begins and ends, and for which."""
     for run in _BASE64.finditer(text):
-        plain = "".join(run[0].split()).rstrip("=").replace("-", "+").replace("_", "/")
-        with suppress(binascii.Error, UnicodeDecodeError):
-            if _is_text(said := b64decode(plain + "=" * (-len(plain) % 4)).decode()):
-                yield run, said
+        lines = [each.span() for each in _LINE.finditer(text, *run.span())]
+        # A word may stand below wrapped lines, or a long word above them.
+        for tried in ([(run.start(), run.end())], [(run.start(), lines[-2][1])] if lines[1:] else [], lines):
+            found = [(start, end, said) for start, end in tried if (said := _said_in_base64(text[start:end]))]
+            if found:
+                yield from found
+                break
     for run in _HEX.finditer(text):
-        with suppress(UnicodeDecodeError):
-            if _is_text(said := bytes.fromhex(run[0]).decode()):
-                yield run, said
+        if said := _as_text(bytes.fromhex(run[0])):
+            yield *run.span(), said
 
 
-def _is_text(said: str) -> bool:
-    return all(char.isprintable() or char in "\t\r\n" for char in said)
+def _said_in_base64(run: str) -> str:
+    """What a run of Base64 says; "" where it is none."""
+    plain = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    with suppress(binascii.Error):
+        return _as_text(b64decode(plain + "=" * (-len(plain) % 4)))
+    return ""
+
+
+def _as_text(said: bytes) -> str:
+    """Bytes as a text; "" where they are none. Marks that nobody sees may be in it, and now and then what is no text."""
+    text = said.decode(errors="replace")
+    odd = sum(not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf") for char in text)
+    return text if (odd + text.count("\ufffd")) * _ODD <= len(text) else ""
 
 
 def _characters(text: str) -> Iterator[Encoded]:
@@ -171,9 +190,10 @@ def _said(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
     """The characters that an encoding stands for, each with where it begins and ends; none where it is no encoding."""
     start, end = match.span()
     if match["bytes"]:
-        places = [each.span() for each in _BYTE.finditer(match[0])]
+        found = list(_BYTE.finditer(match["bytes"]))
+        places = [each.span() for each in found]
         with suppress(UnicodeDecodeError):
-            said = bytes(int(match[0][last - 2 : last], 16) for _, last in places).decode()
+            said = bytes(int(each[1], 16) for each in found).decode()
             i = 0
             for char in said:
                 first, i = i, i + len(char.encode())
