@@ -31,6 +31,8 @@ from textveil.gateway import Gateway, GatewayKeys, Policy, check_exposure, read_
 from textveil.gateway.app import Prepared
 from textveil.gateway.keys import Caller, OwnKey
 from textveil.gateway.policy import Credential, TlsFiles, Upstream
+from textveil.gateway.process import Running
+from textveil.gateway.releasing import Releasing
 from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
 from textveil.session import SessionStore, chains
 
@@ -464,6 +466,72 @@ def test_a_sum_that_nobody_counts_limits_nothing(policy, keys, noisy, tmp_path, 
 def test_a_budget_needs_a_store_that_counts(policy, keys, privatizer):
     with pytest.raises(ConfigError, match="only a store in a database keeps a ledger"):
         Gateway(privatizer=privatizer, policy=policy(budget={"epsilon": 1}))
+
+
+def test_the_budget_is_that_of_the_policy_also_beside_a_worker_with_another(policy, keys, noisy, tmp_path):
+    """A worker that has not read the policy again limits a key once more; the next request is under the new limit."""
+    key = keys.create("anna")
+    with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
+
+        def spent(made, word):
+            with serving(made) as url:
+                return asked(url, key, word)[1].get("textveil-spent")
+
+        def limits():
+            return [limit.most for each in store.ledger.accounts() for limit in each.limits]
+
+        small, large, none = (
+            Gateway(privatizer=noisy, policy=policy(budget=budget), store=store)
+            for budget in ({"epsilon": 10}, {"epsilon": 20}, None)
+        )
+        assert spent(large, "lantern") == "epsilon=3, limit=20"
+        assert spent(small, "kettle") == "epsilon=6, limit=10"
+        assert spent(large, "mirror") == "epsilon=9, limit=20"
+        assert limits() == [20]
+        assert spent(none, "marble garden") is None
+        assert limits() == []
+
+
+def test_what_was_spent_before_a_refusal_is_on_record(policy, keys, noisy, tmp_path):
+    key = keys.create("anna")
+    with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
+        log = tmp_path / "audit.jsonl"
+        made = Gateway(
+            privatizer=noisy,
+            policy=policy(budget={"epsilon": 7}),
+            store=store,
+            running=Running(audit_log=str(log)),
+        )
+        with serving(made) as url, pytest.raises(openai.RateLimitError):
+            asked(url, key, messages=[*user("lantern"), *user("kettle"), *user("mirror")])
+        (line,) = [each for each in map(json.loads, log.read_text().splitlines()) if each["event"] == "request"]
+    assert line["drawn"] == 2
+    assert sum(each["epsilon"] for each in line["spent"]) == 6
+
+
+def test_what_a_client_spends_that_has_left_is_on_record(policy, keys, noisy, tmp_path, monkeypatch):
+    key, release, inside, further = keys.create("anna"), Releasing.__call__, threading.Event(), threading.Event()
+
+    def slow(self, message, session):
+        if session.owner:  # not when models are loaded
+            inside.set()
+            further.wait(20)
+        return release(self, message, session)
+
+    monkeypatch.setattr(Releasing, "__call__", slow)
+    log = tmp_path / "audit.jsonl"
+    with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
+        made = Gateway(privatizer=noisy, policy=policy(), store=store, running=Running(audit_log=str(log)))
+        with serving(made) as url:
+            leaving = openai_client(url).with_options(api_key=key, timeout=0.5, max_retries=0)
+            with leaving as client, pytest.raises(openai.APITimeoutError):
+                client.chat.completions.create(model="m", messages=user("lantern"))
+            assert inside.is_set()
+            time.sleep(0.3)  # the server has noticed
+            further.set()
+        (line,) = [each for each in map(json.loads, log.read_text().splitlines()) if each["event"] == "request"]
+    assert line["status"] == 499
+    assert sum(each["epsilon"] for each in line["spent"]) == 3
 
 
 # ---- a policy that is read again -------------------------------------------------------------------------------------

@@ -220,11 +220,6 @@ class Gateway:
         schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
         return Releasing(self.privatizer, schemas)
 
-    @cached_property
-    def _limited(self) -> set[str]:
-        """The accounts whose budget the ledger knows."""
-        return set()
-
     def _spent(self, account: str) -> str:
         """What an account with a budget has spent of it, as the ledger counts it."""
         found = [each for each in self.store.ledger.accounts(account) if each.table == ALL]
@@ -453,10 +448,10 @@ class Gateway:
             links = self.store.links(account)
             if retry is not None and not MessageChain.is_retry(links, retry, self._asked(operation, body)):
                 raise RequestError(422, OTHER, code="idempotency")
-            budget = self.policy.budget
-            if budget is not None and account not in self._limited:
-                self.store.ledger.limit(account, "ldp", ALL, budget.epsilon, days=budget.days, alone=True)
-                self._limited.add(account)
+            if self.policy.keys is not None and links.ledger is not None:  # each time: other workers limit it, too
+                budget = self.policy.budget
+                most, days = (None, None) if budget is None else (budget.epsilon, budget.days)
+                links.ledger.limit(account, "ldp", ALL, most, days=days, alone=True)
             made = partial(MessageChain, links, account, heads=self._heads, summed=self.policy.keys is not None)
             said = asked.messages, asked.besides
             if operation.guardrail is None:
@@ -476,7 +471,10 @@ class Gateway:
         """The released request, its chain, and the headers that say what was promised and hidden."""
         asked, chain, named = begun
         with _refusing():
-            chain.release(self._releasing)
+            try:
+                chain.release(self._releasing)
+            finally:  # what was drawn before one of the messages was refused is spent, too
+                record.drawn, record.spent = chain.drawn, chain.session.spent
             if named is not None:
                 chain.remember(named)  # before it is sent: the upstream remembers what it got, also where it fails then
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
@@ -485,7 +483,7 @@ class Gateway:
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
             more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": told(**counts)}
-            record.drawn, record.protected, record.spent = chain.drawn, _hidden(chain), chain.session.spent
+            record.protected = _hidden(chain)
             hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(record.protected.items()))
             headers = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
             headers |= {} if self.policy.budget is None else {SPENT: self._spent(chain.session.owner)}

@@ -47,7 +47,7 @@ class Lane:
         self._queued, self._took, self._gauge = 0, 0.0, waiting.labels(name)
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """What some work gives, done in a thread.
+        """What some work gives, done in a thread. It ends when the work has, also where nobody waits for it any more.
 
         Raises:
             RequestError: too many are waiting.
@@ -64,7 +64,11 @@ class Lane:
         start = time.monotonic()
         doing = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*arguments, **options))
         doing.add_done_callback(lambda _: self._done(time.monotonic() - start))
-        return await asyncio.shield(doing)  # a thread cannot be stopped, and is not free before it has ended
+        try:
+            return await asyncio.shield(doing)  # a thread cannot be stopped, and is not free before it has ended
+        except asyncio.CancelledError:
+            await asyncio.wait({doing})  # what it spends is on record when the request ends
+            raise
 
     def _done(self, took: float) -> None:
         self._took = took if not self._took else 0.9 * self._took + 0.1 * took

@@ -210,7 +210,7 @@ class Ledger:
             table: its table.
             epsilon: the most, in epsilons; None lifts the limit of this period.
             days: the period after which counting begins again; None for never.
-            alone: whether limits with other periods are lifted.
+            alone: whether limits with other periods are lifted; where it is as it should be, nothing is written.
         """
         import sqlalchemy as sa
 
@@ -220,14 +220,20 @@ class Ledger:
         period = LIFETIME if days is None else round(days * DAY)
         if days is not None and period < 1:
             raise ConfigError("a period must be longer than a second")
-        limits = self._store.tables.limits
+        limits, label = self._store.tables.limits, [subject, metric, table]
+        most = None if epsilon is None else int(epsilon * MICRO)
+        if alone:
+            with self._reading() as connection:
+                found = connection.execute(sa.select(limits).where(limits.c.account == self._name(label))).all()
+            if {row.period: row.most for row in found} == ({} if most is None else {period: most}):
+                return
         with self._writing() as connection:
-            account = self._opened(connection, [subject, metric, table])
+            account = self._opened(connection, label)
             own, same = limits.c.account == account.name, limits.c.period == period
             known = connection.execute(sa.select(limits).where(own, same)).first()
             connection.execute(sa.delete(limits).where(own if alone else own & same))
-            if epsilon is not None:
-                row = {"account": account.name, "period": period, "most": int(epsilon * MICRO)}
+            if most is not None:
+                row = {"account": account.name, "period": period, "most": most}
                 row |= {"began": _now(), "spent": account.epsilon if period == LIFETIME else 0}
                 row |= {} if known is None else {"began": known.began, "spent": known.spent}
                 connection.execute(sa.insert(limits).values(row))
@@ -318,10 +324,13 @@ class Ledger:
     def _subject(self, subject: str) -> bytes:
         return derived(self._links, b"subject", subject.encode())[:NAME]
 
+    def _name(self, label: Sequence[str]) -> bytes:
+        return derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
+
     def _opened(self, connection: "Connection", label: Sequence[str]) -> Any:
         """The row of an account, which nobody else changes before the transaction ends; a new one if need be."""
         accounts = self._store.tables.accounts
-        name = derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
+        name = self._name(label)
         asked = self._statements.account, {"of_account": name}
         row = connection.execute(*asked).first()
         if row is None:
