@@ -2,8 +2,10 @@
 
 import json
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -14,7 +16,8 @@ from tests.test_docs import ROOT, read
 
 from textveil import Privatizer
 from textveil.gateway import GatewayKeys, Policy, pieces
-from textveil.session import SessionStore
+from textveil.gateway.protocols import litellm
+from textveil.session import Session, SessionStore
 
 SAID: dict[str, list[dict[str, Any]]] = {
     each["name"]: each["said"] for each in map(json.loads, RECORDED.read_text().splitlines())
@@ -285,6 +288,54 @@ def test_restorers_of_streams_that_never_end_are_forgotten(asking, monkeypatch) 
     text, carry = asking.piece(" <EMAIL_1>", "0")
     assert asking.piece("", carry, final=True)[0] == ""
     assert text == f" {MAIL}"
+
+
+def kept_pieces(session: Session | None = None) -> tuple[pieces.AnswerPieces, pieces.Kept]:
+    kept = pieces.Kept()
+    return pieces.AnswerPieces(lambda: session or Session(), "s", kept, Lock()), kept
+
+
+def test_restorers_that_wait_are_bounded_by_what_they_read_and_hold_no_answer(monkeypatch) -> None:
+    monkeypatch.setattr(pieces, "LARGEST", 1_000)
+    several, kept = kept_pieces()
+    for i in range(10):
+        several.piece(f"{i} {MAIL}", "x" * 300, final=False)
+    assert len(kept) == 3
+    several.piece("", "x" * 2_000, final=False)
+    assert not kept
+    several.piece("", MAIL, final=False)
+    assert MAIL not in repr(kept)
+
+
+def test_restorers_that_wait_too_long_are_forgotten(monkeypatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    several, kept = kept_pieces()
+    several.piece("", "one", final=False)
+    now += pieces.SECONDS + 1
+    several.piece("", "two", final=False)
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize("calls", [5, "x", True, {"id": "a"}])
+def test_calls_in_messages_that_are_no_list_are_blocked(asking, calls) -> None:
+    rows = [{"role": "assistant", "content": "yes", "tool_calls": calls}]
+    came = asking.generic(structured_messages=rows, tool_calls=[])
+    assert came["action"] == "BLOCKED"
+    assert "failed" not in came["blocked_reason"]
+
+
+def test_many_calls_are_compared_in_linear_time() -> None:
+    def seconds(count: int) -> float:
+        calls = [{"id": f"{i}", "function": {"name": "f", "arguments": "{}"}} for i in range(count)]
+        others = [{**call, "id": f"other {i}"} for i, call in enumerate(calls)]
+        started = time.process_time()
+        read = litellm._read({"structured_messages": [{"tool_calls": calls}], "tool_calls": others + calls}, {})
+        assert read["tool_calls"] == others
+        return time.process_time() - started
+
+    small = min(seconds(500) for _ in range(3))
+    assert seconds(5_000) < 30 * small + 0.1
 
 
 @pytest.mark.parametrize(

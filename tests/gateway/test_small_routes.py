@@ -195,3 +195,9 @@ def test_each_leaf_has_an_act(rule, paths):
 def test_numbers_among_texts_are_media():
     found = leaves({"prompt": ["a", 1, [2]]}, completions.REQUEST)
     assert [leaf.act for leaf in found] == [Act.PROTECT, Act.MEDIA, Act.MEDIA]
+
+
+def test_an_address_is_no_name_of_a_model(client, upstream):
+    with pytest.raises(openai.BadRequestError, match="model"):
+        client.models.retrieve(MAIL)
+    assert upstream.asked == []

@@ -578,6 +578,18 @@ def test_schemas_may_pass(hiding, upstream):
     assert sent["response_format"]["json_schema"]["schema"] == {"enum": ["<EMAIL_1>", "a"]}
 
 
+@pytest.mark.parametrize("said", ["true", "yes", "", "01", "1, 1"])
+def test_a_dry_run_that_is_said_in_another_way_is_refused(hiding, upstream, said):
+    answer, sent = asked(hiding, upstream, Policy(), {"messages": [user("x")]}, **{"textveil-dry-run": said})
+    assert (answer.status_code, sent) == (400, [])
+    assert "textveil-dry-run must be 1 or 0" in answer.json()["error"]["message"]
+
+
+def test_a_dry_run_that_is_none_is_sent(hiding, upstream):
+    _, sent = asked(hiding, upstream, Policy(), {"messages": [user("x")]}, **{"textveil-dry-run": "0"})
+    assert len(sent) == 1
+
+
 def test_a_dry_run_asks_nobody(hiding, upstream):
     body = {"messages": [user(f"mail {MAIL}")], "user": None, "stop": [OTHER], "stream": True}
     answer, sent = asked(hiding, upstream, Policy(), body, **{"textveil-dry-run": "1"})

@@ -60,7 +60,7 @@ SPENT = "textveil-spent"
 """Response header for keys with a budget: what their texts have spent, and what they may: epsilon=24, limit=40."""
 
 DRY_RUN = "textveil-dry-run"
-"""Request header: with 1, what would be sent is answered, and nobody is asked."""
+"""Request header: with 1, what would be sent is answered, and nobody is asked; 0 is as without it."""
 
 REQUEST_ID = "textveil-request-id"
 """Response header with the name of the request, which the audit log and traces have too."""
@@ -372,6 +372,8 @@ class Gateway:
         from starlette.responses import JSONResponse, StreamingResponse
 
         process: ServingProcess = request.state.process
+        if (dry := request.headers.get(DRY_RUN, "0")) not in ("0", "1"):
+            raise RequestError(400, f"{DRY_RUN} must be 1 or 0; nothing was sent")
         account, retry = caller.account, request.headers.get(RETRY)
         shown, guardrail = body, operation.guardrail
         if guardrail is not None:
@@ -388,7 +390,7 @@ class Gateway:
         if guardrail is not None:
             record.answered(0)
             return JSONResponse(guardrail.released(shown, released), headers=said)
-        if request.headers.get(DRY_RUN) == "1":
+        if dry == "1":
             record.answered(0)
             return JSONResponse(released, headers=said)
         restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))

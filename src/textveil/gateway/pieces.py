@@ -7,9 +7,12 @@ Whoever shows a stream sends back what came before with each piece, so any worke
 restorer that is still there only saves reading it again.
 """
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from hashlib import sha256
 from threading import Lock
+from typing import NamedTuple
 
 import regex
 
@@ -19,11 +22,35 @@ from textveil.session import Restorer, Session
 MOST = 1_000
 """Restorers that are kept for the next piece."""
 
+LARGEST = 10_000_000
+"""Characters that all of them have read together."""
+
+SECONDS = 300.0
+"""How long one is kept; after that, what came before is read again."""
+
 _JSON = regex.compile(r"\s*+(?:\{\s*+[\"}]|\[\s*+[\"\[{\]])")
 """How JSON with text in it begins, so that originals in it must be escaped."""
 
-Kept = OrderedDict[Hashable, Restorer]
-"""Restorers by what came before."""
+
+class KeptRestorer(NamedTuple):
+    """A restorer that waits for the next piece. Secret.
+
+    Args:
+        restorer: has read what came before.
+        read: how many characters that are.
+        until: when it is forgotten, on the clock `time.monotonic`.
+    """
+
+    restorer: Restorer
+    read: int
+    until: float
+
+    def __repr__(self) -> str:
+        return f"KeptRestorer({self.read} characters)"
+
+
+Kept = OrderedDict[bytes, KeptRestorer]
+"""Restorers by a digest of what came before, the oldest first."""
 
 
 class AnswerPieces:
@@ -67,7 +94,9 @@ class AnswerPieces:
             final: whether nothing comes after it, so that all is certain.
         """
         with self._lock:
-            restorer = self._kept.pop((self._name, before), None) if before else None
+            self._forget()
+            kept = self._kept.pop(self._digest(before), None) if before else None
+        restorer = None if kept is None else kept.restorer
         if restorer is None or is_json(before) != is_json(before + text):
             restorer = self._restorer(before + text)
             restorer.feed(before)
@@ -75,10 +104,24 @@ class AnswerPieces:
         if final:
             return made + restorer.close()
         with self._lock:
-            self._kept[self._name, before + text] = restorer
-            while len(self._kept) > MOST:
-                self._kept.popitem(last=False)
+            key, read = self._digest(before + text), len(before) + len(text)
+            self._kept.pop(key, None)  # so that the new one is the last
+            self._kept[key] = KeptRestorer(restorer, read, time.monotonic() + SECONDS)
+            self._forget()
         return made
+
+    def _digest(self, before: str) -> bytes:
+        return sha256(f"{self._name!r} {before}".encode(errors="surrogatepass")).digest()
+
+    def _forget(self) -> None:
+        """Forget what is too old, and the oldest where there are too many."""
+        now, read = time.monotonic(), sum(each.read for each in self._kept.values())
+        while self._kept:
+            oldest = next(iter(self._kept.values()))
+            if len(self._kept) <= MOST and read <= LARGEST and oldest.until > now:
+                return
+            read -= oldest.read
+            self._kept.popitem(last=False)
 
 
 def is_json(text: str) -> bool:

@@ -409,7 +409,7 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
     async def serve() -> None:
         async with tools.connected() as server:
             config = uvicorn.Config(
-                server.streamable_http_app(max_sessions=None),
+                server.streamable_http_app(),
                 http="h11",
                 ws="none",
                 log_level="critical",  # other lines may quote what failed

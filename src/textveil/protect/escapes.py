@@ -150,7 +150,7 @@ def _said_in_base64(run: str) -> str:
 
 
 def _as_text(said: bytes) -> str:
-    """Bytes as a text; "" where they are none. Marks that nobody sees may be in it, and now and then what is no text."""
+    """Bytes as a text; "" where they are none. Marks that nobody sees may be in it, and a little that is no text."""
     text = said.decode(errors="replace")
     odd = sum(not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf") for char in text)
     return text if (odd + text.count("\ufffd")) * _ODD <= len(text) else ""

@@ -85,8 +85,8 @@ def _read(body: Body, _: Mapping[str, str]) -> Body:
     """The request without what it says twice, so that no text is drawn twice."""
     texts, rows = body.get("texts"), body.get("structured_messages")
     rows = rows if isinstance(rows, list) else []
-    calls = [each for row in rows if isinstance(row, dict) for each in row.get("tool_calls") or ()]
-    known = [_call(each) for each in calls]
+    lists = [row.get("tool_calls") for row in rows if isinstance(row, dict)]
+    known = {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
     made = dict(body)
     if isinstance(texts, list):
         made["texts"] = [said for said, place in zip(texts, _places(body), strict=True) if place is None]
@@ -95,13 +95,11 @@ def _read(body: Body, _: Mapping[str, str]) -> Body:
     return made
 
 
-def _call(call: Any) -> Any:
-    """What is called, without what LiteLLM adds to a call."""
-    return {name: value for name, value in call.items() if name in ("id", "function", "custom")} if _is(call) else call
-
-
-def _is(value: Any) -> bool:
-    return isinstance(value, dict)
+def _call(call: Any) -> str:
+    """What is called, as JSON, without what LiteLLM adds to a call."""
+    own = ("id", "function", "custom")
+    bare = {name: call[name] for name in own if name in call} if isinstance(call, dict) else call
+    return json.dumps(bare, sort_keys=True)
 
 
 def _messages(body: Body) -> Iterator[tuple[str, Path]]:

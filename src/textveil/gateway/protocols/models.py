@@ -8,8 +8,8 @@ from textveil.gateway.leaves import ID, Act, record, shaped, whole
 from textveil.gateway.protocols.contract import ANTHROPIC, OPENAI, Operation
 from textveil.gateway.protocols.openai import error
 
-MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/@\-]{0,199}")
-"""A model's name, which leads nowhere else."""
+MODEL = shaped(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/\-]{0,199}")
+"""A model's name, which leads nowhere else; no address of anybody."""
 KEYS = ("authorization", "x-api-key")
 VERSIONS = OPENAI | ANTHROPIC
 ANSWER = whole(Act.PASS)
