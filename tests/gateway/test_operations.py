@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from tests.gateway.scripted import answer_of, scripted, stream_of
 
-from textveil import Privatizer
+from textveil import Privatizer, cli
 from textveil.errors import ConfigError, ModelError, StoreError
 from textveil.gateway import Gateway, listen, server
 from textveil.gateway.auditing import AuditLog
@@ -337,6 +337,14 @@ def test_what_cannot_be_logged_is_not_sent(privatizer, upstream, http, tmp_path,
         assert upstream.bodies == []
         monkeypatch.undo()
         assert ask(http, url).status_code == 200
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_a_log_that_cannot_be_opened_is_said_before_the_address(tmp_path, capsys, workers):
+    asked = ["gateway", "--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--audit-log", str(tmp_path / "no" / "a")]
+    assert cli.main([*asked, "--store", f"sqlite:///{tmp_path}/veil.db", *workers]) == 2
+    said = "textveil: error: --audit-log must be a file that can be written: No such file or directory\n"
+    assert capsys.readouterr() == ("", said)
 
 
 def test_a_log_that_cannot_be_opened(tmp_path):

@@ -564,10 +564,13 @@ def test_names_of_fields_in_schemas_hide_identifiers(hiding, upstream):
     tool = {"type": "function", "function": {"name": "send_mail", "parameters": schema}}
     _, (sent,) = asked(hiding, upstream, Policy(), {"tools": [tool]})
     made = sent["tools"][0]["function"]["parameters"]
-    assert MAIL not in json.dumps(made, ensure_ascii=False) and CARD not in json.dumps(made)
-    assert len(made["properties"]) == 3 and set(made["required"]) == set(made["properties"])
+    assert MAIL not in json.dumps(made, ensure_ascii=False)
+    assert CARD not in json.dumps(made)
+    assert len(made["properties"]) == 3
+    assert set(made["required"]) == set(made["properties"])
     (defined,) = made["$defs"]
-    assert defined in made["required"] and made["properties"][defined] == {"$ref": f"#/$defs/{defined}"}
+    assert defined in made["required"]
+    assert made["properties"][defined] == {"$ref": f"#/$defs/{defined}"}
 
 
 def test_schemas_may_pass(hiding, upstream):

@@ -182,6 +182,7 @@ def serve(
         Running,
         Workers,
         check_exposure,
+        check_log,
         is_local,
         listen,
         read_policy,
@@ -220,6 +221,8 @@ def serve(
         if workers > 1 and (typed.config() if policy is None else first.config()).seed is not None:
             raise ConfigError("several workers with one seed would draw alike: leave out the seed")
         encrypting = None if first.tls is None else tls_context(first.tls)
+        if audit_log:
+            check_log(audit_log)  # here, where it is said once, and before the address
         running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
         listening = until.enter_context(listen(host, port))
         where = f"[{host}]" if ":" in host else host

@@ -5,6 +5,7 @@ Not here: how text is released (`pipeline`), and what a session remembers (`sess
 """
 
 from textveil.gateway.app import Gateway
+from textveil.gateway.auditing import check_log
 from textveil.gateway.conversation import Conversation
 from textveil.gateway.keys import GatewayKeys
 from textveil.gateway.playground import Playground
@@ -26,6 +27,7 @@ __all__ = [
     "ToolServer",
     "Workers",
     "check_exposure",
+    "check_log",
     "explained",
     "is_local",
     "listen",

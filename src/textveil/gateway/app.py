@@ -513,8 +513,9 @@ class Gateway:
     def _chosen(self, operation: Operation, body: dict[str, Any], caller: Caller) -> "Gateway":
         """The gateway as the rules change it that hold for a request."""
         model = body.get("model")
-        route = operation.path.removeprefix("/").replace(":path", "")
-        return self.under(self.policy.rules_for(route, model if isinstance(model, str) else None, caller.name))
+        return self.under(
+            self.policy.rules_for(operation.route, model if isinstance(model, str) else None, caller.name)
+        )
 
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"

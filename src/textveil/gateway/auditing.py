@@ -121,6 +121,23 @@ class AuditLog:
         return self._fd
 
 
+def check_log(path: str) -> None:
+    """Call it before the gateway says that it serves.
+
+    Args:
+        path: of the audit log; it is made where there is none.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    raise ConfigError(f"--audit-log must be a file that can be written: {reason}")
+
+
 def line_of(record: RequestRecord) -> bytes:
     """The line of a request."""
     milliseconds = {"gateway": record.added, "upstream": record.seconds["upstream"]}

@@ -5,6 +5,7 @@ Not here: its file (`policy_file`), which values of a request it concerns (`prot
 built from it (`standing`).
 """
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ class PolicyError(ConfigError):
     def __init__(
         self, faults: Sequence[tuple[Place, str]], lines: dict[Place, int] | None = None, name: str = ""
     ) -> None:
-        self.faults = list(faults)
+        self.faults = sorted(faults, key=lambda fault: _line(fault[0], lines or {}) or math.inf)
         self.said = [f"{_where(place, lines or {}, name)}{says}" for place, says in self.faults]
         more = f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
         super().__init__(self.said[0] + more)
@@ -44,8 +45,12 @@ class PolicyError(ConfigError):
 
 def _where(place: Place, lines: dict[Place, int], name: str) -> str:
     """The file and the line of a fault, or of what it is in."""
-    line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
+    line = _line(place, lines)
     return (f"{name}:{line}: " if line is not None else f"{name}: ") if name else ""
+
+
+def _line(place: Place, lines: dict[Place, int]) -> int | None:
+    return next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
 
 
 def _no_secret(value: object) -> object:
@@ -372,5 +377,6 @@ def dotted(place: Place) -> str:
 
 
 def own_words(error: ConfigError) -> str:
-    """What an error says, without the name that it gives to a URL."""
-    return str(error).removeprefix("endpoint.url ")
+    """What an error says of a policy: of a URL without its name, and where its key belongs."""
+    said = str(error).removeprefix("endpoint.url ")
+    return said.replace("put the key in TEXTVEIL_LLM_KEY", "name the key in a policy, as credential: {env: NAME}")

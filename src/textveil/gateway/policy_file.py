@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from textveil.gateway.policy import (
     dotted,
     own_words,
 )
+from textveil.gateway.protocols import operations
 
 MOST = 20
 """Faults that are told at most."""
@@ -70,7 +72,7 @@ def read_policy(path: str, **typed: Any) -> Policy:
     made = None
     try:
         made = TypeAdapter(Policy).validate_python({**values, **given})
-        faults += _unresolved(made)
+        faults += [*_unresolved(made), *_unserved(made)]
     except ValidationError as error:
         faults += _faults_of(error)
     if faults or made is None:
@@ -93,6 +95,16 @@ def _beside(policy: Policy, folder: str) -> Policy:
 
 
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+def _unserved(policy: Policy) -> Iterator[tuple[Place, str]]:
+    """Routes of rules that do not exist, so that the rules would never hold."""
+    served = [each.route for each in operations()] if policy.rules else []
+    for i, rule in enumerate(policy.rules):
+        for j, name in enumerate(rule.routes):
+            place: Place = ("rules", i, "routes", j)
+            if not any(fnmatchcase(route, name) for route in served):
+                yield place, f"{dotted(place)}: {UnknownName('route', name, served)}"
 
 
 def _unresolved(policy: Policy) -> Iterator[tuple[Place, str]]:

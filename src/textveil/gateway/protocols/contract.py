@@ -160,6 +160,11 @@ class Operation:
     forwards: Mapping[str, re.Pattern[str]] = field(default_factory=lambda: OPENAI)
     guardrail: Guardrail | None = None
 
+    @property
+    def route(self) -> str:
+        """What rules of a policy call it: its path, without the slash."""
+        return self.path.removeprefix("/").replace(":path", "")
+
     def target(self, sent: Body) -> tuple[str, Body, Body | None]:
         """The path of a request below the upstream's base URL, its query, and its body."""
         rest = dict(sent)
