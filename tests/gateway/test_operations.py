@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx2
 import pytest
 from tests.gateway.scripted import answer_of, scripted, stream_of
+from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError, ModelError, StoreError
@@ -19,7 +21,7 @@ from textveil.gateway import Gateway, listen, server
 from textveil.gateway.auditing import AuditLog
 from textveil.gateway.errors import RequestError
 from textveil.gateway.metrics import Metrics
-from textveil.gateway.process import Running
+from textveil.gateway.process import Running, ServingProcess
 from textveil.gateway.record import OTHER, RequestRecord
 from textveil.session import SessionStore, Spend
 
@@ -144,6 +146,18 @@ def test_the_upstream_is_asked_only_when_that_is_wanted(privatizer, openai_serve
         until(lambda: http.get(f"{url}/ready").status_code == 200)
         answer = http.get(f"{url}/ready?upstream=1")
         assert (answer.status_code, answer.json()["upstream"]) == (503, "cannot be reached")
+
+
+def test_probes_at_the_same_time_ask_the_upstream_once(privatizer, http):
+    def answer(_):
+        time.sleep(0.5)
+        return {}
+
+    with serving_upstream(answer) as upstream, ThreadPoolExecutor(4) as pool:
+        with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+            said = list(pool.map(http.get, [f"{url}/ready?upstream=1"] * 4))
+        assert {each.json()["upstream"] for each in said} == {"ready"}
+        assert len(upstream.asked) == 1
 
 
 # ---- metrics ---------------------------------------------------------------------------------------------------------
@@ -353,6 +367,20 @@ def test_a_log_that_cannot_be_opened(tmp_path):
             AuditLog(str(path))
 
 
+def test_what_breaks_off_is_logged_as_failed_and_before_it_is_counted(privatizer, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Metrics, "count", fail)
+    path, record = tmp_path / "audit.jsonl", RequestRecord("openai.chat")
+    running = Running(audit_log=str(path))
+    gateway = Gateway(privatizer=privatizer, upstream="http://127.0.0.1:9/v1", running=running)
+    process = ServingProcess(gateway, httpx2.AsyncClient())
+    with pytest.raises(OSError, match="no space left"), process.recorded(record, None):
+        raise KeyError(CANARY)
+    assert [(each["status"], each["reason"]) for each in lines(path)[1:]] == [(500, "failed")]
+
+
 # ---- traces ----------------------------------------------------------------------------------------------------------
 
 
@@ -433,13 +461,13 @@ def test_no_text_is_told(small_table, upstream, http, spans, tmp_path, capfd, ca
 
 @pytest.mark.parametrize("leak", ["key", "model", "reason", "operation"])
 def test_the_test_above_would_notice(privatizer, upstream, http, spans, tmp_path, monkeypatch, leak):
-    count = Metrics.count
+    add = AuditLog.add
 
-    def leaking(metrics, record):
+    def leaking(log, record):
         setattr(record, leak, CANARY)
-        count(metrics, record)
+        add(log, record)
 
-    monkeypatch.setattr(Metrics, "count", leaking)
+    monkeypatch.setattr(AuditLog, "add", leaking)
     assert CANARY in everything(privatizer, upstream, http, spans, tmp_path / "audit.jsonl")
 
 

@@ -1,6 +1,7 @@
 """How a gateway ends, what clients that leave end, and what waits in its lanes."""
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 
 import httpx2
 import pytest
@@ -223,6 +224,42 @@ def test_what_nobody_waits_for_is_not_begun(small_table, http):
     assert len(upstream.bodies) == 2
 
 
+# ---- many, and streams that make no sense ----------------------------------------------------------------------------
+
+
+def test_more_streams_are_open_than_a_client_of_http_has_connections_by_default(privatizer):
+    more = threading.Event()
+
+    def answer(_):
+        yield b"data: {}\n\n"
+        assert more.wait(60)
+
+    async def open_all(application, url):
+        async with application.router.lifespan_context(application) as state, AsyncExitStack() as until_end:
+            try:
+                for _ in range(102):
+                    asking = state["client"].stream("POST", f"{url}/chat/completions", json={}, timeout=5)
+                    await until_end.enter_async_context(asking)
+            finally:
+                more.set()
+
+    with serving_upstream(answer) as upstream:
+        application = Gateway(privatizer=privatizer, upstream=upstream.url).application()
+        asyncio.run(open_all(application, upstream.url))
+        assert len(upstream.asked) == 102
+
+
+def test_a_stream_that_cannot_be_closed_ends_with_an_error(privatizer, http, caplog):
+    """As choices with numbers and texts for numbers cannot be put in order."""
+    with scripted() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        choices = [{"index": index, "delta": {"content": "<WORD_1>"}} for index in ("0", 1)]
+        upstream.script = lambda _: [f"data: {json.dumps({'choices': choices})}\n\n".encode()]
+        *_, last = [line for line in streamed(url).splitlines() if line.startswith("data: ")]
+        assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream"
+        assert samples(http, url)['textveil_requests_total{operation="openai.chat",status="502"}'] == 1
+    assert caplog.text == ""
+
+
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
@@ -253,6 +290,29 @@ def test_a_full_queue_refuses_and_says_when_to_ask_again():
     ]
 
 
+def test_what_fails_when_nobody_waits_any_more_is_not_logged(caplog):
+    """As asyncio logs an exception that nobody asks for, with its message, which may hold text."""
+
+    async def leave():
+        lane, go = Lane("answers", 1, None, Metrics().waiting), threading.Event()
+
+        def fail():
+            assert go.wait(20)
+            raise KeyError(CANARY)
+
+        waiting = asyncio.ensure_future(lane.run(fail))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        go.set()
+        await asyncio.wait({waiting})
+        await lane.run(int)  # its turn comes when the thread is free
+        lane.close()
+
+    asyncio.run(leave())
+    gc.collect()
+    assert caplog.text == ""
+
+
 def test_a_full_queue_answers_as_the_api_does(small_table, http):
     go = threading.Event()
 
@@ -276,9 +336,12 @@ def test_a_full_queue_answers_as_the_api_does(small_table, http):
             until(lambda: samples(http, url).get('textveil_waiting{lane="short"}') == 1)
             full = ask(http, url)
             anthropic = http.post(f"{url}/v1/messages", json={"model": "m", "messages": ASKED, "max_tokens": 5})
+            named = KEY | {"X-Session-ID": "s"}  # an answer that is there already is not refused
+            restored = http.post(f"{url}/v1/guard/rehydrate", json={"texts": ["an answer"]}, headers=named)
             go.set()
             assert [each.result(20).status_code for each in asked] == [200, 200]
     assert (full.status_code, full.json()["error"]["code"], full.headers["retry-after"]) == (503, "busy", "1")
+    assert (restored.status_code, restored.json()["texts"]) == (200, ["an answer"])
     assert anthropic.status_code == 503
     assert anthropic.json()["type"] == "error"
     assert len(upstream.bodies) == 2

@@ -311,11 +311,13 @@ class Gateway:
         with needed():
             import httpx2
 
+        many = httpx2.Limits(max_connections=None)  # as many as there are requests, which wait in lanes
         async with (
             httpx2.AsyncClient(
+                limits=many,
                 headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-                mounts={"http://": httpx2.AsyncHTTPTransport()},  # proxies of the environment for https only
+                mounts={"http://": httpx2.AsyncHTTPTransport(limits=many)},  # proxies of the environment for https only
                 follow_redirects=False,
             ) as client,
             ServingProcess.serving(self, client) as process,
@@ -380,7 +382,9 @@ class Gateway:
             body = guardrail.read(body, request.headers)
             if guardrail.restores(body):
                 with record.step("restore"):
-                    content, left = await process.short.run(self._restored, operation, guardrail, body, account, record)
+                    content, left = await process.answers.run(
+                        self._restored, operation, guardrail, body, account, record
+                    )
                 record.answered(left)
                 return JSONResponse(content, headers={UNRESOLVED: str(left)})
         with record.step("protect"):

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from textveil.gateway.errors import RequestError
 
@@ -63,14 +63,16 @@ class Lane:
                 self._queued -= 1
         start = time.monotonic()
         doing = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*arguments, **options))
-        doing.add_done_callback(lambda _: self._done(time.monotonic() - start))
+        doing.add_done_callback(lambda done: self._done(done, time.monotonic() - start))
         try:
             return await asyncio.shield(doing)  # a thread cannot be stopped, and is not free before it has ended
         except asyncio.CancelledError:
             await asyncio.wait({doing})  # what it spends is on record when the request ends
             raise
 
-    def _done(self, took: float) -> None:
+    def _done(self, done: "asyncio.Future[Any]", took: float) -> None:
+        if not done.cancelled():
+            done.exception()  # or asyncio logs it where nobody waits any more, and it may hold text
         self._took = took if not self._took else 0.9 * self._took + 0.1 * took
         self._free.release()
 

@@ -106,7 +106,7 @@ class ServingProcess:
         self._open, self._ends = 0, math.inf
         self._stoppable: set[asyncio.Timeout] = set()
         self._models = "loading"
-        self._upstream = -ASKED_AGAIN, ""
+        self._upstream, self._asking = (-ASKED_AGAIN, ""), asyncio.Lock()
 
     @classmethod
     @asynccontextmanager
@@ -140,18 +140,24 @@ class ServingProcess:
             record: of the request.
             parent: its header `traceparent`.
         """
+        from starlette.requests import ClientDisconnect
+
         self._open += 1
         with self._tracing.request(record, parent):
             try:
                 yield
+            except Exception as error:
+                if not isinstance(error, ClientDisconnect):
+                    record.failed(RequestError(500, "the answer could not be sent"))
+                raise
             finally:
                 self._open -= 1
                 if not record.status:
                     record.left()
+                if self.audit is not None:
+                    self.audit.add(record)  # first, whatever becomes of the others
                 self.metrics.count(record)
                 self.recent.appendleft(record)
-                if self.audit is not None:
-                    self.audit.add(record)
 
     def admit(self) -> None:
         """Call it when a request comes.
@@ -252,15 +258,16 @@ class ServingProcess:
 
     async def _reached(self) -> str:
         """Whether the upstream answers anything at all; it is asked without a key, and not for each of many probes."""
-        asked, said = self._upstream
-        if time.monotonic() < asked + ASKED_AGAIN:
+        async with self._asking:
+            asked, said = self._upstream
+            if time.monotonic() < asked + ASKED_AGAIN:
+                return said
+            said, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
+            with suppress(Exception):  # which may hold the address
+                answer = await self._client.get(url, timeout=ASKED_AGAIN)
+                said = READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
+            self._upstream = time.monotonic(), said
             return said
-        said = "cannot be reached"
-        with suppress(Exception):  # which may hold the address
-            answer = await self._client.get(f"{self._gateway.current.upstream.rstrip('/')}/models", timeout=ASKED_AGAIN)
-            said = READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
-        self._upstream = time.monotonic(), said
-        return said
 
     def shows_metrics(self, request: "Request") -> bool:
         """Whether a client may read the metrics."""

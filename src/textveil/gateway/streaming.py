@@ -82,6 +82,7 @@ async def events(
     kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
     keys = keys_of(response)
     names: list[str] = []
+    whole = False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             came = aiter(httpx2.EventSource(response))
@@ -106,15 +107,17 @@ async def events(
                     break
         if process.over and not stream.ended:
             failure = process.stops()
-        pieces = list(stream.close())
-        if stream.ended and kept != stream.messages:
-            await process.answers.run(remember, chain, operation, stream.messages)
-        for piece in pieces:
-            yield piece.written()
+        with suppress(Exception):  # as above
+            pieces = list(stream.close())
+            if stream.ended and kept != stream.messages:
+                await process.answers.run(remember, chain, operation, stream.messages)
+            for piece in pieces:
+                yield piece.written()
+            whole = stream.ended
     finally:
         await response.aclose()
     record.answered(restoring.unresolved)
-    if not stream.ended:
+    if not whole:
         record.failed(failure)
         yield stream.failed(failure).written()
     if restoring.unresolved:
