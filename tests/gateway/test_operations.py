@@ -308,18 +308,20 @@ from textveil.gateway.record import RequestRecord
 log = AuditLog(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 added = 0
+admitted = RequestRecord("openai.chat")
+admitted.admitted = True
 while log.works():
-    log.add(RequestRecord("openai.chat"))
+    log.add(admitted)
     added += 1
-log.add(RequestRecord("openai.chat"))
+log.add(admitted)
 try:
     log.check()
     print("checked")
 except RequestError as error:
     print(error.status, error.code, error.headers["Retry-After"], added)
-refused = RequestRecord("openai.chat")
-refused.failed(RequestError(503, "x", code="audit"))
-log.add(refused)
+for _ in range(1000):
+    log.add(RequestRecord("unknown"))
+print(len(log._waiting))
 whole = open(sys.argv[1]).read()
 print(whole.count("\\n"), whole[-1:] == "\\n")
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -329,12 +331,17 @@ print(log.close(), open(sys.argv[1]).read().count("\\n"))
 
 
 def test_a_full_disk_stops_requests_and_loses_no_line(tmp_path):
-    command = [sys.executable, "-c", LIMITED, str(tmp_path / "audit.jsonl")]
-    refused, full, after = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    path = tmp_path / "audit.jsonl"
+    command = [sys.executable, "-c", LIMITED, str(path)]
+    refused, waiting, full, after = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     status, code, again, added = refused.split()
     assert (status, code, again) == ("503", "audit", "10")
     assert full == f"{added} True"  # what did not fit left nothing, and one of them is `start`
-    assert after == f"0 {int(added) + 3}"  # the two that waited, and `stop`
+    assert waiting == "2"
+    assert after == f"0 {int(added) + 4}"  # the two that waited, `dropped` and `stop`
+    assert [each.get("requests") for each in lines(path) if each["event"] == "dropped"] == [1000]
 
 
 def test_what_cannot_be_logged_is_not_sent(privatizer, upstream, http, tmp_path, monkeypatch):

@@ -344,7 +344,7 @@ class Gateway:
 
         process: ServingProcess = request.state.process
         try:
-            process.admit()
+            process.admit(record)
             if self._standing.keys is None:
                 caller = self._standing.admit(request.headers, self._account)
             else:

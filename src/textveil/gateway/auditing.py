@@ -5,8 +5,10 @@ Not here: what a record holds (`record`), and sums over requests (`metrics`).
 
 Any number of processes may write to one file: each line is one write at its end, under a lock, whole or not at all. The
 file may be moved away at any time (logrotate), then the next line begins a new one. It is written when a request is
-over. If it cannot be written, the line waits in memory, and no other request is sent upstream before it is written. So
-the log lacks a request only where a process is killed: then a line `start` follows without a line `stop` before it.
+over. If it cannot be written, the line waits in memory, and no other request is admitted before it is written. Requests
+that come meanwhile are refused, and a line `dropped` says afterwards how many. So the log lacks the line of an admitted
+request only where a process is killed, or ends before it can write again, or the machine fails: lines are not forced to
+the disk. Then a line `start` follows without a line `stop` before it.
 """
 
 import errno
@@ -45,6 +47,7 @@ class AuditLog:
         self._path = path
         self._fd = -1
         self._waiting: deque[bytes] = deque()
+        self._dropped = 0
         try:
             self._write(_line("start", version=version("textveil")))
             return
@@ -68,14 +71,21 @@ class AuditLog:
                 self._write(self._waiting[0])
                 self._waiting.popleft()
             disk = os.fstatvfs(self._opened())
-            return disk.f_bavail * disk.f_frsize >= SPARE or not disk.f_blocks  # which says 0 of what is no disk
+            if disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE:  # 0 blocks has what is no disk
+                return False
+            if self._dropped:
+                self._write(_line("dropped", requests=self._dropped))
+                self._dropped = 0
+            return True
         return False
 
     def add(self, record: RequestRecord) -> None:
-        """Add a request that is over. Where that fails it waits."""
-        if record.reason != "audit":  # or what waits would grow
+        """Add a request that is over. Where that fails it waits, if it was admitted, and is counted, if it was not."""
+        if record.admitted or self.works():
             self._waiting.append(line_of(record))
             self.works()
+        else:
+            self._dropped += 1  # or what waits would grow with each request that is refused
 
     def close(self) -> int:
         """Write what waits and that the process ends.
@@ -83,12 +93,13 @@ class AuditLog:
         Returns:
             How many lines could not be written.
         """
+        self.works()
         self._waiting.append(_line("stop"))
         self.works()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        return len(self._waiting)
+        return len(self._waiting) + self._dropped
 
     def _write(self, line: bytes) -> None:
         """Write a line, or nothing.

@@ -159,8 +159,8 @@ class ServingProcess:
                 self.metrics.count(record)
                 self.recent.appendleft(record)
 
-    def admit(self) -> None:
-        """Call it when a request comes.
+    def admit(self, record: RequestRecord) -> None:
+        """Call it when a request comes, which is noted in its record.
 
         Raises:
             RequestError: the gateway stops, or could not log it.
@@ -168,6 +168,7 @@ class ServingProcess:
         if self.stopping:
             raise self.stops()
         self.check()
+        record.admitted = True
 
     def stops(self) -> RequestError:
         """What a client is told that must ask again."""

@@ -62,6 +62,7 @@ class RequestRecord:
         id: names the request, in the log and to the client.
         began: when it came, in seconds since 1970.
         key: whose it is: a name or a pseudonym, never a key.
+        admitted: whether it was, or else it was refused at once.
         model: which model was asked for; "" for none.
         status: of the answer; 0 before there is one.
         reason: why it was refused or failed; "" where it was not.
@@ -78,7 +79,7 @@ class RequestRecord:
         self.key, self.model, self.reason, self.status = "", "", "", 0
         self.protected: Counter[str] = Counter()
         self.spent: list[Spend] = []
-        self.drawn = self.unresolved = 0
+        self.drawn, self.unresolved, self.admitted = 0, 0, False
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
 
