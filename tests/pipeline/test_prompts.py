@@ -121,3 +121,11 @@ def test_three_turns_in_which_a_name_returns(guard):
     ]
     assert "aylor" not in sent[2]
     assert [session.restore(each) for each in sent] == turns
+
+
+def test_a_name_before_a_mail_address_is_a_name(guard):
+    session = Session()
+    turns = ["Ask Maria Silva maria@example.org about it", "Is Maria Silva at home? maria@example.org"]
+    sent = [guard.protect(turn, session).text for turn in turns]
+    assert sent == ["Ask <PERSON_1> <EMAIL_1> about it", "Is <PERSON_1> at home? <EMAIL_1>"]
+    assert [session.restore(each) for each in sent] == turns

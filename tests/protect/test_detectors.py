@@ -183,7 +183,7 @@ def test_spans_that_share_characters_or_a_word_become_one(text, spans, expected)
 @pytest.mark.parametrize(
     ("spans", "expected"),
     [
-        ([span(0, 7, "PERSON", 0.9), span(4, 7, "PHONE", 0.2)], span(0, 7, "PHONE", 0.2)),
+        ([span(0, 7, "PERSON", 0.9), span(4, 11, "PHONE", 0.2)], span(0, 11, "PHONE", 0.2)),
         ([span(0, 7, "PERSON", 0.9), span(4, 7, "LISTED", 0.2)], span(0, 7, "LISTED", 0.2)),
         ([span(0, 7, "LISTED", 0.9), span(4, 7, "CARD", 0.2)], span(0, 7, "CARD", 0.2)),
         ([span(0, 7, "PERSON", 0.6), span(4, 7, "LOCATION", 0.7)], span(0, 7, "LOCATION", 0.7)),
@@ -269,7 +269,7 @@ def test_spans_of_different_texts_stay_apart():
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_merged_spans_cover_every_character_share_no_word_and_do_not_depend_on_order(data):
+def test_merged_spans_cover_every_letter_and_figure_share_no_word_and_do_not_depend_on_order(data):
     texts = data.draw(st.lists(st.text(alphabet="ab- .1@\n", min_size=1, max_size=25), min_size=1, max_size=3))
     tokens = tokenize(texts)
     spans = []
@@ -290,7 +290,7 @@ def test_merged_spans_cover_every_character_share_no_word_and_do_not_depend_on_o
     merged = merge(spans, tokens)
     assert merged == merge(data.draw(st.permutations(spans)), tokens)
     assert merge(merged, tokens) == merged
-    given_places = {(s.text, i) for s in spans for i in range(s.start, s.end)}
+    given_places = {(s.text, i) for s in spans for i in range(s.start, s.end) if texts[s.text][i].isalnum()}
     found = [(s.text, i) for s in merged for i in range(s.start, s.end)]
     assert given_places <= {*found}
     assert len(found) == len({*found})
@@ -301,6 +301,7 @@ def test_merged_spans_cover_every_character_share_no_word_and_do_not_depend_on_o
     ]
     assert all(len(own) <= 1 for own in owners)
     bounds = {(s.text, edge) for s in spans for edge in (s.start, s.end)}
+    bounds |= {(b, i) for b, text in enumerate(texts) for i in range(1, len(text)) if not text[i - 1 : i + 1].isalnum()}
     assert {(s.text, edge) for s in merged for edge in (s.start, s.end)} <= bounds
 
 
@@ -385,3 +386,23 @@ def test_the_bundled_tagger_is_loaded_once():
 
 def test_a_fraction_is_a_score():
     assert find_all([answers([FINE._replace(score=Fraction(1, 2))])], TEXTS, timeout=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "forms", "expected"),
+    [
+        ("Ask Maria Silva maria@example.org about it", "Maria Silva maria@example.org", ["maria@example.org"],
+         {("Maria Silva", "PERSON"), ("maria@example.org", "EMAIL")}),
+        ("maria@example.org", "maria@example.org", ["maria@example.org"], {("maria@example.org", "EMAIL")}),
+        ("a@x.org, Bo Lind, b@x.org", "a@x.org, Bo Lind, b@x.org", ["a@x.org", "b@x.org"],
+         {("a@x.org", "EMAIL"), ("Bo Lind", "PERSON"), ("b@x.org", "EMAIL")}),
+        ("Bo http://x.org/b@x.org/Lind", "Bo http://x.org/b@x.org/Lind", ["http://x.org/b@x.org/Lind", "b@x.org"],
+         {("Bo", "PERSON"), ("http://x.org/b@x.org/Lind", "EMAIL")}),
+    ],
+)  # fmt: skip
+def test_a_name_that_reaches_over_an_address_is_what_stands_beside_it(
+    text: str, name: str, forms: list[str], expected: set[tuple[str, str]]
+) -> None:
+    spans = [Span(0, text.index(name), text.index(name) + len(name), "PERSON", 0.99, "tagger")]
+    spans += [Span(0, text.index(form), text.index(form) + len(form), "EMAIL", 0.9, "patterns") for form in forms]
+    assert {(text[each.start : each.end], each.type) for each in merge(spans, tokenize([text]))} == expected

@@ -20,7 +20,7 @@ from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import Evidence
 from textveil.protect.escapes import encoded_in, read, written
-from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
+from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -181,6 +181,9 @@ VALUES = "structure"
 SEPARATORS = frozenset(",;|\t")
 """What stands between the cells of a table, without a space behind it."""
 
+FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD")
+"""Types that are known by a form, and are no part of a name."""
+
 GUESSED = "tagger"
 """The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
 
@@ -196,15 +199,15 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     go before what the tagger takes for one; then the higher score wins, then the longer span, then place, type and
     source.
 
-    A span that reaches over several values of a structure, such as cells of a table, is divided between them first, so
-    that the separators stay.
+    A name that reaches over an address or number is what stands beside it. A span that reaches over several values of a
+    structure, such as cells of a table, is divided between them first, so that the separators stay.
 
     Args:
         spans: of texts of `tokens`, in any order.
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    apart = _divided(spans, tokens.texts)
+    apart = _divided(_beside_forms(spans, tokens.texts), tokens.texts)
     for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in apart):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
@@ -233,6 +236,28 @@ def _certainty(span: Span) -> tuple[Any, ...]:
     rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
     guessed = rank == 0 and span.source.partition(":")[0] == GUESSED
     return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source
+
+
+def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans; names that hold what is known by its form give way to what they hold besides."""
+    forms: dict[int, list[tuple[int, int]]] = {}
+    for b, start, end in sorted((span.text, span.start, span.end) for span in spans if span.type in FORMED):
+        forms.setdefault(b, []).append((start, end))
+    found: list[Span] = []
+    for span in spans:
+        own = forms.get(span.text, [])
+        at = bisect_left(own, (span.start, 0))
+        held = [each for each in own[at : bisect_right(own, (span.end, 0))] if each[1] <= span.end]
+        if span.type not in NAMES or not held:
+            found.append(span)
+            continue
+        free = span.start
+        for start, end in [*held, (span.end, span.end)]:
+            told = [i for i in range(free, start) if texts[span.text][i].isalnum()]
+            if told:
+                found.append(span._replace(start=told[0], end=told[-1] + 1))
+            free = max(free, end)
+    return found
 
 
 def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
