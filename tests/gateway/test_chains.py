@@ -331,6 +331,37 @@ def test_parts_of_a_message_that_spend_alike_are_all_charged(small_table, url):
             assert (account.epsilon, account.releases) == (12, 4)
 
 
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_of_two_requests_of_one_conversation_at_once_one_is_sent(hiding, url, kind, first):
+    """And the other one, sent again, has placeholders of its own."""
+    with SessionStore("memory:" if kind == "memory" else url) as kept:
+        links = kept.links("anna")
+
+        def begun(text, *, new=False):
+            after = None if new else "conversation"
+            return MessageChain(links, "anna", "basis", [Utterance("user", (text,))], after=after)
+
+        def released(chain):
+            chain.release(Releasing(hiding, hiding))
+            return chain.links[-1].released[0]
+
+        if not first:
+            chain = begun("hello", new=True)
+            released(chain)
+            assert chain.grow("conversation")
+        anna, bob = begun("a@first.example", new=first), begun("b@second.example", new=first)
+        assert released(anna) == released(bob) == "<EMAIL_1>"
+        assert anna.grow("conversation")
+        assert not bob.grow("conversation")
+        assert anna.grow("conversation")  # what is there already is no other
+        again = begun("b@second.example")
+        assert released(again) == "<EMAIL_2>"
+        assert again.grow("conversation")
+        known = begun("bye").session
+        assert known.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example b@second.example"
+
+
 def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, url):
     with SessionStore(url) as store:
         served = gateway(noisy, store)

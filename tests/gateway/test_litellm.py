@@ -4,8 +4,9 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from threading import Lock
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from threading import Barrier, BrokenBarrierError, Lock
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.test_docs import ROOT, read
 from textveil import Privatizer
 from textveil.gateway import GatewayKeys, Policy, pieces
 from textveil.gateway.protocols import litellm
+from textveil.gateway.releasing import Releasing
 from textveil.session import Session, SessionStore
 
 SAID: dict[str, list[dict[str, Any]]] = {
@@ -236,6 +238,25 @@ def test_texts_of_a_session_are_redacted_and_rehydrated(asking) -> None:
         json.dumps({"to": MAIL}),
     ]
     assert asking.rehydrated("<EMAIL_1>", session="s-2") == ["<EMAIL_1>"]
+
+
+def test_of_two_texts_of_a_session_at_once_one_is_redacted(asking, monkeypatch) -> None:
+    together, release = Barrier(2), Releasing.__call__
+
+    def waiting(self, message, session):
+        if MAIL in message.texts[0]:
+            with suppress(BrokenBarrierError):
+                together.wait(2)
+        return release(self, message, session)
+
+    monkeypatch.setattr(Releasing, "__call__", waiting)
+    asked = {"authorization": "Bearer sk", "x-session-id": "s-1"}
+    bodies = [{"texts": [f"to {MAIL}"]}, {"texts": [f"to ana@example.com, not {MAIL}"]}]
+    with ThreadPoolExecutor(2) as pool:
+        came = list(pool.map(lambda body: asking.post(REDACT, body, **asked), bodies))
+    assert sorted(each.status_code for each in came) == [200, 409]
+    again = [asking.redacted(*body["texts"]) for body in bodies]
+    assert [asking.rehydrated(*texts) for texts in again] == [body["texts"] for body in bodies]
 
 
 def test_originals_in_json_are_escaped(asks) -> None:

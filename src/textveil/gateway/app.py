@@ -100,6 +100,12 @@ UNKNOWN = (
 )
 
 
+OVERLAPS = (
+    "another request of the same conversation or session came at the same time: send this one again, one after the "
+    "other. Nothing was sent"
+)
+
+
 def _if_given(value: Any, check: Callable[[Any], Any]) -> Any:
     return value if value is None else check(value)
 
@@ -481,8 +487,8 @@ class Gateway:
                 chain.release(self._releasing)
             finally:  # what was drawn before one of the messages was refused is spent, too
                 record.drawn, record.spent = chain.drawn, chain.session.spent
-            if named is not None:
-                chain.remember(named)  # before it is sent: the upstream remembers what it got, also where it fails then
+            if named is not None and not chain.grow(named):  # before it is sent: the upstream remembers what it got
+                raise RequestError(409, OVERLAPS, code="overlap")
             released = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
             released = operation.placed((body, released), (body, released))
             promise = largest([link.promise for link in chain.links if link.promise is not None])

@@ -39,6 +39,7 @@ REASONS = {
     "invalid_api_key": "key",
     "limit": "limit",
     "missing": "missing",
+    "overlap": "overlap",
     "previous_response_not_found": "unknown",
     "rate_limit_exceeded": "rate",
     "stopping": "stopping",

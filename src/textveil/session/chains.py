@@ -110,6 +110,15 @@ class Links(Protocol):
             reserved: what was charged for them.
         """
 
+    def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
+        """Keep a row in place of what was there, in one transaction; false, and nothing is kept, where it is not.
+
+        Args:
+            name: of the row.
+            before: what was there, as `get` gave it; None for nothing.
+            content: what is there from now on, and may be already.
+        """
+
 
 class MemoryLinks:
     """Links in this process.
@@ -158,6 +167,16 @@ class MemoryLinks:
         for each in reserved:
             assert self.ledger is not None, "or nothing was charged"
             self.ledger.confirm(each)
+
+    def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
+        """See `Links`."""
+        with self._lock:
+            known = self._rows.get(name, (0.0, None))[1]
+            if known not in (before, content):
+                return False
+            self._rows.pop(name, None)
+            self._rows[name] = time.monotonic(), content
+            return True
 
     def _forget(self) -> None:
         while self._rows:
@@ -325,20 +344,23 @@ class MessageChain:
     ) -> None:
         self._links, self._account, self._basis, self._messages = links, account, basis, [*messages, *besides]
         before = [] if after is None else [self._remembered(after)]
-        names = [links.name(b"chain", account.encode(), basis.encode(), *before)]
+        self._before = links.get(before)
+        since = [self._before[name] for name in before if name in self._before]
+        names = [
+            links.name(b"chain", account.encode(), basis.encode(), *before, *since)
+        ]  # it grows: so do placeholders
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
         self._last, self._said = names[-1], len(messages)
         for message in besides:
             names.append(links.name(b"besides", names[-1], message.canonical))
         self._names = names[1:]
-        found = links.get([*before, *self._names])
-        self.continues = all(name in found for name in before)
+        found = links.get(self._names)
+        self.continues = len(since) == len(before)
         self.links: list[Link] = []
         known = Snapshot()
         if self.continues:
-            rows = [found[name] for name in before]
-            rows += [found[name] for name in takewhile(found.__contains__, self._names)]
+            rows = since + [found[name] for name in takewhile(found.__contains__, self._names)]
             known = self._read(rows, len(before), heads)
         self.session = ChainSession(account, known, links.ledger, summed=summed)
         self.drawn = 0
@@ -417,10 +439,24 @@ class MessageChain:
         Args:
             name: the upstream's.
         """
+        self._links.add({}, {self._remembered(name): self._known()})
+
+    def grow(self, name: str) -> bool:
+        """The same for what grows with each request, before one is sent; false where another one came between.
+
+        Then nothing is kept, and nothing may be sent: a placeholder could stand for two values.
+
+        Args:
+            name: what the chain goes on `after`, or a new one.
+        """
+        row = self._remembered(name)
+        return self._links.swap(row, self._before.get(row), self._known())
+
+    def _known(self) -> bytes:
         known = self.session.snapshot()
         facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
         facts["drawn"] = {key: row for key, row in facts["drawn"].items() if not key[0].startswith(AGAIN)}
-        self._links.add({}, {self._remembered(name): Link(released=(), promise=None, facts=facts).written()})
+        return Link(released=(), promise=None, facts=facts).written()
 
     def _remembered(self, name: str) -> bytes:
         return self._links.name(b"remembered", self._account.encode(), name.encode())

@@ -68,3 +68,16 @@ class StoredLinks:
                 self.put(connection, rows, replaced=replaced)
             for each in reserved:
                 self._store.ledger.confirm(each, connection)
+
+    def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
+        """See `Links`."""
+        from textveil.session.sql.store import failures
+
+        with failures("changed"), self._store.writing() as connection:
+            self.alone(connection)
+            sealed = self._store.row(connection, self._number, name)
+            known = None if sealed is None else self._seal.open(LINK, name, sealed)
+            if known != before and (known is None or known.rstrip() != content):
+                return False
+            self.put(connection, {name: content}, replaced=True)
+            return True

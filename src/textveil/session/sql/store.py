@@ -395,6 +395,12 @@ class SQLStore(SessionStore):
             row = {"session": number, "number": 0, "kind": kind, "tag": None}
             connection.execute(written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)])
 
+    def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
+        """The sealed content of one row, read in a transaction; None where there is none."""
+        asked = {"of_session": number, "values": [name]}
+        found = connection.execute(self._statements.rows["name"], asked).first()
+        return None if found is None else SealedRow(*found).content
+
     def _used(self) -> dict[str, int | None]:
         return {"now": _now(), "expiry": self.expiry()}
 
