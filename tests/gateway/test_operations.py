@@ -17,10 +17,11 @@ from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError, ModelError, StoreError
-from textveil.gateway import Gateway, listen, server
+from textveil.gateway import Gateway, Policy, listen, server
 from textveil.gateway.auditing import AuditLog
 from textveil.gateway.errors import RequestError
 from textveil.gateway.metrics import Metrics
+from textveil.gateway.policy import PolicyRule
 from textveil.gateway.process import Running, ServingProcess
 from textveil.gateway.record import OTHER, RequestRecord
 from textveil.session import SessionStore, Spend
@@ -265,6 +266,34 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
     assert (streamed["key"], streamed["drawn"], streamed["unresolved"]) == (key, 0, 1)
     assert (refused["status"], refused["reason"], refused["model"]) == (400, "unprotected", OTHER)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["anna.kowalski@example.org", "212-555-0148", "GB82WEST12345698765432", f"tv-{'aB3' * 14}x", "sk-of-the-client"],
+)
+def test_what_looks_like_no_model_is_not_logged(privatizer, upstream, http, tmp_path, model):
+    """In requests that are refused, and in those for which there is an answer."""
+    path = tmp_path / "audit.jsonl"
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    with serving(gateway) as url:
+        answers = [ask(http, url, model=model, logprobs=refused) for refused in (None, True)]
+    assert [each.status_code for each in answers] == [400 if "@" in model else 200, 400]
+    assert [each["model"] for each in lines(path)[1:-1]] == [OTHER, OTHER]
+
+
+def test_models_are_logged_that_the_policy_names_or_the_upstream_knows(privatizer, upstream, http, tmp_path):
+    path = tmp_path / "audit.jsonl"
+    policy = Policy(rules=(PolicyRule(models=("named-1", "any-*"), media="pass"),))
+    running = Running(audit_log=str(path))
+    known = ["gpt-4o-2024-08-06", "meta-llama/Llama-3.1-8B-Instruct", "any-1"]
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=policy, running=running)) as url:
+        for model in known:
+            assert ask(http, url, model=model).status_code == 200
+        upstream.script = lambda _: (404, {}, {"error": {"message": "no such model"}})
+        for model in ("named-1", "any-2"):
+            assert ask(http, url, model=model).status_code == 404
+    assert [each["model"] for each in lines(path)[1:-1]] == [*known, "named-1", OTHER]
 
 
 def test_a_log_that_was_moved_away_is_begun_anew(tmp_path):

@@ -358,7 +358,7 @@ class Gateway:
             body = _query(request, operation)
             if operation.has_body:
                 body = await self.body(request) | body
-            record.asks_for(body.get("model"))
+            record.asks_for(body.get("model"), [name for rule in self.policy.rules for name in rule.models])
             own = await run_in_threadpool(self._chosen, operation, body, caller) if self.policy.rules else self
             own = own if prepared is None else await run_in_threadpool(own.sending, prepared)
             answering = own._answered(request, operation, body, record, caller)
@@ -408,6 +408,7 @@ class Gateway:
         process.check()
         with record.step("upstream"):
             answer = await self._send(request, operation, released, restoring, caller)
+            record.got(body.get("model"), caller.secret)
             came = await json_of(answer) if streamed is None else {}
         said |= headers_of(answer)
         if streamed is not None:

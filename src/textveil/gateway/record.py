@@ -3,19 +3,21 @@
 In: what is noted while a request is answered. Out: a `RequestRecord`, for metrics, traces and the audit log.
 Not here: what becomes of it (`metrics`, `tracing`, `auditing`).
 
-No text gets into a record: names are of fixed sets, or pseudonyms; the name of a model, which the client sends, is
-"other" where it could be a text.
+No text gets into a record: names are of fixed sets, or pseudonyms. The name of a model, which the client sends, is
+"other" unless the policy names it, or the upstream answered for it and it looks like nothing else.
 """
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import regex
 
 from textveil.gateway.errors import RequestError
+from textveil.protect import detector
 from textveil.randomness import os_entropy
 from textveil.session import Spend
 
@@ -29,8 +31,8 @@ LEFT = 499
 
 OTHER = "other"
 
-MODEL = regex.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,99}")
-"""Names of models as they are; whatever else a client sends in their place is `OTHER`."""
+MODEL = regex.compile(r"(?!.*tv-[\w\-]{43})[A-Za-z0-9][A-Za-z0-9._:/\-]{0,99}")
+"""Names of models as they are, without keys of gateways; whatever else a client sends in their place is `OTHER`."""
 
 REASONS = {
     "audit": "audit",
@@ -51,6 +53,14 @@ REASONS = {
 
 BY_STATUS = {400: "invalid", 404: "unknown", 413: "size", 415: "type", 500: "failed"}
 """The same where no code says it."""
+
+
+@lru_cache(1000)
+def _is_model(name: str) -> bool:
+    """Whether a name could be one of a model, and no identifier is found in it."""
+    with suppress(Exception):  # it may hold text
+        return MODEL.fullmatch(name) is not None and not detector("patterns").find([name])
+    return False
 
 
 class RequestRecord:
@@ -84,10 +94,16 @@ class RequestRecord:
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
 
-    def asks_for(self, model: object) -> None:
-        """Note the model that a client asks for."""
+    def asks_for(self, model: object, named: Collection[str]) -> None:
+        """Note the model that a client asks for, by name where the policy has it."""
         if model is not None:
-            self.model = model if isinstance(model, str) and MODEL.fullmatch(model) else OTHER
+            self.model = model if isinstance(model, str) and model in named else OTHER
+
+    def got(self, model: object, secret: str) -> None:
+        """Note a model for which the upstream answered; by name, unless that is the client's secret or identifies."""
+        key = secret.rpartition(" ")[2]  # behind "Bearer"
+        if isinstance(model, str) and not (key and key in model) and _is_model(model):
+            self.model = model
 
     def answered(self, unresolved: int, status: int = 200) -> None:
         """Note that there is an answer."""
