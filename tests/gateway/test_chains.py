@@ -390,8 +390,7 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         promise = json.loads(raw.headers["textveil-statement"])
         assert (promise["drawn"], promise["repeated"]) == (1, 2)
         assert promise["said"] == (
-            "1 message was drawn for this request; 2 are sent again as they were: drawn once, released again, "
-            "spent once. The promise is for one release; repeated releases add up."
+            "1 new message released; 2 sent again as before: values became placeholders. There is no promise."
         )
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
 

@@ -573,6 +573,17 @@ def test_names_of_fields_in_schemas_hide_identifiers(hiding, upstream):
     assert made["properties"][defined] == {"$ref": f"#/$defs/{defined}"}
 
 
+@pytest.mark.parametrize(("rest", "parts"), [("", 1), (" ", 1), (" now", 2)])
+def test_a_part_of_which_nothing_is_left_is_not_sent(hiding, upstream, rest, parts):
+    said = [{"type": "text", "text": text} for text in (f"mail {MAIL[:9]}", f"{MAIL[9:]}{rest}")]
+    answer, (sent,) = asked(hiding, upstream, Policy(), {"messages": [{"role": "user", "content": said}]})
+    made = [{"type": "text", "text": text} for text in ("mail <EMAIL_1>", rest)]
+    assert sent["messages"][0]["content"] == made[:parts]
+    statement = json.loads(answer.headers["textveil-statement"])
+    assert statement["kind"] == "none"
+    assert statement["said"] == "1 new message released: values became placeholders. There is no promise."
+
+
 def test_schemas_may_pass(hiding, upstream):
     _, (sent,) = asked(hiding, upstream, Policy(schemas="pass"), {"tools": [TOOL]})
     assert sent["tools"] == [TOOL]

@@ -495,7 +495,10 @@ class Gateway:
             promise = largest([link.promise for link in chain.links if link.promise is not None])
             known = chain.session.snapshot().losses
             counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
-            more = {"per_person": [known[of].to_json() for of in sorted(known)], "said": told(**counts)}
+            more = {
+                "per_person": [known[of].to_json() for of in sorted(known)],
+                "said": told(**counts, kind=promise.get("kind", "")),
+            }
             record.protected = _hidden(chain)
             hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(record.protected.items()))
             headers = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}

@@ -196,8 +196,14 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def told(drawn: int, repeated: int) -> str:
-    """How often the messages of a request were drawn, and what that means for the promise."""
+def told(drawn: int, repeated: int, kind: str = "") -> str:
+    """How often the messages of a request were drawn, and what that means for the promise of this kind."""
+    if kind == "none":
+        again = f"; {repeated:,} sent again as before" if repeated else ""
+        return (
+            f"{drawn:,} new {'message' if drawn == 1 else 'messages'} released{again}: values became placeholders. "
+            "There is no promise."
+        )
     now = f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
     are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
     again = f"; {repeated:,} {are} sent again as {they}: drawn once, released again, spent once" if repeated else ""

@@ -112,6 +112,8 @@ class Asked:
         for own, made in zip(self._texts, texts, strict=True):
             for leaf, text in zip(own, made, strict=True):
                 changed[leaf.path] = text if isinstance(leaf.value, str) else json.loads(text)
+                if not text.strip() and _is_part(leaf):
+                    changed[leaf.path[:-1]] = DROPPED
         for leaf, came in zip(self._signed, signed, strict=True):
             changed[leaf.path if came is not None else leaf.path[:-1]] = DROPPED if came is None else came
             self.left_out += came is None
@@ -146,6 +148,11 @@ def signed_in(value: Any, path: Path) -> Signed:
 
 def _is_empty(leaf: Leaf) -> bool:
     return leaf.value in ("", [], {})
+
+
+def _is_part(leaf: Leaf) -> bool:
+    """Whether it is a text in a list of parts: APIs refuse one that is empty since the part before has all of it."""
+    return leaf.path[-1] == "text" and isinstance(leaf.path[-2:][0], int) and bool(leaf.value.strip())
 
 
 def _form(leaf: Leaf) -> str:
