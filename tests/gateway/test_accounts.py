@@ -577,46 +577,89 @@ class Told:
         self.policies.append(policy)
 
 
+def reads(given):
+    """Reads what was put there last."""
+    policy = given.pop()
+    if isinstance(policy, Exception):
+        raise policy
+    return policy
+
+
+def hang_up(said, given=None, policy=None):
+    """One SIGHUP, and the line that is said then."""
+    if given is not None:
+        given.append(policy)
+    count = len(said)
+    os.kill(os.getpid(), signal.SIGHUP)
+    wait_for(lambda: len(said) > count)
+
+
 def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
     """Whatever it is that fails, and without the words of what is not textveil's own."""
     given, said = list[Policy | Exception](), list[str]()
     gateway: Any = Told()
-
-    def read():
-        policy = given.pop()
-        if isinstance(policy, Exception):
-            raise policy
-        return policy
-
-    def check(policy):
-        if policy.limit == 1:
-            raise ConfigError("that is too small")
-
     before = signal.getsignal(signal.SIGHUP)
-    with reloading(gateway, read, said.append, check):
-        for each in (ConfigError("wrong"), RuntimeError(CANARY), Policy(limit=1), Policy(tls=certificate), Policy()):
-            given.append(each)
-            count = len(said)
-            os.kill(os.getpid(), signal.SIGHUP)
-            wait_for(lambda count=count: len(said) > count)
+    with reloading(Policy(), lambda: reads(given), said.append) as begin:
+        begin(gateway, None)
+        for each in (ConfigError("wrong"), RuntimeError(CANARY), Policy(tls=certificate), Policy()):
+            hang_up(said, given, each)
     assert signal.getsignal(signal.SIGHUP) == before
     assert said == [
         "the policy was not changed: wrong",
         "the policy was not changed: RuntimeError",
-        "the policy was not changed: that is too small",
         "the policy was not changed: tls can only begin or end when the gateway starts",
         "the policy was read again",
     ]
     assert gateway.policies == [Policy()]
     broken = TlsFiles(certificate=certificate.certificate, key=certificate.certificate)
-    with reloading(gateway, read, said.append, check, tls_context(certificate)):
+    with reloading(Policy(tls=certificate), lambda: reads(given), said.append) as begin:
+        begin(gateway, tls_context(certificate))
         for files in (broken, certificate):
-            given.append(Policy(tls=files))
-            count = len(said)
-            os.kill(os.getpid(), signal.SIGHUP)
-            wait_for(lambda count=count: len(said) > count)
+            hang_up(said, given, Policy(tls=files))
     assert "the policy was not changed: tls needs PEM files" in said[-2]
     assert gateway.policies == [Policy(), Policy(tls=certificate)]
+
+
+def test_a_policy_that_was_changed_is_not_said_to_be_as_before(certificate):
+    """Its certificate is gone between the two times that it is read."""
+    said = list[str]()
+
+    class Slow(Told):
+        def reload(self, policy):
+            super().reload(policy)
+            os.unlink(certificate.key)
+
+    gateway: Any = Slow()
+    with reloading(Policy(tls=certificate), lambda: Policy(tls=certificate), said.append) as begin:
+        begin(gateway, tls_context(certificate))
+        hang_up(said)
+    assert len(gateway.policies) == 1
+    assert said[0].startswith("the policy was read again, but the certificate was not changed: tls needs PEM files")
+
+
+def test_a_policy_that_changes_while_the_gateway_loads_is_read_then():
+    said, gateway = list[str](), Told()
+    taking: Any = gateway
+    with reloading(Policy(), lambda: Policy(limit=5), said.append) as begin:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert (said, gateway.policies) == ([], [])
+        begin(taking, None)
+        wait_for(lambda: said)
+    assert gateway.policies == [Policy(limit=5)]
+
+
+def test_an_upstream_that_vanishes_from_a_policy_is_not_asked_without_its_credential(
+    upstream, policy, keys, privatizer
+):
+    key = keys.create("anna")
+    gateway = Gateway(privatizer=privatizer, policy=policy())
+    with serving(gateway) as url:
+        with pytest.raises(ConfigError, match="the policy must name its upstream, as it did when the gateway started"):
+            gateway.reload(policy(upstream=None))
+        assert asked(url, key)[0] == CANARY
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
+    gateway.reload(Policy(media="pass"))
+    assert gateway.current.upstream == upstream.url
 
 
 def wait_for(what, seconds=20):

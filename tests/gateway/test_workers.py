@@ -179,29 +179,96 @@ def test_streams_of_a_worker_that_died_are_open_no_more(tmp_path):
             until(lambda: counted(other, url) is None)
 
 
-def test_all_workers_read_a_policy_again(tmp_path):
+POLICY = "upstreams: {here: {url: 'http://127.0.0.1:9/v1'}}\nupstream: here\nprofile: prompt\nlimit: 1000\n"
+
+
+@contextmanager
+def under(tmp_path, said=POLICY):
+    """A gateway of two workers as a process, and the file with its policy."""
     policy = tmp_path / "gateway.yaml"
-    policy.write_text(
-        "upstreams: {here: {url: 'http://127.0.0.1:9/v1'}}\nupstream: here\nprofile: prompt\nlimit: 1000\n"
-    )
-    log = tmp_path / "audit.jsonl"
+    policy.write_text(said)
     command = [sys.executable, "-m", "textveil", "gateway", "--policy", str(policy), "--port", "0", "--workers", "2"]
-    command += ["--store", f"sqlite:///{tmp_path}/veil.db", "--audit-log", str(log)]
+    command += ["--store", f"sqlite:///{tmp_path}/veil.db", "--audit-log", str(tmp_path / "audit.jsonl")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         try:
-            assert running.stderr is not None
-            url = running.stderr.readline().split()[-1].removesuffix("/v1")
-            until(lambda: log.exists() and len(begun(log)) == 2)
-            assert ask(url, [user("x" * 2_000)]).status_code == 413
-            policy.write_text(policy.read_text().replace("1000", "9000"))
-            running.send_signal(signal.SIGHUP)
-            assert [running.stderr.readline() for _ in range(2)] == ["textveil: the policy was read again\n"] * 2
-            assert {ask(url, [user("x" * 2_000)]).status_code for _ in range(6)} == {502}
-            assert len(begun(log)) == 2
-            running.send_signal(signal.SIGTERM)
-            assert running.wait(60) == 0
+            yield running, policy
         finally:
             running.kill()
+
+
+def test_all_workers_read_a_policy_again_and_so_do_those_that_come_later(tmp_path):
+    log = tmp_path / "audit.jsonl"
+    with under(tmp_path) as (running, policy):
+        assert running.stderr is not None
+        url = running.stderr.readline().split()[-1].removesuffix("/v1")
+        until(lambda: log.exists() and len(begun(log)) == 2)
+        assert ask(url, [user("x" * 2_000)]).status_code == 413
+        policy.write_text(POLICY.replace("1000", "9000"))
+        running.send_signal(signal.SIGHUP)
+        assert sorted(running.stderr.readline() for _ in range(2)) == sorted(
+            f"textveil: worker {pid}: the policy was read again\n" for pid in begun(log)
+        )
+        assert {ask(url, [user("x" * 2_000)]).status_code for _ in range(6)} == {502}
+        assert len(begun(log)) == 2
+        for pid in begun(log):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: len(begun(log)) == 4)
+        assert {ask(url, [user("x" * 2_000)]).status_code for _ in range(6)} == {502}
+        for _ in range(2):
+            assert "a worker was killed" in running.stderr.readline()
+        policy.write_text(f"{POLICY}level: some\n")
+        os.kill(begun(log)[-1], signal.SIGKILL)
+        assert "a worker was killed" in running.stderr.readline()
+        assert "level must be" in running.stderr.readline()
+        assert "a worker ended with status 2; another one takes its place" in running.stderr.readline()
+        assert len(begun(log)) == 4
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+
+
+def test_workers_that_load_take_the_policy_that_came_meanwhile(tmp_path):
+    """The first one is asked to read again before it serves, and goes on."""
+    with under(tmp_path) as (running, policy):
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        until(lambda: children.read_text().split())
+        policy.write_text(POLICY.replace("1000", "9000"))
+        for _ in range(10):
+            running.send_signal(signal.SIGHUP)
+            time.sleep(0.05)
+        assert running.stderr is not None
+        said = running.stderr.readline()
+        while "the policy was read again" in said:
+            said = running.stderr.readline()
+        assert said.startswith("textveil: serving http://127.0.0.1:"), said
+        url = said.split()[-1].removesuffix("/v1")
+        until(lambda: ask(url, [user("x" * 2_000)]).status_code == 502)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+
+
+def test_a_first_worker_that_is_killed_is_told(tmp_path):
+    with under(tmp_path) as (running, _):
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        until(lambda: children.read_text().split())
+        os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+        assert running.stderr is not None
+        says = "textveil: the first worker was killed (SIGKILL) before it served; the gateway ends\n"
+        assert running.stderr.readline() == says
+        assert running.wait(60) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("rules: [{models: ['a*'], options: {seed: 1}}]\n", "several workers with one seed would draw alike"),
+        ("playground: everywhere\n", "the playground needs one process"),
+    ],
+)
+def test_a_policy_that_workers_cannot_have_is_refused(tmp_path, capsys, more, says):
+    (tmp_path / "gateway.yaml").write_text(POLICY + more)
+    asked = ["gateway", "--policy", str(tmp_path / "gateway.yaml"), "--port", "0", "--workers", "2"]
+    assert cli.main([*asked, "--store", f"sqlite:///{tmp_path}/x.db"]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_they_stop_together_and_streams_end(tmp_path):

@@ -187,6 +187,7 @@ def serve(
         listen,
         read_policy,
         reloading,
+        renewed,
         server,
         tls_context,
     )
@@ -201,9 +202,24 @@ def serve(
         said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
 
     def read() -> Policy:
-        if policy is not None:
-            return read_policy(policy, **said)
-        return Policy(**{name: value for name, value in said.items() if value is not None})
+        """The policy as it is now; what is refused at the start is refused later, too."""
+        given = {name: value for name, value in said.items() if value is not None}
+        found = Policy(**given) if policy is None else read_policy(policy, **said)
+        if found.upstream is None:
+            raise ConfigError("`textveil gateway` needs --upstream URL, or a policy with `upstream`")
+        if not exposed:
+            check_exposure(host, found)
+        if workers > 1:
+            if found.playground == "everywhere":
+                raise ConfigError("the playground needs one process: leave out --workers, or give --playground never")
+            configs = [typed.config() if policy is None else found.config()]
+            configs += [found.under((i,)).config() for i in range(len(found.rules))]
+            if any(each.seed is not None for each in configs):
+                raise ConfigError("several workers with one seed would draw alike: leave out the seed")
+        return found
+
+    def say(line: str) -> None:
+        tell(line if workers == 1 else f"worker {os.getpid()}: {line}")
 
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
         raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
@@ -214,23 +230,15 @@ def serve(
         )
     with ExitStack() as until:
         first = read()
-        if first.upstream is None:
-            raise ConfigError("`textveil gateway` needs --upstream URL, or a policy with `upstream`")
-        if not exposed:
-            check_exposure(host, first)
-        if workers > 1 and (typed.config() if policy is None else first.config()).seed is not None:
-            raise ConfigError("several workers with one seed would draw alike: leave out the seed")
-        encrypting = None if first.tls is None else tls_context(first.tls)
+        if first.tls is not None:
+            tls_context(first.tls)
         if audit_log:
             check_log(audit_log)  # here, where it is said once, and before the address
         running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
         listening = until.enter_context(listen(host, port))
         where = f"[{host}]" if ":" in host else host
-        where = f"{'http' if encrypting is None else 'https'}://{where}:{listening.getsockname()[1]}/v1"
-
+        where = f"{'http' if first.tls is None else 'https'}://{where}:{listening.getsockname()[1]}/v1"
         page = first.playground == "everywhere" or (first.playground == "local" and is_local(host) and workers == 1)
-        if page and workers > 1:
-            raise ConfigError("the playground needs one process: leave out --workers, or give --playground never")
 
         def say_where() -> None:
             if not is_local(host) and not (first.keys and first.tls):
@@ -247,16 +255,16 @@ def serve(
             if isinstance(several, int):
                 raise typer.Exit(several)
             begun = several
+        begin = None
+        if policy is not None:
+            begin = until.enter_context(reloading(first, read, say))
+        now = renewed(first, read)  # a worker that takes the place of another begins with what holds now
+        encrypting = None if now.tls is None else tls_context(now.tls)
         kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
         privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
-        served = Gateway(privatizer=privatizer, policy=first, store=kept, running=running)
-        if policy is not None:
-
-            def check(again: Policy) -> None:
-                if not exposed:
-                    check_exposure(host, again)
-
-            until.enter_context(reloading(served, read, tell, check, encrypting))
+        served = Gateway(privatizer=privatizer, policy=now, store=kept, running=running)
+        if begin is not None:
+            begin(served, encrypting)
         if workers == 1:
             say_where()
         shown = Playground(served, typed.config() if policy is None else None) if page else None

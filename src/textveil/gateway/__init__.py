@@ -12,7 +12,7 @@ from textveil.gateway.playground import Playground
 from textveil.gateway.policy import Policy, PolicyError
 from textveil.gateway.policy_file import explained, policy_schema, read_policy
 from textveil.gateway.process import Running
-from textveil.gateway.serving import check_exposure, is_local, listen, reloading, server, tls_context
+from textveil.gateway.serving import check_exposure, is_local, listen, reloading, renewed, server, tls_context
 from textveil.gateway.toolserver import ToolServer, serve_http, serve_stdio
 from textveil.gateway.workers import Workers
 
@@ -34,6 +34,7 @@ __all__ = [
     "policy_schema",
     "read_policy",
     "reloading",
+    "renewed",
     "serve_http",
     "serve_stdio",
     "server",

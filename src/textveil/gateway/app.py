@@ -192,6 +192,8 @@ class Gateway:
         Raises:
             ConfigError: something that it names is wrong or missing; then nothing changes.
         """
+        if policy.upstream is None and self.policy.upstream is not None:  # its credential would be missing
+            raise ConfigError("the policy must name its upstream, as it did when the gateway started")
         to: Any = self.upstream if policy.upstream is None else None
         made = replace(self, privatizer=self._given, upstream=to, policy=policy)
         made.load()  # so that no request waits for it

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -72,48 +72,62 @@ def check_exposure(host: str, policy: Policy) -> None:
         )
 
 
+def renewed(before: Policy, read: Callable[[], Policy]) -> Policy:
+    """The policy as it is now, for a gateway that began with another.
+
+    Raises:
+        ConfigError: it is wrong, or can only be had by a new start.
+    """
+    policy = read()
+    if (policy.tls is None) != (before.tls is None):
+        raise ConfigError("tls can only begin or end when the gateway starts")
+    return policy
+
+
 @contextmanager
 def reloading(
-    gateway: Gateway,
-    read: Callable[[], Policy],
-    said: Callable[[str], None],
-    check: Callable[[Policy], None],
-    tls: ssl.SSLContext | None = None,
-) -> Iterator[None]:
+    before: Policy, read: Callable[[], Policy], said: Callable[[str], None]
+) -> Iterator[Callable[[Gateway, ssl.SSLContext | None], None]]:
     """Reads the policy again at each SIGHUP, beside the requests that run. One that is wrong changes nothing.
 
+    It takes what must be called with the gateway and with what encrypts its connections, once there is a gateway. A
+    SIGHUP that comes earlier waits for that.
+
     Args:
-        gateway: takes the policy.
-        read: reads it.
+        before: the policy when the gateway started.
+        read: reads the policy; what it raises refuses it.
         said: is told how it went, in a line.
-        check: is called with it before; what it raises refuses it.
-        tls: encrypts connections; it shows the certificate of the new policy.
     """
-    lock = Lock()
+    lock, there, served = Lock(), Event(), list[tuple[Gateway, ssl.SSLContext | None]]()
+
+    def begin(gateway: Gateway, tls: ssl.SSLContext | None = None) -> None:
+        served.append((gateway, tls))
+        there.set()
 
     def again() -> None:
+        there.wait()
+        [(gateway, tls)] = served
         with lock:
+            how = "the policy was not changed"
             try:
-                policy = read()
-                check(policy)
-                if (policy.tls is None) != (tls is None):
-                    raise ConfigError("tls can only begin or end when the gateway starts")
+                policy = renewed(before, read)
                 if policy.tls is not None:
                     tls_context(policy.tls)  # what is wrong with it is wrong before anything changes
                 gateway.reload(policy)
+                how = "the policy was read again, but the certificate was not changed"
                 if policy.tls is not None:
                     tls_context(policy.tls, tls)
                 said("the policy was read again")
             except TextveilError as error:
-                said(f"the policy was not changed: {error}")
+                said(f"{how}: {error}")
             except Exception as error:  # whose message may hold anything
-                said(f"the policy was not changed: {type(error).__name__}")
+                said(f"{how}: {type(error).__name__}")
 
-    before = signal.signal(signal.SIGHUP, lambda *_: Thread(target=again, name="policy", daemon=True).start())
+    handler = signal.signal(signal.SIGHUP, lambda *_: Thread(target=again, name="policy", daemon=True).start())
     try:
-        yield
+        yield begin
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGHUP, handler)
 
 
 def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSLContext:

@@ -44,7 +44,8 @@ class Workers:
         grace: seconds that open requests have to end when the gateway stops.
         said: is told what happens to workers, in a line.
         first: is called when the first one serves.
-        reload: whether workers take SIGHUP.
+        reload: whether workers take SIGHUP. They ignore it until they set a handler, and must read only then what it
+            would make them read again.
 
     Raises:
         ConfigError: this system cannot do it.
@@ -117,8 +118,8 @@ class Workers:
             self._alive[pid] = heard
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
             return None
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        for number, handler in self._before.items():  # what it serves is read later: until then SIGHUP says nothing new
+            signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
         for each in (heard, life[1], *self._alive.values()):
             os.close(each)
@@ -156,10 +157,12 @@ class Workers:
             os.unlink(file)  # what it counted stays, what was open in it does not
         if self._code is not None:
             return
+        how = f"ended with status {code}" if code >= 0 else f"was killed ({signal.Signals(-code).name})"
         if not self._served:
+            if code <= 0:  # else it has said why
+                self._said(f"the first worker {how} before it served; the gateway ends")
             self._stop(code if code > 0 else 1)
             return
-        how = f"ended with status {code}" if code >= 0 else f"was killed ({signal.Signals(-code).name})"
         self._said(f"a worker {how}; another one takes its place")
         if pid in self._serving:
             self._serving.discard(pid)
