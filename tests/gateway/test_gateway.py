@@ -24,7 +24,7 @@ from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import Policy, keeping
+from textveil.gateway import GatewayKeys, Policy, keeping
 from textveil.gateway.app import Gateway
 from textveil.gateway.serving import listen, server
 from textveil.pipeline import privatizer as privatizer_module
@@ -736,3 +736,48 @@ def test_wrong_options_are_one_line(command, arguments, says):
     assert code == 2
     assert re.fullmatch(rf"textveil: error: .*{says}.*\n", err), err
     assert CANARY not in err
+
+
+# ---- web sites -------------------------------------------------------------------------------------------------------
+
+SITES = [
+    ({"Host": "evil.example"}, "host"),
+    ({"Host": "127.0.0.1.evil.example"}, "host"),
+    ({"Host": "evil.example", "Origin": "http://evil.example"}, "host"),
+    ({"Origin": "https://evil.example"}, "origin"),
+    ({"Origin": "null"}, "origin"),
+    ({"Sec-Fetch-Site": "cross-site"}, "origin"),
+    ({"Sec-Fetch-Site": "same-site"}, "origin"),
+]
+
+
+def test_without_keys_no_web_site_drives_a_gateway(served, journal):
+    body = {"model": "foreign", "messages": user(ASKED)}
+    asked = ("GET", "/v1/models"), ("GET", "/metrics"), ("GET", "/ready"), ("GET", "/nowhere"), ("POST", "/v1/messages")
+    with httpx2.Client(trust_env=False, base_url=served.removesuffix("/v1")) as http:
+        for headers, code in SITES:
+            for method, path in (*asked, ("POST", "/v1/chat/completions")):
+                answer = http.request(method, path, json=body if method == "POST" else None, headers=headers)
+                assert answer.status_code == 403, (headers, path)
+                assert answer.json()["error"]["message"].startswith("textveil: this gateway answers")
+                assert path == "/v1/messages" or answer.json()["error"]["code"] == code
+            assert http.get("/health", headers=headers).status_code == 200
+        assert http.get("/ready", headers={"Host": "localhost:1"}).status_code in (200, 503)
+        assert http.get("/metrics", headers={"Host": "[::1]"}).status_code == 200
+    assert journal("foreign") == []
+
+
+def test_names_are_allowed_and_keys_keep_web_sites_out(openai_server, privatizer, tmp_path):
+    host = {"Host": "veil.lan:8600"}
+    named = Gateway(privatizer=privatizer, upstream=openai_server, policy=Policy(hosts=("veil.lan",)))
+    with serving(named) as url:
+        body = {"model": "echo", "messages": user(ASKED)}
+        assert post(url, body, **host)[0] == 200
+        assert post(url, body, **host, Origin="http://veil.lan:8600")[0] == 200
+        assert post(url, body, Host="other.lan")[0] == 403
+    keys = GatewayKeys(str(tmp_path / "gateway.keys"), new=True)
+    key = keys.create("anna")
+    policy = Policy(keys=str(tmp_path / "gateway.keys"))
+    with serving(Gateway(privatizer=privatizer, upstream=openai_server, policy=policy)) as url:
+        assert post(url, body, Host="other.lan")[0] == 401
+        assert post(url, body, Host="other.lan", Authorization=f"Bearer {key}")[0] == 200

@@ -12,8 +12,8 @@ from tests.gateway.playground import CANARY, PROMPT, playing
 from textveil.gateway import Gateway, GatewayKeys, Playground, Policy
 from textveil.gateway.playground import pages, routes
 from textveil.gateway.playground.pages import Page, Pages
-from textveil.gateway.playground.sites import check_page, check_reader
 from textveil.gateway.policy import KeyBudget
+from textveil.gateway.sites import check_page, check_reader
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
 
@@ -370,7 +370,7 @@ def test_a_budget_holds_for_what_the_playground_asks_too(tmp_path, monkeypatch):
 
 
 def test_names_are_allowed_by_policy():
-    with playing(policy=Policy(playground_names=("veil.lan",))) as opened:
+    with playing(policy=Policy(hosts=("veil.lan",))) as opened:
         assert opened.http.get(opened.url, headers={"Host": "veil.lan:8600"}).status_code == 200
         assert opened.http.get(opened.url, headers={"Host": "other.lan"}).status_code == 403
 

@@ -42,7 +42,7 @@ limit: 1000000
 timeout: 30
 tls: {{certificate: chain.pem, key: key.pem}}
 playground: everywhere
-playground_names: [veil.example.org]
+hosts: [veil.example.org]
 tools: ["find_*", send_mail]
 other_tools: pass
 rules:

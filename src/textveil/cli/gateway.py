@@ -75,6 +75,15 @@ def serve(
             "out and encrypts what is sent.",
         ),
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may be "
+            "repeated. Without keys, requests under others are refused.",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the model.", show_default="60 seconds"),
@@ -198,6 +207,7 @@ def serve(
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
     said: dict[str, Any] = {"upstream": upstream, "timeout": timeout, "limit": limit}
     said |= {"media": media, "schemas": schemas, "unknown": unknown, "users": users, "playground": playground}
+    said["hosts"] = tuple(allow_host) if allow_host else None
     if tls_cert is not None and tls_key is not None:
         said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
 
@@ -449,6 +459,15 @@ def mcp(
         ),
     ] = None,
     store: stored.Store = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may be "
+            "repeated. Without keys, requests under others are refused.",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         typer.Option("--timeout", metavar="SECONDS", min=0, help="How long a tool may take to answer; 60 by default."),

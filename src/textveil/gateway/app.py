@@ -34,6 +34,7 @@ from textveil.gateway.protocols import REFERENCE, Guardrail, Operation, operatio
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Release, Releasing, largest, told
 from textveil.gateway.requests import Asked
+from textveil.gateway.sites import check_program
 from textveil.gateway.standing import StandingPolicy
 from textveil.gateway.streaming import UNRESOLVED, events, keys_of, restored
 from textveil.gateway.upstream import failing, headers_of, json_of, refusal_of, stream_of
@@ -282,19 +283,21 @@ class Gateway:
         async def unknown(request: "Request", _: Exception) -> "Response":
             upgrade = request.headers.get("upgrade", "").lower()
             asked = "websockets are not served" if upgrade == "websocket" else "there is no such route here"
-            refused = RequestError(404, f"{asked}; served are {shown}")
+            refused = self._foreign(request) or RequestError(404, f"{asked}; served are {shown}")
             record = RequestRecord(UNKNOWN_ROUTE)
             with request.state.process.recorded(record, None):
                 record.failed(refused)
-                return JSONResponse(served[0].error(refused), 404)
+                return JSONResponse(served[0].error(refused), refused.status)
 
         async def metrics(request: "Request") -> "Response":
-            if not request.state.process.shows_metrics(request):
+            if self._foreign(request) or not request.state.process.shows_metrics(request):
                 return await unknown(request, Exception())
             content, kind = request.state.process.metrics.page()
             return Response(content, media_type=kind)
 
         async def ready(request: "Request") -> "Response":
+            if self._foreign(request):
+                return await unknown(request, Exception())
             process: ServingProcess = request.state.process
             return await process.ready(request)
 
@@ -332,6 +335,16 @@ class Gateway:
         ):
             yield {"client": client, "process": process}
 
+    def _foreign(self, request: "Request") -> RequestError | None:
+        """Why a request is refused that another web site makes: without keys, anybody's browser could ask."""
+        policy = self.current.policy
+        try:
+            if policy.keys is None:
+                check_program(request.headers, policy.hosts)
+            return None
+        except RequestError as error:
+            return error
+
     async def _answer(self, operation: Operation, request: "Request", record: RequestRecord) -> "Response":
         return await self.current.answer(request, operation, record)
 
@@ -353,6 +366,8 @@ class Gateway:
         process: ServingProcess = request.state.process
         try:
             process.admit(record)
+            if foreign := self._foreign(request):
+                raise foreign
             if self._standing.keys is None:
                 caller = self._standing.admit(request.headers, self._account)
             else:

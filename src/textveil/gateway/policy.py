@@ -240,7 +240,8 @@ class Policy:
         timeout: seconds to wait for data from an upstream.
         tls: files for TLS.
         playground: the page at /: "local" where only this machine can reach the gateway, "everywhere", or "never".
-        playground_names: names under which browsers may open the page, besides addresses and localhost.
+        hosts: names under which the playground is opened, and without keys the gateway is asked, besides addresses and
+            localhost.
         tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name stands for anything.
         other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
     """
@@ -264,7 +265,7 @@ class Policy:
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     tls: TlsFiles | None = None
     playground: Literal["local", "everywhere", "never"] = "local"
-    playground_names: Texts = ()
+    hosts: Texts = ()
     tools: Texts = ()
     other_tools: Literal["refuse", "pass"] = "refuse"
 

@@ -26,10 +26,10 @@ from textveil.gateway.keys import Caller
 from textveil.gateway.playground import shown as read
 from textveil.gateway.playground.offers import LEVELS, Level, Offers
 from textveil.gateway.playground.pages import Pages, PreviewSession, Shown, ledger_of
-from textveil.gateway.playground.sites import HEADERS, check_page, check_reader
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import promised
+from textveil.gateway.sites import HEADERS, check_page, check_reader
 from textveil.session import Session, Utterance
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Playground:
         policy = self._gateway.current.policy
         if policy.playground == "never":
             raise RequestError(404, "the policy of this gateway has no playground", code="never")
-        return policy.playground_names
+        return policy.hosts
 
     async def _answer(
         self, request: "Request", body: type[_Body], handler: Handler, record: RequestRecord | None = None

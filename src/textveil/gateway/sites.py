@@ -1,11 +1,11 @@
-"""Which requests come from the playground's own page: no other web site may read it or drive it.
+"""Which requests other web sites make through a browser: none of them may read or drive a gateway, or its playground.
 
 In: the headers of a request. Out: nothing, or `RequestError`.
-Not here: what is answered (`routes`).
+Not here: what is answered (`app`, `playground`).
 
 A browser says in `Host` which name it looked up. A site that lets its own name point to this machine (DNS rebinding) is
 known by that name, so only addresses and the names that are allowed are answered. `Origin` and `Sec-Fetch-Site` say
-which page asks; scripts cannot set either.
+which page asks; scripts cannot set either, and programs send neither.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ HEADERS = {
 
 
 def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
-    """Refuses to hand out the page or its parts under another name, or to another site.
+    """Refuses what is asked under another name, or by another site but to go to a page.
 
     Args:
         headers: of the request, names in lower case.
@@ -43,24 +43,35 @@ def check_reader(headers: Mapping[str, str], names: Collection[str]) -> None:
     if not _is_allowed(headers.get("host", ""), names):
         raise RequestError(
             403,
-            "the playground answers under an address of this machine, such as http://127.0.0.1, and under names that "
-            "its policy allows",
+            "this gateway answers under addresses, such as 127.0.0.1, under localhost, and under the names that it is "
+            "given: --allow-host NAME, or `hosts` in its policy",
             code="host",
         )
     asked_by = headers.get("sec-fetch-site", "none")
     if asked_by not in ("none", "same-origin") and headers.get("sec-fetch-mode") != "navigate":
-        raise RequestError(403, "the playground is not for other web sites", code="origin")
+        raise RequestError(403, "this gateway answers no other web sites", code="origin")
 
 
 def check_page(headers: Mapping[str, str], names: Collection[str]) -> None:
     """Refuses whatever the playground's own page did not ask; see `check_reader`."""
     check_reader(headers, names)
+    if not (_is_own(headers) and headers.get("sec-fetch-site", "same-origin") == "same-origin"):
+        raise RequestError(403, "the playground answers its own page only", code="origin")
+
+
+def check_program(headers: Mapping[str, str], names: Collection[str]) -> None:
+    """Refuses whatever the page of another site asked; see `check_reader`. Programs send no `Origin`."""
+    check_reader(headers, names)
+    if "origin" in headers and not _is_own(headers):
+        raise RequestError(403, "this gateway answers no other web sites", code="origin")
+
+
+def _is_own(headers: Mapping[str, str]) -> bool:
+    """Whether a page of this gateway asks."""
     with suppress(ValueError):
         origin = urlsplit(headers.get("origin", ""))
-        same = origin.scheme in ("http", "https") and origin.netloc.lower() == headers.get("host", "").lower()
-        if same and headers.get("sec-fetch-site", "same-origin") == "same-origin":
-            return
-    raise RequestError(403, "the playground answers its own page only", code="origin")
+        return origin.scheme in ("http", "https") and origin.netloc.lower() == headers.get("host", "").lower()
+    return False
 
 
 def _is_allowed(host: str, names: Collection[str]) -> bool:
