@@ -347,6 +347,17 @@ def test_rules_choose_upstream_and_protection(upstream, policy, keys):
         assert all("authorization" not in each.headers for each in upstream.asked)
 
 
+@pytest.mark.parametrize(
+    "more", [{"models": ["far-1"]}, {"models": ["m", "far-1"]}, {"fallbacks": [{"model": "far-1"}]}]
+)
+def test_models_that_take_the_place_of_another_are_under_its_rules(upstream, policy, privatizer, more):
+    made = Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["far-*"], "unknown": "drop"}], keys=None))
+    with serving(made) as url:
+        answer = httpx2.post(f"{url}/chat/completions", json={"model": "m", "messages": user("x"), **more})
+    assert (answer.status_code, upstream.asked) == (400, [])
+    assert "different rules" in answer.json()["error"]["message"]
+
+
 def test_what_a_rule_names_must_be_there_at_the_start(policy, keys, privatizer, monkeypatch):
     monkeypatch.delenv("FAR_KEY")
     with pytest.raises(ConfigError, match="FAR_KEY, which is not set"):

@@ -426,8 +426,13 @@ def test_a_request_as_pages_of_the_web_send_it_is_refused(served, journal):
 def test_other_paths(served):
     with httpx2.Client(trust_env=False) as http:
         assert http.get(served.removesuffix("/v1") + "/health").status_code == 200
-        for answer in (http.get(f"{served}/chat/completions"), http.post(f"{served}/cats/{CANARY}", json={})):
-            assert answer.status_code in (404, 405)
+        wrong = http.get(f"{served}/chat/completions")
+        assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+        known = http.put(f"{served}/responses/resp_1").headers["allow"].split(", ")
+        assert {"GET", "DELETE"} <= set(known)
+        nowhere = [http.post(f"{served}/{path}", json={}) for path in (f"cats/{CANARY}", "chat/completions/")]
+        assert [(each.status_code, "allow" in each.headers) for each in nowhere] == [(404, False)] * 2
+        for answer in (wrong, *nowhere):
             error = answer.json()["error"]
             assert "POST /v1/chat/completions" in error["message"]
             assert CANARY not in answer.text

@@ -275,7 +275,7 @@ class Gateway:
         with needed():
             from starlette.applications import Starlette
             from starlette.responses import JSONResponse, PlainTextResponse, Response
-            from starlette.routing import Route
+            from starlette.routing import Match, Route
 
         served = operations()
         shown = ", ".join(f"{each.method} /v1{each.path.replace(':path', '')}" for each in served)
@@ -283,11 +283,16 @@ class Gateway:
         async def unknown(request: "Request", _: Exception) -> "Response":
             upgrade = request.headers.get("upgrade", "").lower()
             asked = "websockets are not served" if upgrade == "websocket" else "there is no such route here"
-            refused = self._foreign(request) or RequestError(404, f"{asked}; served are {shown}")
+            here = [] if upgrade == "websocket" else routes
+            known = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
+            methods = {"Allow": ", ".join(sorted({name for each in known for name in each.methods or ()}))}
+            refused = self._foreign(request) or RequestError(
+                405 if known else 404, f"{asked}; served are {shown}", headers=methods if known else None
+            )
             record = RequestRecord(UNKNOWN_ROUTE)
             with request.state.process.recorded(record, None):
                 record.failed(refused)
-                return JSONResponse(served[0].error(refused), refused.status)
+                return JSONResponse(served[0].error(refused), refused.status, headers=refused.headers)
 
         async def metrics(request: "Request") -> "Response":
             if self._foreign(request) or not request.state.process.shows_metrics(request):
@@ -310,7 +315,9 @@ class Gateway:
         probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
         routes += [Route(path, answer, methods=["GET"]) for path, answer in probes.items()]
         routes += [] if playground is None else playground.routes()
-        return Starlette(routes=routes, lifespan=self._connected, exception_handlers={404: unknown, 405: unknown})
+        made = Starlette(routes=routes, lifespan=self._connected, exception_handlers={404: unknown, 405: unknown})
+        made.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
+        return made
 
     def load(self) -> None:
         """Load what releases need: a text that everybody knows is released for nobody."""
@@ -543,10 +550,10 @@ class Gateway:
 
     def _chosen(self, operation: Operation, body: dict[str, Any], caller: Caller) -> "Gateway":
         """The gateway as the rules change it that hold for a request."""
-        model = body.get("model")
-        return self.under(
-            self.policy.rules_for(operation.route, model if isinstance(model, str) else None, caller.name)
-        )
+        found = {self.policy.rules_for(operation.route, model, caller.name) for model in _models(body)}
+        if len(found) > 1:
+            raise RequestError(400, "the policy has different rules for the models of this request: ask for one model")
+        return self.under(found.pop())
 
     def _user(self, account: str, name: str) -> str:
         return f"user-{self.store.pseudonym(json.dumps([account, name]).encode())}"
@@ -682,6 +689,14 @@ def _nests(value: Any, levels: int) -> bool:
     return levels == 0 or any(
         _nests(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value)
     )
+
+
+def _models(body: dict[str, Any]) -> list[str | None]:
+    """The models that may answer a request: the one that it asks for, and those that take its place."""
+    rest = [each for name in ("models", "fallbacks") if isinstance(body.get(name), list) for each in body[name]]
+    named = [each.get("model") if isinstance(each, dict) else each for each in rest]
+    asked = [each for each in (body.get("model"), *named) if isinstance(each, str)]
+    return [*asked] or [None]
 
 
 def _query(request: "Request", operation: Operation) -> dict[str, Any]:
