@@ -71,7 +71,7 @@ def asks() -> Iterator[Callable[..., Asking]]:
 
         def made(**options: Any) -> Asking:
             gateway = guarding("http://127.0.0.1:9/v1", **options)
-            return Asking(stack.enter_context(TestClient(gateway.application())))
+            return Asking(stack.enter_context(TestClient(gateway.application(), base_url="http://127.0.0.1")))
 
         yield made
 

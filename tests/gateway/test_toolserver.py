@@ -347,7 +347,7 @@ def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
             {"role": "tool", "tool_call_id": "call_1", "content": f"it is {found}, to <EMAIL_1>, not ana@example.com"},
         ]
         gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
-        with TestClient(gateway.application()) as program:
+        with TestClient(gateway.application(), base_url="http://127.0.0.1") as program:
             came = program.post("/v1/chat/completions", json={"model": "m", "messages": messages})
         text = came.json()["choices"][0]["message"]["content"]
         assert text == messages[-1]["content"]
