@@ -191,7 +191,7 @@ def test_only_json_is_read(opened, kind):
 
 def test_nothing_is_read_by_get(opened):
     for path in ("open", "activity", "ask"):
-        assert opened.http.get(f"{opened.url}/playground/{path}").status_code == 404
+        assert opened.http.get(f"{opened.url}/playground/{path}").status_code == 405
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8600", "localhost", "localhost:1", "[::1]:8600", "10.0.0.7", "veil.lan"])
