@@ -179,7 +179,7 @@ def test_a_client_that_leaves_ends_the_request_to_the_upstream(privatizer, http)
         upstream.script = wait
         content = json.dumps({"model": "m", "messages": ASKED})
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
-            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n"
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(content)}\r\n"
             client.sendall(f"{head}Content-Type: application/json\r\n\r\n{content}".encode())
             until(lambda: upstream.bodies)
             assert connections(upstream) == 1
