@@ -14,9 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+KEYS = "&session_keys=database"
+"""Where the keys of sessions lie, as a URL of a store says it."""
+
 
 class MissingServerError(Exception):
     """Why there is no server."""
+
+
+def emptied(url: str) -> str:
+    """The URL of a server, whose database is empty now."""
+    import psycopg
+
+    with psycopg.connect(url.removesuffix(KEYS), autocommit=True) as connection:
+        connection.execute("drop schema public cascade")
+        connection.execute("create schema public")
+    return url
 
 
 @contextmanager
@@ -48,7 +61,7 @@ def postgres(folder: Path) -> Iterator[str]:
             if made.returncode == 0:
                 break
             time.sleep(0.2)
-        yield f"postgresql://veil@/veil?host={folder}&session_keys=database"
+        yield f"postgresql://veil@/veil?host={folder}{KEYS}"
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(30)

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.gateway.upstream import Asked
+from tests.gateway.servers import Asked
 
 from textveil import Privatizer
-from textveil.gateway.app import Gateway
+from textveil.gateway import Gateway
 
 RECORDED = Path(__file__).parent / "litellm.jsonl"
 """What LiteLLM asked the gateway, case by case."""

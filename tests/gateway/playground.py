@@ -5,16 +5,15 @@ Not here: tests (`test_playground`, `test_page`).
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx2
-from tests.gateway.upstream import Asked, Upstream, serving_upstream
+from tests.gateway.servers import Upstream, serving, serving_upstream, stream_of
 
 from textveil.config import Config, resolve
-from textveil.gateway import Gateway, Playground, Policy, listen, server
+from textveil.gateway import Gateway, Playground, Policy
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
 
@@ -23,12 +22,8 @@ PROMPT = f"Write to Anna {CANARY} at anna.{CANARY.lower()}@example.org about the
 SAID = "Dear <PERSON_1>, I write to <EMAIL_1>. <PERSON_9> knows."
 
 
-def streamed(asked: Asked) -> Any:
-    """An answer in pieces, one of which ends within a placeholder."""
-    pieces = [SAID[:9], SAID[9:30], SAID[30:]]
-    chunks = [{"choices": [{"index": 0, "delta": {"content": each}}]} for each in pieces]
-    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    return [*(f"data: {json.dumps(each)}\n\n".encode() for each in (*chunks, end)), b"data: [DONE]\n\n"]
+PIECES = stream_of([{"content": each} for each in (SAID[:9], SAID[9:30], SAID[30:])])
+"""An answer in pieces, one of which ends within a placeholder."""
 
 
 class Opened:
@@ -67,20 +62,15 @@ def playing(
 ) -> Iterator[Opened]:
     """A playground that is served until the block ends."""
     used = config or resolve(profile="prompt")
-    with serving_upstream(streamed) as upstream, listen("127.0.0.1", 0) as listening:
+    with serving_upstream(lambda _: PIECES) as upstream:
         gateway = Gateway(
             privatizer=Privatizer.from_config(used),
             upstream=upstream.url,
             store=store or SessionStore(),
             policy=policy or Policy(timeout=30),
         )
-        made = server(gateway, playground=Playground(gateway, used))
-        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            with httpx2.Client(trust_env=False, verify=False, timeout=60) as http:
-                yield Opened(f"http://127.0.0.1:{listening.getsockname()[1]}", upstream, http)
-        finally:
-            made.should_exit = True
-            thread.join(20)
-            assert not thread.is_alive()
+        with (
+            serving(gateway, "", playground=Playground(gateway, used)) as url,
+            httpx2.Client(trust_env=False, verify=False, timeout=60) as http,
+        ):
+            yield Opened(url, upstream, http)

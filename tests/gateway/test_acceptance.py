@@ -14,12 +14,11 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from tests.gateway.capturing import commanded
+from tests.gateway.servers import Asked, commanded, serving, serving_upstream
 from tests.gateway.specimens import specimens
-from tests.gateway.test_gateway import client_of, serving
+from tests.gateway.test_gateway import client_of
 from tests.gateway.test_gateway import environment as environment
 from tests.gateway.test_responses import answer, call, events, message, written
-from tests.gateway.upstream import Asked, serving_upstream
 
 from textveil import Privatizer
 from textveil.gateway import Gateway

@@ -1,5 +1,6 @@
 """Who may use a gateway: keys of its own, rules, limits and budgets; a policy that is read again while it serves."""
 
+import dataclasses
 import json
 import os
 import re
@@ -21,17 +22,15 @@ import openai
 import pytest
 from tests.fixtures import NOUNS
 from tests.gateway import test_messages as claude
+from tests.gateway.servers import serving, serving_upstream
 from tests.gateway.test_gateway import client_of as openai_client
-from tests.gateway.test_gateway import serving
-from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import Gateway, GatewayKeys, Policy, check_exposure, read_policy, reloading, tls_context
-from textveil.gateway.app import Prepared
+from textveil.gateway import Gateway, GatewayKeys, Policy, Running, check_exposure, read_policy, reloading, tls_context
+from textveil.gateway.gateway import Prepared
 from textveil.gateway.keys import Caller, OwnKey
-from textveil.gateway.policy import Credential, TlsFiles, Upstream
-from textveil.gateway.process import Running
+from textveil.gateway.policy import Credential, PolicyRule, TlsFiles, Upstream
 from textveil.gateway.releasing import Releasing
 from textveil.gateway.standing import KEY_HEADERS, StandingPolicy
 from textveil.session import SessionStore, chains
@@ -287,7 +286,7 @@ def test_rules_do_not_change_a_privatizer_that_is_given(policy, keys, privatizer
 
 def test_nothing_shows_a_credential(policy, privatizer, keys):
     made = Gateway(privatizer=privatizer, policy=policy())
-    assert CREDENTIAL not in repr(made) + str(vars(made)) + repr(vars(made._standing).get("policy"))
+    assert CREDENTIAL not in repr(made) + str(vars(made)) + repr(vars(made.standing).get("policy"))
 
 
 # ---- conversations ---------------------------------------------------------------------------------------------------
@@ -358,6 +357,23 @@ def test_models_that_take_the_place_of_another_are_under_its_rules(upstream, pol
     assert "different rules" in answer.json()["error"]["message"]
 
 
+def test_combinations_of_rules_are_bounded_and_built_beside_the_lock(upstream, privatizer, monkeypatch):
+    monkeypatch.setattr("textveil.gateway.gateway.COMBINED", 2)
+    rules = tuple(PolicyRule(models=(f"{name}*",), media="pass") for name in "abcd")
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(rules=rules))
+    lock, made = gateway._variants
+    building = dataclasses.replace
+
+    def noticed(*given, **changes):
+        assert not lock.locked()
+        return building(*given, **changes)
+
+    monkeypatch.setattr("textveil.gateway.gateway.replace", noticed)
+    for i in range(3):
+        assert gateway.under((i, i + 1)) is gateway.under((i, i + 1))
+    assert sorted(made) == [(0,), (1,), (1, 2), (2,), (2, 3), (3,)]
+
+
 def test_what_a_rule_names_must_be_there_at_the_start(policy, keys, privatizer, monkeypatch):
     monkeypatch.delenv("FAR_KEY")
     with pytest.raises(ConfigError, match="FAR_KEY, which is not set"):
@@ -369,10 +385,10 @@ def test_what_a_rule_names_must_be_there_at_the_start(policy, keys, privatizer, 
 
 def test_what_was_released_before_goes_where_the_policy_says(policy, keys, privatizer, upstream):
     gateway = Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["a"], "unknown": "drop"}]))
-    made = gateway.sending(Prepared(privatizer, gateway._releasing, SessionStore()))
+    made = gateway.sending(Prepared(privatizer, gateway.releasing, SessionStore()))
     key = keys.find(keys.create("anna"))
     assert made.upstream == upstream.url
-    assert made._standing.keys_sent({}, Caller(account="a", key=key), ["authorization"]) == {
+    assert made.standing.keys_sent({}, Caller(account="a", key=key), ["authorization"]) == {
         "authorization": f"Bearer {CREDENTIAL}"
     }
 
@@ -432,8 +448,11 @@ def test_a_budget_is_kept_and_told(policy, keys, noisy, tmp_path):
     with counted(policy, noisy, tmp_path, budget={"epsilon": 10, "days": 30}) as (url, store):
         assert asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
         assert asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"  # it is known
-        with pytest.raises(openai.RateLimitError, match="would spend 6, and 4 of 10 are left") as caught:
+        with pytest.raises(openai.RateLimitError, match=r"would spend 6, and 4 of 10 are left until .* UTC;") as caught:
             asked(url, key, "mirror marble")
+        says = caught.value.response.json()["error"]["message"]
+        assert "release less, or ask the operator of the gateway to raise `budget` in its policy." in says
+        assert "ledger" not in says
         assert (caught.value.code, caught.value.response.headers["x-should-retry"]) == ("limit", "false")
         assert asked(url, key, "mirror")[1]["textveil-spent"] == "epsilon=9, limit=10, days=30"
         assert asked(url, other, "mirror marble")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
@@ -769,34 +788,23 @@ def test_this_machine_needs_neither(host):
 
 
 def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certificate, tmp_path):
-    from textveil.gateway import listen, server
-
     context = tls_context(certificate)
-    made = server(Gateway(privatizer=privatizer, upstream=upstream.url), context)
-    with listen("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            port = listening.getsockname()[1]
-            url = f"https://127.0.0.1:{port}/health"
-            trusted = {name: ssl.create_default_context(cafile=str(tmp_path / f"{name}.pem")) for name in "ab"}
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url), "/health", tls=context) as url:
+        trusted = {name: ssl.create_default_context(cafile=str(tmp_path / f"{name}.pem")) for name in "ab"}
 
-            def reached(name):
-                try:
-                    with httpx2.Client(trust_env=False, verify=trusted[name]) as http:
-                        return http.get(url).status_code == 200
-                except httpx2.ConnectError:
-                    return False
+        def reached(name):
+            try:
+                with httpx2.Client(trust_env=False, verify=trusted[name]) as http:
+                    return http.get(url).status_code == 200
+            except httpx2.ConnectError:
+                return False
 
-            wait_for(lambda: reached("a"))
-            assert not reached("b")
-            tls_context(TlsFiles(certificate=str(tmp_path / "b.pem"), key=str(tmp_path / "b.key")), context)
-            assert (reached("a"), reached("b")) == (False, True)
-            with pytest.raises(httpx2.HTTPError):
-                httpx2.get(url.replace("https", "http"), trust_env=False)
-        finally:
-            made.should_exit = True
-            thread.join(20)
+        wait_for(lambda: reached("a"))
+        assert not reached("b")
+        tls_context(TlsFiles(certificate=str(tmp_path / "b.pem"), key=str(tmp_path / "b.key")), context)
+        assert (reached("a"), reached("b")) == (False, True)
+        with pytest.raises(httpx2.HTTPError):
+            httpx2.get(url.replace("https", "http"), trust_env=False)
 
 
 def test_files_for_tls_that_are_none(certificate, tmp_path):

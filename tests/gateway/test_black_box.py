@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from tests.gateway.capturing import Captured, Taken, capturing, commanded, events, response, shows
+from tests.gateway.servers import Asked, Upstream, commanded, events, response, serving_upstream
+from tests.gateway.written import shows
 
 CANARIES = {
     "mail": "zoe.quillimar@blorvequine.org",
@@ -46,14 +47,14 @@ class Running(NamedTuple):
     """
 
     url: str
-    upstream: Captured
+    upstream: Upstream
     said: Path
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Running]:
     said = tmp_path_factory.mktemp("gateway") / "said"
-    with capturing() as upstream, commanded(upstream.url, said) as url:
+    with serving_upstream(raw=True) as upstream, commanded(upstream.url, said) as url:
         yield Running(url, upstream, said)
     printed = said.read_text(encoding="utf-8")
     assert [name for name, value in CANARIES.items() if shows(printed.encode(), value)] == []
@@ -61,10 +62,10 @@ def running(tmp_path_factory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def upstream(running) -> Iterator[Captured]:
+def upstream(running) -> Iterator[Upstream]:
     """What stands behind the gateway; at the end nothing has reached it."""
-    running.upstream.taken.clear()
-    running.upstream.answer = lambda taken: [response(b"{}")]
+    running.upstream.asked.clear()
+    running.upstream.answer = lambda asked: [response(b"{}")]
     yield running.upstream
     assert [name for name, value in CANARIES.items() if running.upstream.shows(value)] == []
 
@@ -88,14 +89,14 @@ def said(text: str, **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "message": {"role": "assistant", "content": text, **more}}]}
 
 
-def echo(taken: Taken) -> str:
+def echo(asked: Asked) -> str:
     """What the last message says."""
-    content = taken.json["messages"][-1]["content"]
+    content = asked.body["messages"][-1]["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def echoing(taken: Taken) -> list[bytes]:
-    return [response(json.dumps(said(echo(taken))).encode())]
+def echoing(asked: Asked) -> list[bytes]:
+    return [response(json.dumps(said(echo(asked))).encode())]
 
 
 # ---- all APIs --------------------------------------------------------------------------------------------------------
@@ -117,8 +118,8 @@ REQUESTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("path", REQUESTS)
 def test_no_request_shows_what_is_in_it(client, upstream, path):
     answer = client.post(path, json=REQUESTS[path])
-    assert (answer.status_code, len(upstream.taken)) == (200, 1)
-    sent = upstream.taken[0].body.decode()
+    assert (answer.status_code, len(upstream.asked)) == (200, 1)
+    sent = upstream.asked[0].raw.decode()
     assert len(set(PLACEHOLDER.findall(sent))) == len(CANARIES)
 
 
@@ -127,8 +128,8 @@ def test_no_request_shows_what_is_in_it(client, upstream, path):
 def test_answers_say_what_was_asked(client, upstream, path, stream):
     """The texts of the request come back in the answer's own form."""
 
-    def answer(taken: Taken) -> list[bytes]:
-        text = json.dumps(taken.json)
+    def answer(asked: Asked) -> list[bytes]:
+        text = json.dumps(asked.body)
         text = " ".join(sorted(set(PLACEHOLDER.findall(text)), key=text.index))
         message = {
             "type": "message",
@@ -309,7 +310,7 @@ PASSING = {"a model", "an id"}
 
 @pytest.mark.parametrize("place", PLACES)
 def test_identifiers_are_hidden_wherever_they_stand(client, upstream, place):
-    upstream.answer = lambda taken: [response(json.dumps(said("ok")).encode())]
+    upstream.answer = lambda asked: [response(json.dumps(said("ok")).encode())]
     for name, value in CANARIES.items():
         if place in PASSING and re.fullmatch(r"[A-Za-z0-9_.:/\-]+", value):
             continue
@@ -329,7 +330,7 @@ def test_a_value_that_parts_divide_between_them_is_hidden_as_one(client, upstrea
         parts = _parts(text[:first], text[first:last], text[last:])
         answer = client.post("/v1/chat/completions", json=chat([part for part in parts if part["text"]]))
         assert answer.json()["choices"][0]["message"]["content"] == text, (first, last)
-        assert not shows(echo(upstream.taken[-1]).encode(), CANARIES[name]), (first, last)
+        assert not shows(echo(upstream.asked[-1]).encode(), CANARIES[name]), (first, last)
 
 
 def test_what_the_query_says_goes_nowhere(client, upstream):
@@ -342,7 +343,7 @@ def test_what_the_query_says_goes_nowhere(client, upstream):
 
 def test_a_value_that_was_seen_stays_hidden(client, upstream):
     """Also where no pattern would find it: later in the conversation, in capitals, in a link, in the name of a file."""
-    upstream.answer = lambda taken: [response(json.dumps(said("ok")).encode())]
+    upstream.answer = lambda asked: [response(json.dumps(said("ok")).encode())]
     messages = user(f"my password: {(secret := 'correcthorsebattery77')} and my card is {CARD}")
     client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
     for text in (f"so {secret}?", f"SO {secret.upper()}", f"[{secret}]({CARD.replace(' ', '')})", f"a_{secret}.txt"):
@@ -361,9 +362,9 @@ def shown(running) -> str:
     """How the upstream sees `CUT`."""
     seen: list[str] = []
 
-    def answer(taken: Taken) -> list[bytes]:
-        seen.append(echo(taken))
-        return echoing(taken)
+    def answer(asked: Asked) -> list[bytes]:
+        seen.append(echo(asked))
+        return echoing(asked)
 
     running.upstream.answer = answer
     httpx2.post(f"{running.url}/v1/chat/completions", json=chat(CUT), trust_env=False, timeout=60)
@@ -380,7 +381,7 @@ def _streamed(client: httpx2.Client) -> str:
 def test_every_cut_of_a_text_comes_out_the_same(client, upstream, shown):
     for at in range(len(shown) + 1):
         pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in (shown[:at], shown[at:])]
-        upstream.answer = lambda taken, pieces=pieces: events(*pieces, "[DONE]")
+        upstream.answer = lambda asked, pieces=pieces: events(*pieces, "[DONE]")
         assert _streamed(client) == CUT, at
 
 
@@ -389,22 +390,22 @@ def test_every_cut_of_the_bytes_comes_out_the_same(client, upstream, shown):
     head, *rest = events(*pieces, "[DONE]")
     whole = b"".join(rest)
     for at in range(0, len(whole), 3):
-        upstream.answer = lambda taken, at=at: [head, whole[:at], whole[at:]]
+        upstream.answer = lambda asked, at=at: [head, whole[:at], whole[at:]]
         assert _streamed(client) == CUT, at
-    upstream.answer = lambda taken: [head, *(bytes([byte]) for byte in whole)]
+    upstream.answer = lambda asked: [head, *(bytes([byte]) for byte in whole)]
     assert _streamed(client) == CUT
 
 
 # ---- upstreams that misbehave ----------------------------------------------------------------------------------------
 
 
-def _asked(taken: Taken) -> bytes:
+def _asked(asked: Asked) -> bytes:
     """All of a request, as an error of a careless server repeats it."""
-    return f"cannot read {taken.head} {taken.body.decode()}".encode()
+    return f"cannot read {asked.whole.decode()}".encode()
 
 
-def _gzipped(taken: Taken) -> list[bytes]:
-    return [response(gzip.compress(json.dumps(said(echo(taken))).encode()), Content_Encoding="gzip")]
+def _gzipped(asked: Asked) -> list[bytes]:
+    return [response(gzip.compress(json.dumps(said(echo(asked))).encode()), Content_Encoding="gzip")]
 
 
 def _chunked(body: bytes) -> bytes:
@@ -412,48 +413,48 @@ def _chunked(body: bytes) -> bytes:
     return head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
-def _error(taken: Taken) -> bytes:
-    return json.dumps({"error": {"message": _asked(taken).decode(), "type": "bad", "code": echo(taken)}}).encode()
+def _error(asked: Asked) -> bytes:
+    return json.dumps({"error": {"message": _asked(asked).decode(), "type": "bad", "code": echo(asked)}}).encode()
 
 
-MISBEHAVING: dict[str, tuple[Callable[[Taken], Any], int]] = {
-    "an error that repeats the request": (lambda taken: [response(_error(taken), "400 Bad Request")], 400),
-    "an error in plain text": (lambda taken: [response(_asked(taken), "500 No", Content_Type="text/plain")], 500),
+MISBEHAVING: dict[str, tuple[Callable[[Asked], Any], int]] = {
+    "an error that repeats the request": (lambda asked: [response(_error(asked), "400 Bad Request")], 400),
+    "an error in plain text": (lambda asked: [response(_asked(asked), "500 No", Content_Type="text/plain")], 500),
     "an error as a page": (
-        lambda taken: [response(b"<html>" + _asked(taken), "502 No", Content_Type="text/html")],
+        lambda asked: [response(b"<html>" + _asked(asked), "502 No", Content_Type="text/html")],
         502,
     ),
     "too many requests": (
-        lambda taken: [response(_error(taken), "429 Slow", Retry_After="7", x_ratelimit_remaining_requests="0")],
+        lambda asked: [response(_error(asked), "429 Slow", Retry_After="7", x_ratelimit_remaining_requests="0")],
         429,
     ),
-    "a redirect": (lambda taken: [response(b"", "307 Go", Location=f"/v1/elsewhere?q={quote(echo(taken))}")], 502),
-    "a redirect elsewhere": (lambda taken: [response(b"", "302 Go", Location="http://127.0.0.1:9/")], 502),
+    "a redirect": (lambda asked: [response(b"", "307 Go", Location=f"/v1/elsewhere?q={quote(echo(asked))}")], 502),
+    "a redirect elsewhere": (lambda asked: [response(b"", "302 Go", Location="http://127.0.0.1:9/")], 502),
     "gzip that was not asked for": (_gzipped, 200),
-    "gzip that is none": (lambda taken: [response(_asked(taken), Content_Encoding="gzip")], 502),
-    "chunks": (lambda taken: [_chunked(json.dumps(said(echo(taken))).encode())], 200),
-    "another type": (lambda taken: [response(json.dumps(said(echo(taken))).encode(), Content_Type="text/plain")], 200),
-    "a page": (lambda taken: [response(b"<html>" + _asked(taken), Content_Type="text/html")], 502),
-    "nothing": (lambda taken: [response(b"")], 502),
-    "no response": (lambda taken: [], 502),
-    "no HTTP": (lambda taken: [b"220 mail.example ready\r\n"], 502),
-    "a list": (lambda taken: [response(json.dumps([echo(taken)]).encode())], 502),
+    "gzip that is none": (lambda asked: [response(_asked(asked), Content_Encoding="gzip")], 502),
+    "chunks": (lambda asked: [_chunked(json.dumps(said(echo(asked))).encode())], 200),
+    "another type": (lambda asked: [response(json.dumps(said(echo(asked))).encode(), Content_Type="text/plain")], 200),
+    "a page": (lambda asked: [response(b"<html>" + _asked(asked), Content_Type="text/html")], 502),
+    "nothing": (lambda asked: [response(b"")], 502),
+    "no response": (lambda asked: [], 502),
+    "no HTTP": (lambda asked: [b"220 mail.example ready\r\n"], 502),
+    "a list": (lambda asked: [response(json.dumps([echo(asked)]).encode())], 502),
     "half an answer": (
-        lambda taken: [response(json.dumps(said(echo(taken))).encode())[:-9]],
+        lambda asked: [response(json.dumps(said(echo(asked))).encode())[:-9]],
         502,
     ),
     "text in wrong places": (
-        lambda taken: [
-            response(json.dumps({"id": echo(taken), "choices": echo(taken), "usage": [echo(taken)]}).encode())
+        lambda asked: [
+            response(json.dumps({"id": echo(asked), "choices": echo(asked), "usage": [echo(asked)]}).encode())
         ],
         200,
     ),
-    "much": (lambda taken: [response(json.dumps(said(echo(taken) + " is" * 300_000)).encode())], 200),
+    "much": (lambda asked: [response(json.dumps(said(echo(asked) + " is" * 300_000)).encode())], 200),
     "headers that repeat the request": (
-        lambda taken: [response(json.dumps(said("ok")).encode(), X_Echo=quote(echo(taken)), Set_Cookie="me=1")],
+        lambda asked: [response(json.dumps(said("ok")).encode(), X_Echo=quote(echo(asked)), Set_Cookie="me=1")],
         200,
     ),
-    "no success that counts": (lambda taken: [response(json.dumps(said(echo(taken))).encode(), "203 Maybe")], 502),
+    "no success that counts": (lambda asked: [response(json.dumps(said(echo(asked))).encode(), "203 Maybe")], 502),
 }
 """What an upstream may do, and the status that the client sees."""
 
@@ -463,7 +464,7 @@ def test_an_upstream_that_misbehaves_learns_nothing_more(client, upstream, runni
     upstream.answer, status = MISBEHAVING[case]
     answer = client.post("/v1/chat/completions", json=chat(ALL), headers={"Authorization": "Bearer sk-of-the-client"})
     assert answer.status_code == status
-    assert len(upstream.taken) == 1
+    assert len(upstream.asked) == 1
     assert "sk-of-the-client" not in answer.text
     assert not {"set-cookie", "x-echo", "location"} & {*answer.headers}
     if case == "too many requests":
@@ -482,16 +483,16 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-STREAMS: dict[str, Callable[[Taken], Any]] = {
-    "breaks off": lambda taken: events({"choices": [{"delta": {"content": f"to {echo(taken)[:25]}"}}]}),
-    "breaks off in an event": lambda taken: [*events(), b'data: {"choices": [{"delta": {"content": "to <EM'],
-    "breaks off in a chunk": lambda taken: [
+STREAMS: dict[str, Callable[[Asked], Any]] = {
+    "breaks off": lambda asked: events({"choices": [{"delta": {"content": f"to {echo(asked)[:25]}"}}]}),
+    "breaks off in an event": lambda asked: [*events(), b'data: {"choices": [{"delta": {"content": "to <EM'],
+    "breaks off in a chunk": lambda asked: [
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {"
     ],
-    "says no JSON": lambda taken: events(_asked(taken).decode().replace("\n", " ")),
-    "says an error": lambda taken: events({"error": {"message": _asked(taken).decode(), "code": 500}}),
-    "is no stream": lambda taken: [response(json.dumps(said(echo(taken))).encode())],
-    "is an error": lambda taken: [response(_error(taken), "503 No")],
+    "says no JSON": lambda asked: events(_asked(asked).decode().replace("\n", " ")),
+    "says an error": lambda asked: events({"error": {"message": _asked(asked).decode(), "code": 500}}),
+    "is no stream": lambda asked: [response(json.dumps(said(echo(asked))).encode())],
+    "is an error": lambda asked: [response(_error(asked), "503 No")],
 }
 
 
@@ -507,11 +508,11 @@ def test_a_stream_that_ends_badly_ends_with_an_error(client, upstream, case):
 def test_a_stream_without_end_stops_when_the_client_leaves(client, upstream):
     left: list[bool] = []
 
-    def endless(taken: Taken) -> Iterator[bytes]:
+    def endless(asked: Asked) -> Iterator[bytes]:
         yield from events()
         try:
             for _ in range(2_000):
-                yield f"data: {json.dumps({'choices': [{'delta': {'content': echo(taken)}}]})}\n\n".encode()
+                yield f"data: {json.dumps({'choices': [{'delta': {'content': echo(asked)}}]})}\n\n".encode()
                 time.sleep(0.01)
         finally:
             left.append(True)
@@ -539,5 +540,5 @@ def test_a_stream_without_end_stops_when_the_client_leaves(client, upstream):
 def test_what_cannot_be_read_goes_nowhere(client, upstream, content, kind):
     answer = client.post("/v1/chat/completions", content=content, headers={"Content-Type": kind})
     assert answer.status_code in (400, 413, 415)
-    assert upstream.taken == []
+    assert upstream.asked == []
     assert not [value for value in CANARIES.values() if value in answer.text]

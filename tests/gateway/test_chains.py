@@ -12,13 +12,14 @@ from itertools import pairwise
 from threading import Barrier, BrokenBarrierError
 
 import pytest
-from tests.gateway.test_gateway import client_of, post, serving
-from tests.session.test_stores import postgres as postgres
+from tests.gateway.servers import serving
+from tests.gateway.test_gateway import client_of, post
 
 from textveil import Privatizer
 from textveil.errors import ConfigError, StoreError
-from textveil.gateway.app import Gateway
+from textveil.gateway import Gateway
 from textveil.gateway.errors import RequestError
+from textveil.gateway.exchange import Exchange
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import Releasing
@@ -65,8 +66,11 @@ def gateway(privatizer, store):
 
 def privatized(served, body, key=KEY):
     """What would be sent, the chain, and headers."""
-    record = RequestRecord("openai.chat")
-    return served._privatized(CHAT, body, served._begun(CHAT, body, served._account(key), None, record), record)
+    account = served.caller({"authorization": key}).account
+    exchange = Exchange(served, CHAT, body, account, RequestRecord("openai.chat"))
+    begun = exchange.begun(None)
+    released, headers = exchange.released(begun)
+    return released, begun.chain, headers
 
 
 def ask(served, messages, key=KEY):

@@ -7,25 +7,22 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 import uvicorn
+from starlette.testclient import TestClient
+from tests.gateway.servers import process, serving
 from tests.lanes import first_of_each
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import GatewayKeys, Policy, keeping
-from textveil.gateway.app import Gateway
+from textveil.gateway import Gateway, GatewayKeys, Policy, keeping
 from textveil.gateway.serving import listen, server
 from textveil.pipeline import privatizer as privatizer_module
 
@@ -45,21 +42,6 @@ def environment(monkeypatch):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-
-
-@contextmanager
-def serving(gateway):
-    """The address of a server of this gateway, in a thread."""
-    made = server(gateway)
-    with listen("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-        finally:
-            made.should_exit = True
-            thread.join(20)
-            assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
@@ -515,9 +497,12 @@ STREAMED = {**{model: status for model, status in FAILURES.items() if status != 
 
 
 @pytest.mark.parametrize("model", STREAMED)
-def test_failures_of_the_upstream_before_a_stream(served, model):
+def test_failures_of_the_upstream_before_a_stream(openai_server, privatizer, model):
+    """On a new connection: one that was kept and ends is another case."""
+    gateway = Gateway(privatizer=privatizer, upstream=openai_server, policy=Policy(timeout=0.5))
     body = {"model": model, "messages": user(f"stream 2 {CANARY}" if model != "slow" else "2 x"), "stream": True}
-    status, answer = post_stream(served, body, Authorization=f"Bearer {KEY}")
+    with serving(gateway) as url:
+        status, answer = post_stream(url, body, Authorization=f"Bearer {KEY}")
     assert CANARY.lower() not in answer.lower()
     if status == 200:  # the upstream's head was that of a stream
         assert "broke off" in answer
@@ -617,30 +602,13 @@ def test_options_that_are_wrong(privatizer, change):
     assert CANARY not in str(error.value)
 
 
-@contextmanager
-def process(upstream, *arguments, **environ):
-    """The command line's gateway as a process, and where it serves."""
-    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--mechanism", "placeholder", "--playground", "never", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environ},
-    ) as running:
-        assert running.stderr is not None
-        said = running.stderr.readline()
-        try:
-            yield running, said
-        finally:
-            running.kill()
+SERVES = r"textveil: serving clients of Anthropic at (?P<at>{0}:\d+) and of OpenAI at (?P=at)/v1\n"
 
 
 @pytest.mark.parametrize("number", first_of_each([signal.SIGTERM, signal.SIGINT]))
 def test_the_process_logs_nothing_and_finishes_its_answers(openai_server, number):
-    with process(openai_server) as (running, said), ThreadPoolExecutor(1) as pool:
-        assert re.fullmatch(r"textveil: serving http://127\.0\.0\.1:\d+/v1\n", said)
-        with client_of(said.split()[-1]) as client:
+    with process(openai_server) as (running, url), ThreadPoolExecutor(1) as pool:
+        with client_of(f"{url}/v1") as client:
             answer = client.chat.completions.create(model="echo", messages=user(f"{CANARY} is ill"))
             assert answer.choices[0].message.content == f"{CANARY} is ill"
             with pytest.raises(openai.InternalServerError):
@@ -668,6 +636,20 @@ def command(small_table, monkeypatch, capsys):
     return run
 
 
+@pytest.fixture
+def applications(monkeypatch):
+    """What the verb would serve."""
+    made: list[Any] = []
+
+    def noted(*given, **more):
+        serves = server(*given, **more)
+        made.append(serves.config.app)
+        return serves
+
+    monkeypatch.setattr("textveil.gateway.server", noted)
+    return made
+
+
 UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
 
 
@@ -682,7 +664,7 @@ def test_an_open_address_is_warned_of(command, host, warned):
     assert err.count("textveil: warning: other machines can reach the gateway") == warned
     shown = re.escape(f"[{host}]" if ":" in host else host)
     page = rf"textveil: the playground is at http://{shown}:\d+/\n" if not warned else ""
-    assert re.fullmatch(rf"(.*\n)?textveil: serving http://{shown}:\d+/v1\n{page}", err)
+    assert re.fullmatch(rf"(.*\n)?{SERVES.format(f'http://{shown}')}{page}", err)
 
 
 @pytest.mark.parametrize(
@@ -694,27 +676,45 @@ def test_an_open_address_is_warned_of(command, host, warned):
         (("--host", "0.0.0.0", "--exposed", "--playground", "everywhere"), True),
     ],
 )
-def test_the_playground_is_there_where_the_policy_says_so(command, monkeypatch, arguments, shown):
-    made: list[Any] = []
-
-    def noted(*given):
-        made.append(server(*given))
-        return made[-1]
-
-    monkeypatch.setattr("textveil.gateway.server", noted)
+def test_the_playground_is_there_where_the_policy_says_so(command, applications, arguments, shown):
     code, err = command(*UPSTREAM, *arguments)
     assert code == 0
     assert ("the playground is at" in err) == shown
-    paths = {route.path for route in made[0].config.app.routes}
+    paths = {route.path for route in applications[0].routes}
     assert ("/" in paths) == ("/playground/ask" in paths) == shown
+
+
+@pytest.mark.parametrize(
+    ("host", "arguments", "allowed"),
+    [
+        ("127.0.0.1", (), False),
+        ("127.0.0.1", ("--allow-host", "other.lan", "--allow-host", "mybox.local"), True),
+        ("mybox.local", ("--exposed",), True),
+        ("mybox.local", ("--exposed", "--allow-host", "other.lan"), True),
+        ("0.0.0.0", ("--exposed",), False),
+    ],
+)
+def test_a_host_that_is_named_is_allowed(command, applications, monkeypatch, host, arguments, allowed):
+    """As --allow-host, or as the address that is bound."""
+    monkeypatch.setattr("textveil.gateway.listen", lambda _, port: listen("127.0.0.1", port))
+    assert command(*UPSTREAM, "--host", host, *arguments)[0] == 0
+    with TestClient(applications[0], base_url="http://127.0.0.1") as client:
+        hosts = {
+            "MyBox.local:8600": allowed,
+            "other.lan": "other.lan" in arguments,
+            "10.0.0.7": True,
+            "evil.example": False,
+        }
+        answers = {name: client.get("/v1/nowhere", headers={"Host": name}).status_code for name in hosts}
+    assert answers == {name: 404 if known else 403 for name, known in hosts.items()}
 
 
 def test_the_policy_of_a_command(command, monkeypatch):
     made: list[Gateway] = []
 
-    def noted(gateway, *rest):
+    def noted(gateway, *rest, **more):
         made.append(gateway)
-        return server(gateway, *rest)
+        return server(gateway, *rest, **more)
 
     monkeypatch.setattr("textveil.gateway.server", noted)
     code, _ = command(*UPSTREAM, "--media", "pass", "--schemas", "pass", "--unknown", "drop", "--users", "drop")

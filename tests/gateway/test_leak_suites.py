@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.gateway.capturing import commanded
+from tests.gateway.servers import commanded
 
 
 def free_port() -> int:

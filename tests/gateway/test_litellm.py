@@ -16,7 +16,7 @@ from tests.gateway.litellm_cases import CANARIES, GUARDRAILS, MAIL, RECORDED, gu
 from tests.test_docs import ROOT, read
 
 from textveil import Privatizer
-from textveil.gateway import GatewayKeys, Policy, pieces
+from textveil.gateway import GatewayKeys, Policy, Running, application, pieces
 from textveil.gateway.protocols import litellm
 from textveil.gateway.releasing import Releasing
 from textveil.session import Session, SessionStore
@@ -71,7 +71,7 @@ def asks() -> Iterator[Callable[..., Asking]]:
 
         def made(**options: Any) -> Asking:
             gateway = guarding("http://127.0.0.1:9/v1", **options)
-            return Asking(stack.enter_context(TestClient(gateway.application(), base_url="http://127.0.0.1")))
+            return Asking(stack.enter_context(TestClient(application(gateway), base_url="http://127.0.0.1")))
 
         yield made
 
@@ -240,7 +240,8 @@ def test_texts_of_a_session_are_redacted_and_rehydrated(asking) -> None:
     assert asking.rehydrated("<EMAIL_1>", session="s-2") == ["<EMAIL_1>"]
 
 
-def test_of_two_texts_of_a_session_at_once_one_is_redacted(asking, monkeypatch) -> None:
+def at_once(first: Asking, second: Asking, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The statuses where two texts of a session come at the same time; in the end both are as they were."""
     together, release = Barrier(2), Releasing.__call__
 
     def waiting(self, message, session):
@@ -251,12 +252,25 @@ def test_of_two_texts_of_a_session_at_once_one_is_redacted(asking, monkeypatch) 
 
     monkeypatch.setattr(Releasing, "__call__", waiting)
     asked = {"authorization": "Bearer sk", "x-session-id": "s-1"}
+    asking = [first, second]
     bodies = [{"texts": [f"to {MAIL}"]}, {"texts": [f"to ana@example.com, not {MAIL}"]}]
     with ThreadPoolExecutor(2) as pool:
-        came = list(pool.map(lambda body: asking.post(REDACT, body, **asked), bodies))
-    assert sorted(each.status_code for each in came) == [200, 409]
-    again = [asking.redacted(*body["texts"]) for body in bodies]
-    assert [asking.rehydrated(*texts) for texts in again] == [body["texts"] for body in bodies]
+        came = list(pool.map(lambda to, body: to.post(REDACT, body, **asked), asking, bodies))
+    again = [first.redacted(*body["texts"]) for body in bodies]
+    assert [second.rehydrated(*texts) for texts in again] == [body["texts"] for body in bodies]
+    for answer, texts in zip(came, again, strict=True):
+        assert answer.status_code != 200 or answer.json()["texts"] == texts
+    return sorted(each.status_code for each in came)
+
+
+def test_two_texts_of_a_session_at_once_are_redacted_one_after_the_other(asking, monkeypatch) -> None:
+    assert at_once(asking, asking, monkeypatch) == [200, 200]
+
+
+def test_of_two_texts_of_a_session_in_two_processes_one_is_redacted(asks, monkeypatch, tmp_path) -> None:
+    nobody = Running(nobody=b"as the workers of one gateway")
+    with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
+        assert at_once(asks(store=store, running=nobody), asks(store=store, running=nobody), monkeypatch) == [200, 409]
 
 
 def test_originals_in_json_are_escaped(asks) -> None:

@@ -9,21 +9,18 @@ import os
 import re
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.gateway.litellm_cases import CANARIES, CASES, GUARDRAILS, MAIL, RECORDED, answer, guarding
-from tests.gateway.test_gateway import serving
-from tests.gateway.upstream import serving_upstream
+from tests.gateway.servers import Asked, Upstream, serving, serving_upstream
 
 LITELLM = os.environ.get("TEXTVEIL_LITELLM", "")
 """The command `litellm`, in an environment of its own."""
@@ -46,51 +43,24 @@ KEPT = ("content-type", "x-api-key", "authorization", "x-session-id")
 """Headers that are recorded."""
 
 
-class Tap(ThreadingHTTPServer):
+@contextmanager
+def tapping(gateway: str) -> Iterator[Upstream]:
     """Stands between LiteLLM and the gateway, and keeps what is said."""
 
-    daemon_threads = True
-
-    def __init__(self, gateway: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Tapping)
-        self.gateway, self.said = gateway, list[dict[str, Any]]()
-
-
-class _Tapping(BaseHTTPRequestHandler):
-    server: Tap
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        read = self.rfile.read(int(self.headers["Content-Length"]))
-        headers = {name.lower(): value for name, value in self.headers.items() if name.lower() in KEPT}
-        self.server.said.append({"path": self.path, "headers": headers, "body": json.loads(read)})
-        asked = urllib.request.Request(self.server.gateway + self.path, read, headers)
+    def passed(asked: Asked) -> tuple[int, Any]:
         try:
-            with urllib.request.urlopen(asked) as came:
-                status, content = came.status, came.read()
+            with urllib.request.urlopen(urllib.request.Request(gateway + asked.path, asked.raw, kept(asked))) as came:
+                return came.status, json.load(came)
         except urllib.error.HTTPError as error:
-            status, content = error.code, error.read()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+            return error.code, json.load(error)
+
+    with serving_upstream(passed) as tap:
+        yield tap
 
 
-@contextmanager
-def tapping(gateway: str) -> Iterator[Tap]:
-    with Tap(gateway) as tap:
-        thread = threading.Thread(target=tap.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield tap
-        finally:
-            tap.shutdown()
-            thread.join(10)
+def kept(asked: Asked) -> dict[str, str]:
+    """The headers that are recorded."""
+    return {name: value for name, value in asked.headers.items() if name in KEPT}
 
 
 def free() -> int:
@@ -144,7 +114,7 @@ def proxying(folder: Path, upstream: str, guardrails: list[dict[str, Any]]) -> I
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any, Tap]]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any, Upstream]]:
     """LiteLLM before the gateway before an upstream."""
     with (
         serving_upstream(answer) as upstream,
@@ -183,7 +153,7 @@ def test_the_upstream_sees_no_canary_and_the_client_gets_it_back(stage, guardrai
     proxy, upstream, tap = stage
     case = CASES[name]
     upstream.asked.clear()
-    tap.said.clear()
+    tap.asked.clear()
     status, came = ask(proxy, case.path, {**case.body, "guardrails": [guardrail]})
     assert status == 200, came
     assert upstream.asked
@@ -195,7 +165,9 @@ def test_the_upstream_sees_no_canary_and_the_client_gets_it_back(stage, guardrai
         assert MAIL in arguments
     elif arguments is not None:
         assert "<EMAIL_" in arguments, "LiteLLM takes these from the reply by now: say so in the documents"
-    recorded(f"{guardrail} {name}", tap.said)
+    recorded(
+        f"{guardrail} {name}", [{"path": each.path, "headers": kept(each), "body": each.body} for each in tap.asked]
+    )
 
 
 def recorded(name: str, said: list[dict[str, Any]]) -> None:

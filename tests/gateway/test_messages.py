@@ -11,13 +11,13 @@ from typing import Any
 import httpx2
 import pytest
 from tests.gateway.sdk_samples import samples
-from tests.gateway.test_gateway import environment, serving  # noqa: F401
+from tests.gateway.servers import serving, serving_upstream
+from tests.gateway.test_gateway import environment  # noqa: F401
 from tests.gateway.test_leaves import unclassified
-from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer, Session
+from textveil.gateway import Gateway
 from textveil.gateway.answers import Restoring
-from textveil.gateway.app import Gateway
 from textveil.gateway.leaves import Act, Path, leaves, rebuilt
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import messages as protocol

@@ -1,5 +1,6 @@
 """What a gateway says about itself: whether it is ready, metrics, traces, the audit log; and never a text."""
 
+import gc
 import json
 import os
 import re
@@ -7,22 +8,23 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from functools import partial
 
 import httpx2
 import pytest
-from tests.gateway.scripted import answer_of, scripted, stream_of
-from tests.gateway.upstream import serving_upstream
+from tests.gateway import servers
+from tests.gateway.servers import answer_of, serving_upstream, stream_of
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError, ModelError, StoreError
-from textveil.gateway import Gateway, Policy, listen, server
+from textveil.gateway import Gateway, Policy, Running
 from textveil.gateway.auditing import AuditLog
 from textveil.gateway.errors import RequestError
 from textveil.gateway.metrics import Metrics
 from textveil.gateway.policy import PolicyRule
-from textveil.gateway.process import Running, ServingProcess
+from textveil.gateway.process import ServingProcess
 from textveil.gateway.record import OTHER, RequestRecord
 from textveil.session import SessionStore, Spend
 
@@ -31,19 +33,8 @@ KEY = {"Authorization": "Bearer sk-of-the-client"}
 ASKED = [{"role": "user", "content": f"{CANARY} met Quillimar"}]
 
 
-@contextmanager
-def serving(gateway):
-    """The address of a server of this gateway, without /v1."""
-    made = server(gateway)
-    with listen("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=made.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            made.should_exit = True
-            thread.join(20)
-            assert not thread.is_alive()
+serving = partial(servers.serving, path="")
+"""The address of a server of a gateway, without /v1."""
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +44,10 @@ def privatizer(small_table):
 
 @pytest.fixture
 def upstream():
-    with scripted() as made:
-        made.script = lambda body: (
+    with serving_upstream() as made:
+        made.answer = lambda asked: (
             stream_of([{"content": text} for text in ("<WO", "RD_1> and <WORD_9", "9>")])
-            if body.get("stream")
+            if asked.body.get("stream")
             else answer_of({"content": "<WORD_1> and <WORD_99>"})
         )
         yield made
@@ -102,6 +93,17 @@ def test_ready_once_the_models_are_loaded(privatizer, upstream, http, monkeypatc
         go.set()
         until(lambda: http.get(f"{url}/ready").status_code == 200)
         assert http.get(f"{url}/ready").json() == {"ready": True, "models": "ready", "store": "ready"}
+
+
+def test_a_program_that_goes_on_does_not_keep_the_gateway(privatizer, upstream, http):
+    gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
+    left = weakref.ref(gateway)
+    with serving(gateway) as url:
+        until(lambda: http.get(f"{url}/ready").status_code == 200)
+    del gateway
+    gc.collect()
+    assert gc.get_freeze_count() == 0
+    assert left() is None
 
 
 def test_models_that_cannot_be_loaded(privatizer, upstream, http, monkeypatch, caplog):
@@ -256,6 +258,7 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
         "request": answers[0].headers["textveil-request-id"],
         "operation": "openai.chat",
         "model": "m",
+        "dry": False,
         "protected": {"WORD": 3},
         "drawn": 1,
         "spent": [],
@@ -266,6 +269,19 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
     assert (streamed["key"], streamed["drawn"], streamed["unresolved"]) == (key, 0, 1)
     assert (refused["status"], refused["reason"], refused["model"]) == (400, "unprotected", OTHER)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_audit_log_marks_dry_runs(privatizer, upstream, http, tmp_path):
+    path = tmp_path / "audit.jsonl"
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))) as url:
+        for dry, more in (("1", {}), ("1", {"logprobs": True}), ("0", {})):
+            http.post(
+                f"{url}/v1/chat/completions",
+                json={"model": "m", "messages": ASKED, **more},
+                headers={**KEY, "textveil-dry-run": dry},
+            )
+    assert [(each["dry"], each["status"]) for each in lines(path)[1:-1]] == [(True, 200), (True, 400), (False, 200)]
+    assert len(upstream.bodies) == 1
 
 
 @pytest.mark.parametrize(
@@ -290,7 +306,7 @@ def test_models_are_logged_that_the_policy_names_or_the_upstream_knows(privatize
     with serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=policy, running=running)) as url:
         for model in known:
             assert ask(http, url, model=model).status_code == 200
-        upstream.script = lambda _: (404, {}, {"error": {"message": "no such model"}})
+        upstream.answer = lambda _: (404, {}, {"error": {"message": "no such model"}})
         for model in ("named-1", "any-2"):
             assert ask(http, url, model=model).status_code == 404
     assert [each["model"] for each in lines(path)[1:-1]] == [*known, "named-1", OTHER]
@@ -488,7 +504,7 @@ def everything(privatizer, upstream, http, spans, path):
 
 @pytest.mark.parametrize("kind", [Privatizer, Failing])
 def test_no_text_is_told(small_table, upstream, http, spans, tmp_path, capfd, caplog, kind):
-    upstream.script = lambda body: (500, {}, {"error": {"message": CANARY, "code": CANARY, "type": CANARY}})
+    upstream.answer = lambda asked: (500, {}, {"error": {"message": CANARY, "code": CANARY, "type": CANARY}})
     said = everything(kind("placeholder", table=small_table), upstream, http, spans, tmp_path / "audit.jsonl")
     assert "openai.chat" in said
     for secret in (CANARY, KEY["Authorization"].split()[1], "Quillimar"):

@@ -9,10 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 from tests.gateway.playground import CANARY, PROMPT, playing
 
-from textveil.gateway import Gateway, GatewayKeys, Playground, Policy
+from textveil.config import resolve
+from textveil.gateway import Gateway, GatewayKeys, Playground, Policy, application
 from textveil.gateway.playground import pages, routes
 from textveil.gateway.playground.pages import Page, Pages
-from textveil.gateway.policy import KeyBudget
+from textveil.gateway.policy import KeyBudget, PolicyRule
 from textveil.gateway.sites import check_page, check_reader
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
@@ -23,6 +24,12 @@ SENT = "Write to <PERSON_1> at <EMAIL_1> about the lease."
 @pytest.fixture(scope="module")
 def opened():
     with playing() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def drawing():
+    with playing(config=resolve(profile="document")) as made:
         yield made
 
 
@@ -104,7 +111,8 @@ def test_an_answer_is_restored_and_it_says_where(opened):
     assert texts(back["parts"]) == long.replace("<PERSON_1>", f"Anna {CANARY}")
 
 
-def test_nothing_is_sent_before_it_is_asked_and_then_what_is_shown(opened):
+def test_nothing_is_sent_before_it_is_asked_and_then_what_is_shown(drawing):
+    opened = drawing
     before = len(opened.upstream.asked)
     token, shown = opened.shows(PROMPT, profile="document")
     opened.asked("risk", token=token, number=1, prior="unigram")
@@ -132,6 +140,43 @@ def test_the_models_answer_is_restored_while_it_comes(opened):
         f"Dear Anna {CANARY}, I write to anna.{CANARY.lower()}@example.org. <PERSON_9> knows."
     )
     assert ": textveil-unresolved: 1" in answer.text
+
+
+@pytest.mark.parametrize(("profile", "level"), [("prompt", "identifiers"), ("document", "personal")])
+def test_other_options_are_only_looked_at(opened, profile, level):
+    before = len(opened.upstream.asked)
+    token, _ = opened.shows(PROMPT, profile=profile, level=level)
+    answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "options")
+    assert len(opened.upstream.asked) == before
+
+
+def test_only_the_options_of_a_key_are_sent(tmp_path):
+    file = str(tmp_path / "gateway.keys")
+    made = {name: GatewayKeys(file, new=True).create(name) for name in ("anna", "bert")}
+    with playing() as opened:
+        upstream = opened.upstream.url
+        policy = Policy(upstream=upstream, keys=file, rules=(PolicyRule(keys=("anna",), level="names"),))
+        gateway = Gateway(policy=policy)
+        with TestClient(application(gateway, Playground(gateway)), base_url="http://127.0.0.1") as http:
+            statuses = {}
+            page, asks = {}, {}
+            for name, key in made.items():
+                page = {"Origin": "http://127.0.0.1", "Authorization": f"Bearer {key}"}
+                token = http.post("/playground/open", json={}, headers=page).json()["token"]
+                for number, level in enumerate(("names", "personal"), 1):
+                    typed = {"token": token, "number": number, "text": PROMPT, "profile": "prompt", "level": level}
+                    assert http.post("/playground/protect", json=typed, headers=page).status_code == 200
+                    asks = {"token": token, "number": number, "model": "m"}
+                    statuses[name, level] = http.post("/playground/ask", json=asks, headers=page).status_code
+            asked = len(opened.upstream.asked)
+            gateway.reload(policy)
+            late = http.post("/playground/ask", json=asks, headers=page)
+            assert (late.status_code, late.json()["error"]["code"]) == (409, "changed")
+            assert len(opened.upstream.asked) == asked == 2
+    allowed = {each for each, status in statuses.items() if status == 200}
+    assert allowed == {("anna", "names"), ("bert", "personal")}
+    assert set(statuses.values()) == {200, 403}
 
 
 def test_an_upstream_that_refuses_is_said(opened):
@@ -315,7 +360,7 @@ def test_recent_requests_are_counts(opened, caplog):
 def test_texts_of_the_playground_are_in_no_store_and_what_it_asks_is_spent(tmp_path):
     with (
         SessionStore(f"sqlite:///{tmp_path / 'veil.db'}", keys=tmp_path / "keys") as store,
-        playing(store=store) as opened,
+        playing(store=store, config=resolve(profile="document")) as opened,
     ):
         token, _ = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
         assert opened.asked("activity", token=token)["budgets"] == []  # what is only shown spends nothing
@@ -339,7 +384,10 @@ def test_a_budget_holds_for_what_the_playground_asks_too(tmp_path, monkeypatch):
     file = str(tmp_path / "gateway.keys")
     anna, bert = (GatewayKeys(file, new=True).create(name) for name in ("anna", "bert"))
     policy = Policy(keys=file, budget=KeyBudget(epsilon=60))
-    with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store, playing(store=store, policy=policy) as opened:
+    with (
+        SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store,
+        playing(store=store, policy=policy, config=resolve(profile="document")) as opened,
+    ):
 
         def of(key):
             return {"Authorization": f"Bearer {key}"}
@@ -377,10 +425,24 @@ def test_names_are_allowed_by_policy():
 
 def test_a_prompt_may_be_as_large_as_the_policy_says_that_was_read_last():
     gateway = Gateway(privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=Policy(limit=10))
-    with TestClient(gateway.application(Playground(gateway)), base_url="http://127.0.0.1") as http:
+    with TestClient(application(gateway, Playground(gateway)), base_url="http://127.0.0.1") as http:
         opened = [http.post("/playground/open", json={"more": "x"}, headers={"Origin": "http://127.0.0.1"})]
         gateway.reload(Policy())
         opened += [http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})]
         gateway.reload(Policy(limit=1))
         opened += [http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})]
     assert [each.status_code for each in opened] == [413, 200, 413]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_policy_that_is_read_again_closes_the_page_to_other_machines(local):
+    everywhere = Policy(playground="everywhere")
+    gateway = Gateway(privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=everywhere)
+    playground = Playground(gateway, local=local)
+    with TestClient(application(gateway, playground), base_url="http://127.0.0.1") as http:
+        answers = []
+        for policy in (everywhere, Policy(playground="local"), Policy(playground="never"), everywhere):
+            gateway.reload(policy)
+            token = http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})
+            answers.append((http.get("/").status_code, token.status_code))
+    assert answers == [(200, 200), (200, 200) if local else (404, 404), (404, 404), (200, 200)]

@@ -13,7 +13,7 @@ import yaml
 
 from textveil import cli
 from textveil.errors import ConfigError
-from textveil.gateway import Policy, PolicyError, explained, policy_schema, read_policy
+from textveil.gateway import GatewayKeys, Policy, PolicyError, check_named, explained, policy_schema, read_policy
 from textveil.gateway.policy import Credential, KeyBudget, PolicyRule, Upstream
 
 SECRET = "sk-of-the-upstream-0123456789"
@@ -141,22 +141,27 @@ def test_the_schema_that_is_shipped_is_the_one_of_the_classes():
     assert all(each["description"] for part in described for each in part["properties"].values())
 
 
-def test_check_says_what_a_policy_does(written, capsys, monkeypatch):
-    monkeypatch.delenv("FAR_KEY", raising=False)
-    assert cli.main(["gateway", "check", written(WHOLE)]) == 0
+def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FAR_KEY", SECRET)
+    path = written(WHOLE.replace("tls:", "# tls:"))
+    assert cli.main(["gateway", "check", path]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    says = "there is no such file; `textveil gateway keys create` makes it"
+    assert re.fullmatch(rf"textveil: warning: gateway\.yaml:18: keys: .* cannot be used: {says}\n", err)
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
         "the profile prompt, level personal; 1 word is always hidden and 1 word is never hidden.",
+        "There is a page at /, which needs that one process answers.",
         "A key may send 60 requests a minute and spend an epsilon of 40 in 30 days.",
         "Rule 0, for keys team-a/*: level names, requests 10, budget 4.",
         "If a detector fails, nothing is sent.",
     ):
         assert said in out
     assert NAME not in out
-    assert "where there is none now" in "\n".join(explained(read_policy(written(WHOLE), upstream=None).under((1,))))
+    GatewayKeys(str(tmp_path / "gateway.keys"), new=True)
+    assert cli.main(["gateway", "check", path]) == 0
+    assert capsys.readouterr() == (out, "")
 
 
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
@@ -262,14 +267,95 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
             read_policy(str(tmp_path / "a.yaml"))
 
 
-def test_an_empty_file_is_the_default(written):
-    assert read_policy(written("")) == Policy()
-    assert read_policy(written("# nothing\n")) == Policy()
+@pytest.mark.parametrize("content", ["", "# nothing\n", "{}\n", "---\n"])
+def test_an_empty_file_is_refused(written, content):
+    """It may be one that is being written, or a disk that was full: what it restricted must go on."""
+    (said,) = faults(written(content))
+    assert said.startswith("gateway.yaml: the file says nothing: write what the gateway does")
 
 
 def test_aliases_cannot_make_a_file_large(written):
     lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}, *a{i - 1}]" for i in range(1, 40)]
     assert len(faults(written("\n".join(lines)))) == 20
+
+
+# ---- what it names ---------------------------------------------------------------------------------------------------
+
+
+def asked(url, credential="{env: FAR_KEY}"):
+    return f"upstream: far\nupstreams:\n  far:\n    url: {url}\n    credential: {credential}\n"
+
+
+MISSING = {
+    "upstream: http://h/v1\ntls:\n  certificate: chain.pem\n  key: gateway.yaml": (
+        "gateway.yaml:3: tls.certificate: '.../chain.pem' cannot be read: No such file or directory"
+    ),
+    "upstream: http://h/v1\ntls: {certificate: gateway.yaml, key: gateway.yaml}": (
+        "gateway.yaml:2: tls needs PEM files that go together, the key without a password"
+    ),
+    asked("http://h/v1", "{file: key.txt}"): (
+        "gateway.yaml:5: upstreams.far.credential: the upstream's key cannot be read from the file .../key.txt: "
+        "No such file or directory"
+    ),
+    asked("http://h/v1", "{file: .}"): (
+        "gateway.yaml:5: upstreams.far.credential: the upstream's key cannot be read from the file .../.: "
+        "Is a directory"
+    ),
+    "upstream: http://h/v1\nkeys: none/gateway.keys": "gateway.yaml:2: keys: there is no folder '.../none'",
+    "upstream: http://h/v1\nkeys: gateway.yaml": (
+        "gateway.yaml:2: keys: '.../gateway.yaml' is no file of the gateway's keys"
+    ),
+    "upstream: http://h/v1\noptions:\n  words.tokenizer: ./tokenizer.json": (
+        "gateway.yaml:3: options.words.tokenizer: there is no file or folder './tokenizer.json'"
+    ),
+    "upstream: http://h/v1\nrules:\n- models: [a]\n  options: {risk: 0.5, prior: texts.txt}": (
+        "gateway.yaml:4: rules.0.options.prior: there is no file or folder 'texts.txt'"
+    ),
+    "media: pass\nupstream: http://h:1/v1/chat/completions": (
+        "gateway.yaml:2: upstream: ends in the route chat/completions, which is added to it: give the base URL, "
+        "http://h:1/v1"
+    ),
+    asked("https://h/v1/messages/"): (
+        "gateway.yaml:3: upstreams.far: ends in the route messages, which is added to it: give the base URL, https://h/v1"
+    ),
+}
+
+
+@pytest.mark.parametrize("content", MISSING)
+def test_what_is_missing_is_one_line_in_a_check_and_at_the_start(written, tmp_path, capsys, content):
+    path = written(content)
+    for arguments in (["gateway", "check", path], ["gateway", "--policy", path, "--port", "0"]):
+        assert cli.main(arguments) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.replace(str(tmp_path), "...")) == ("", f"textveil: error: {MISSING[content]}\n")
+
+
+def test_a_variable_that_is_not_set_may_be_when_the_gateway_starts(written, capsys, monkeypatch):
+    monkeypatch.delenv("FAR_KEY", raising=False)
+    path = written(asked("http://h/v1"))
+    says = "gateway.yaml:5: upstreams.far.credential: the upstream's key must be in"
+    assert cli.main(["gateway", "check", path]) == 0
+    assert capsys.readouterr().err.startswith(f"textveil: warning: {says} the environment variable FAR_KEY, which is")
+    assert cli.main(["gateway", "--policy", path, "--port", "0"]) == 2
+    assert capsys.readouterr().err.startswith(f"textveil: error: {says}")
+    monkeypatch.setenv("FAR_KEY", "two words")
+    assert cli.main(["gateway", "check", path]) == 2  # which no start makes better
+
+
+def test_what_no_request_needs_may_be_missing(written, capsys, monkeypatch):
+    monkeypatch.delenv("FAR_KEY", raising=False)
+    unused = asked("http://h/v1").replace("upstream: far", "upstream: http://near/v1")
+    assert check_named(read_policy(written(unused))) == []
+    for used in (unused.partition("\n")[2], f"{unused}rules:\n- models: [a]\n  upstream: far\n"):
+        with pytest.raises(PolicyError, match="FAR_KEY"):
+            check_named(read_policy(written(used)))
+
+
+@pytest.mark.parametrize(
+    "url", ["https://h", "https://h/v1", "https://h/models", "https://h/models/v1/", "https://h/completions/openai"]
+)
+def test_addresses_that_only_look_like_routes(url):
+    assert Policy(upstream=url).upstream == url
 
 
 # ---- secrets ---------------------------------------------------------------------------------------------------------

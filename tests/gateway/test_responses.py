@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 from pydantic import BaseModel
+from tests.gateway.servers import serving, serving_upstream
 from tests.gateway.specimens import specimens
 from tests.gateway.test_chains import url as url
-from tests.gateway.test_gateway import client_of, serving
+from tests.gateway.test_gateway import client_of
 from tests.gateway.test_gateway import environment as environment
-from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer
+from textveil.gateway import Gateway
 from textveil.gateway.answers import Restoring
-from textveil.gateway.app import Gateway
 from textveil.gateway.leaves import Act
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import Event, responses
@@ -380,7 +380,7 @@ def test_a_stream_goes_on_where_the_client_left_it(client, upstream):
     """Its events are counted as the client got them, which are not those of the upstream."""
     whole = list(client.responses.create(model="m", input=f"is {CANARY}", stream=True))
     said = message("is is <WORD_1>?")
-    upstream.answer = lambda asked: [written(each) for each in events(answer(asked._replace(body={}), said))]
+    upstream.answer = lambda asked: [written(each) for each in events(answer(asked._replace(raw=b"{}"), said))]
     for after in (0, 3, len(whole) - 2):
         more = client.responses.retrieve("resp_1", stream=True, starting_after=after)
         rest = [(each.sequence_number, each.type, getattr(each, "delta", None)) for each in more]
@@ -392,7 +392,7 @@ def test_a_stream_goes_on_where_the_client_left_it(client, upstream):
 
 def test_what_is_stored_is_restored(client, upstream):
     first = client.responses.create(model="m", input=f"is {CANARY}")
-    upstream.answer = lambda asked: {**answer(asked._replace(body={}), message("<WORD_1>"))}
+    upstream.answer = lambda asked: {**answer(asked._replace(raw=b"{}"), message("<WORD_1>"))}
     assert client.responses.retrieve(first.id, include=["reasoning.encrypted_content"]).output_text == CANARY
     assert upstream.asked[-1].path == f"/v1/responses/{first.id}?include%5B%5D=reasoning.encrypted_content"
     assert client.responses.cancel(first.id).output_text == CANARY
@@ -672,7 +672,7 @@ def test_no_canary_leaves(client, upstream):
             return None
         return f"zq{next(count)}@blorvequine.org"
 
-    upstream.answer = lambda asked: answer(asked._replace(body={}), message("is"))
+    upstream.answer = lambda asked: answer(asked._replace(raw=b"{}"), message("is"))
     planted = 0
     with client.with_options(timeout=120):
         for body in specimens(responses.REQUEST, text):

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from tests.gateway.scripted import scripted
-from tests.gateway.test_gateway import client_of, serving
+from tests.gateway.servers import Asked
 from tests.gateway.test_gateway import environment as environment
-
-from textveil import Privatizer
-from textveil.gateway import Gateway
+from tests.gateway.test_tools import client as client
+from tests.gateway.test_tools import hiding as hiding
+from tests.gateway.test_tools import upstream as upstream
 
 MAIL, CARD = "zoë.quillimar@example.org", "4111 1111 1111 1111"
 ARGUMENTS = {"to": "<EMAIL_1>", "note": 'card "<CARD_1>" – ü', "n": 2}
@@ -277,24 +276,6 @@ SERVERS = {
 }
 
 
-@pytest.fixture(scope="module")
-def hiding():
-    return Privatizer.from_profile("prompt", protect={"detectors": ["patterns", "structure"]})
-
-
-@pytest.fixture(scope="module")
-def upstream():
-    with scripted() as made:
-        yield made
-
-
-@pytest.fixture
-def client(hiding, upstream):
-    upstream.bodies.clear()
-    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, client_of(url) as made:
-        yield made
-
-
 def call(number: int, **arguments: Any) -> Message:
     function = {"name": "send_mail", "arguments": json.dumps(arguments, ensure_ascii=False)}
     return {"id": f"call_{number}", "type": "function", "function": function}
@@ -325,11 +306,11 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
         [({"content": None, "tool_calls": calls}, "tool_calls"), ({"content": FINAL}, "stop")]
     )
 
-    def script(body: Any) -> Any:
+    def script(asked: Asked) -> Any:
         message, finish = next(answers)
         return (
             server.chunks(message, finish)
-            if body.get("stream")
+            if asked.body.get("stream")
             else server.whole({"role": "assistant", **message}, finish)
         )
 
@@ -340,7 +321,7 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
         )
         return gathered(answer) if stream else answer.choices[0].message
 
-    upstream.script = script
+    upstream.answer = script
     messages: list[Any] = [{"role": "user", "content": f'mail "{MAIL}" about {CARD}'}]
     first = ask(messages)
     called = first["tool_calls"] if stream else first.model_dump()["tool_calls"]
@@ -364,14 +345,14 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
 def test_the_sdk_s_own_stream_puts_it_together(client, upstream, name):
     """Its helper wants the fields that these servers send."""
     calls = [call(1, **ARGUMENTS)]
-    upstream.script = lambda body: SERVERS[name].chunks({"content": None, "tool_calls": calls}, "tool_calls")
+    upstream.answer = lambda asked: SERVERS[name].chunks({"content": None, "tool_calls": calls}, "tool_calls")
     messages: list[Any] = [{"role": "user", "content": f'mail "{MAIL}" about {CARD}'}]
     with client.chat.completions.stream(model="m", messages=messages, tools=TOOLS) as stream:
         for _ in stream:
             pass
         message = stream.get_final_completion().choices[0].message
     assert json.loads(message.tool_calls[0].function.arguments)["to"] == MAIL
-    upstream.script = lambda body: SERVERS[name].chunks({"content": FINAL}, "stop")
+    upstream.answer = lambda asked: SERVERS[name].chunks({"content": FINAL}, "stop")
     with client.chat.completions.stream(model="m", messages=[*messages, message], tools=TOOLS) as stream:
         assert stream.get_final_completion().choices[0].message.content == f"Sent to {MAIL}, with {CARD}."
 
@@ -381,7 +362,7 @@ def test_arguments_that_are_an_object(client, upstream, stream):
     """Some servers give JSON instead of a string that holds it, and want it back so."""
     made = {"id": "call_1", "type": "function", "function": {"name": "send_mail", "arguments": ARGUMENTS}}
     delta = {"role": "assistant", "content": "", "tool_calls": [{"index": 0, **made}]}
-    upstream.script = lambda body: (
+    upstream.answer = lambda asked: (
         _sse({"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]})
         if stream
         else bare_whole({"content": None, "tool_calls": [made]}, "tool_calls")
@@ -391,7 +372,7 @@ def test_arguments_that_are_an_object(client, upstream, stream):
     calls = [choice.delta.tool_calls for chunk in answer for choice in chunk.choices] if stream else []
     (found,) = [each for some in calls for each in some or ()] if stream else answer.choices[0].message.tool_calls
     assert found.function.arguments == {"to": MAIL, "note": f'card "{CARD}" – ü', "n": 2}
-    upstream.script = lambda body: bare_whole({"content": "ok"}, "stop")
+    upstream.answer = lambda asked: bare_whole({"content": "ok"}, "stop")
     back = {
         "role": "assistant",
         "tool_calls": [{**made, "function": {"name": "send_mail", "arguments": found.function.arguments}}],
@@ -405,6 +386,6 @@ def test_pings_and_comments_and_blank_lines_are_no_answer(client, upstream):
     delta = {"choices": [{"delta": {"content": "to <EMAIL_1>"}}]}
     noise = [":", "", ": keep-alive", "event: ping", "data:", "retry: 3000", "id: 7"]
     for before, behind in itertools.product(noise, repeat=2):
-        upstream.script = lambda body, pair=(before, behind): _sse(pair[0], delta, pair[1])
+        upstream.answer = lambda asked, pair=(before, behind): _sse(pair[0], delta, pair[1])
         answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": MAIL}], stream=True)
         assert gathered(answer)["content"] == f"to {MAIL}", (before, behind)

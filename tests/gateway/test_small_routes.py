@@ -4,13 +4,13 @@ import json
 
 import openai
 import pytest
+from tests.gateway.servers import serving, serving_upstream
 from tests.gateway.specimens import specimens
-from tests.gateway.test_gateway import client_of, serving
+from tests.gateway.test_gateway import client_of
 from tests.gateway.test_gateway import environment as environment
-from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer
-from textveil.gateway.app import Gateway
+from textveil.gateway import Gateway
 from textveil.gateway.leaves import Act, classified, leaves
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import completions, embeddings, moderations

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +14,11 @@ from contextlib import AsyncExitStack, contextmanager
 
 import httpx2
 import pytest
-from tests.gateway.scripted import answer_of, scripted
+from tests.gateway.servers import answer_of, process, serving_upstream
 from tests.gateway.test_operations import ASKED, CANARY, KEY, ask, samples, serving, until
-from tests.gateway.upstream import serving_upstream
 
 from textveil import Privatizer
-from textveil.gateway import Gateway, Running
+from textveil.gateway import Gateway, Running, application
 from textveil.gateway.errors import RequestError
 from textveil.gateway.lanes import Lane
 from textveil.gateway.metrics import Metrics
@@ -36,21 +33,6 @@ def privatizer(small_table):
 def http():
     with httpx2.Client(trust_env=False, timeout=20) as made:
         yield made
-
-
-@contextmanager
-def process(upstream, *arguments):
-    """The command line's gateway as a process, and its address without /v1."""
-    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--mechanism", "placeholder", "--playground", "never", *arguments], stderr=subprocess.PIPE, text=True
-    ) as running:
-        assert running.stderr is not None
-        said = running.stderr.readline()
-        try:
-            yield running, said.split()[-1].removesuffix("/v1")
-        finally:
-            running.kill()
 
 
 class Slow:
@@ -82,19 +64,29 @@ def streamed(url):
         return http.post(f"{url}/v1/chat/completions", json=body, headers=KEY).text
 
 
-# ---- the end ---------------------------------------------------------------------------------------------------------
+@contextmanager
+def stopping(grace):
+    """A stream that has begun when the gateway is told to stop.
 
-
-def test_open_streams_end_and_new_requests_are_refused(http):
+    Its answer, the process of the gateway, and what comes of it; the upstream, and the address of the gateway.
+    """
     answer = Slow()
     with (
         serving_upstream(answer) as upstream,
-        process(upstream.url, "--grace", "15") as (running, url),
+        process(upstream.url, "--grace", grace) as (running, url),
         ThreadPoolExecutor(1) as pool,
     ):
         open_ = pool.submit(streamed, url)
         assert answer.begun.wait(30)
         running.send_signal(signal.SIGTERM)
+        yield answer, running, open_, upstream, url
+
+
+# ---- the end ---------------------------------------------------------------------------------------------------------
+
+
+def test_open_streams_end_and_new_requests_are_refused(http):
+    with stopping("15") as (answer, running, open_, upstream, url):
         until(lambda: http.get(f"{url}/ready").json().get("process") == "stopping")
         assert http.get(f"{url}/ready").status_code == 503
         assert http.get(f"{url}/health").status_code == 200
@@ -111,15 +103,7 @@ def test_open_streams_end_and_new_requests_are_refused(http):
 
 
 def test_a_stream_that_takes_longer_than_the_grace_ends_with_an_error():
-    answer = Slow()
-    with (
-        serving_upstream(answer) as upstream,
-        process(upstream.url, "--grace", "0.5") as (running, url),
-        ThreadPoolExecutor(1) as pool,
-    ):
-        open_ = pool.submit(streamed, url)
-        assert answer.begun.wait(30)
-        running.send_signal(signal.SIGTERM)
+    with stopping("0.5") as (answer, running, open_, *_):
         *_, last = [line for line in open_.result(30).splitlines() if line.startswith("data: ")]
         answer.more.set()
         error = json.loads(last.removeprefix("data: "))["error"]
@@ -132,11 +116,11 @@ def test_a_stream_that_takes_longer_than_the_grace_ends_with_an_error():
 def test_a_whole_answer_that_takes_longer_than_the_grace_is_an_error(http):
     hold = threading.Event()
     with (
-        scripted() as upstream,
+        serving_upstream() as upstream,
         process(upstream.url, "--grace", "0.5") as (running, url),
         ThreadPoolExecutor(1) as pool,
     ):
-        upstream.script = lambda _: answer_of({"content": "x"}) if hold.wait(20) else None
+        upstream.answer = lambda _: answer_of({"content": "x"}) if hold.wait(20) else None
         open_ = pool.submit(ask, http, url)
         until(lambda: upstream.bodies)
         running.send_signal(signal.SIGTERM)
@@ -147,15 +131,7 @@ def test_a_whole_answer_that_takes_longer_than_the_grace_is_an_error(http):
 
 
 def test_a_second_signal_gives_no_more_time():
-    answer = Slow()
-    with (
-        serving_upstream(answer) as upstream,
-        process(upstream.url, "--grace", "600") as (running, url),
-        ThreadPoolExecutor(1) as pool,
-    ):
-        open_ = pool.submit(streamed, url)
-        assert answer.begun.wait(30)
-        running.send_signal(signal.SIGTERM)
+    with stopping("600") as (answer, running, open_, *_):
         time.sleep(0.5)
         assert running.poll() is None
         running.send_signal(signal.SIGTERM)
@@ -175,8 +151,8 @@ def test_a_client_that_leaves_ends_the_request_to_the_upstream(privatizer, http)
         assert gone.wait(20)
         return answer_of({"content": "x"})
 
-    with scripted() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
-        upstream.script = wait
+    with serving_upstream() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        upstream.answer = wait
         content = json.dumps({"model": "m", "messages": ASKED})
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
             head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(content)}\r\n"
@@ -207,8 +183,8 @@ def test_what_nobody_waits_for_is_not_begun(small_table, http):
             assert go.wait(20)
             return super().privatize_many(texts, *arguments, **options)
 
-    with scripted() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
-        upstream.script = lambda _: answer_of({"content": "x"})
+    with serving_upstream() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        upstream.answer = lambda _: answer_of({"content": "x"})
         patch.setattr("textveil.gateway.process.SHORT", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         with serving(Gateway(privatizer=Held("placeholder", table=small_table), upstream=upstream.url)) as url:
@@ -244,16 +220,16 @@ def test_more_streams_are_open_than_a_client_of_http_has_connections_by_default(
                 more.set()
 
     with serving_upstream(answer) as upstream:
-        application = Gateway(privatizer=privatizer, upstream=upstream.url).application()
-        asyncio.run(open_all(application, upstream.url))
+        served = application(Gateway(privatizer=privatizer, upstream=upstream.url))
+        asyncio.run(open_all(served, upstream.url))
         assert len(upstream.asked) == 102
 
 
 def test_a_stream_that_cannot_be_closed_ends_with_an_error(privatizer, http, caplog):
     """As choices with numbers and texts for numbers cannot be put in order."""
-    with scripted() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+    with serving_upstream() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
         choices = [{"index": index, "delta": {"content": "<WORD_1>"}} for index in ("0", 1)]
-        upstream.script = lambda _: [f"data: {json.dumps({'choices': choices})}\n\n".encode()]
+        upstream.answer = lambda _: [f"data: {json.dumps({'choices': choices})}\n\n".encode()]
         *_, last = [line for line in streamed(url).splitlines() if line.startswith("data: ")]
         assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream"
         assert samples(http, url)['textveil_requests_total{operation="openai.chat",status="502"}'] == 1
@@ -324,8 +300,8 @@ def test_a_full_queue_answers_as_the_api_does(small_table, http):
             assert go.wait(20)
             return super().privatize_many(texts, *arguments, **options)
 
-    with scripted() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
-        upstream.script = lambda _: answer_of({"content": "x"})
+    with serving_upstream() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
+        upstream.answer = lambda _: answer_of({"content": "x"})
         patch.setattr("textveil.gateway.process.SHORT", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         held = Held("placeholder", table=small_table)
@@ -365,8 +341,8 @@ def test_long_texts_have_a_lane_of_their_own(small_table, http):
     def user(text):
         return {"role": "user", "content": text}
 
-    with scripted() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
-        upstream.script = lambda _: answer_of({"content": "x"})
+    with serving_upstream() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
+        upstream.answer = lambda _: answer_of({"content": "x"})
         patch.setattr("textveil.gateway.process.SHORT", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         held = Held("placeholder", table=small_table)

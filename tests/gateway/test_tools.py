@@ -10,10 +10,10 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
-from tests.gateway.scripted import answer_of, scripted, stream_of
 from tests.gateway.sdk_samples import samples
+from tests.gateway.servers import answer_of, serving, serving_upstream, stream_of
 from tests.gateway.specimens import specimens
-from tests.gateway.test_gateway import client_of, post, serving
+from tests.gateway.test_gateway import client_of, post
 
 from textveil import Privatizer
 from textveil.config import registry
@@ -44,13 +44,13 @@ def hiding():
 
 @pytest.fixture(scope="module")
 def upstream():
-    with scripted() as made:
+    with serving_upstream() as made:
         yield made
 
 
 @pytest.fixture
 def client(hiding, upstream):
-    upstream.bodies.clear()
+    upstream.asked.clear()
     with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, client_of(url) as made:
         yield made
 
@@ -83,7 +83,7 @@ def accumulated(chunks):
 
 
 def test_the_message_of_an_answer_goes_back_as_it_came(client, upstream):
-    upstream.script = lambda body: answer_of({"content": "# To: <EMAIL_1>\n\n**done**", "refusal": None})
+    upstream.answer = lambda asked: answer_of({"content": "# To: <EMAIL_1>\n\n**done**", "refusal": None})
     messages: list[Any] = [{"role": "system", "content": "be short"}, user(f"write to {MAIL}")]
     first = client.chat.completions.create(model="m", messages=messages)
     assert first.choices[0].message.content == f"# To: {MAIL}\n\n**done**"
@@ -106,9 +106,9 @@ def test_a_round_trip_of_a_tool(client, upstream, stream):
     said = json.dumps({"to": "<EMAIL_1>", "card": "<CARD_1>", "n": 2})
     pieces = [call(""), *({"function": {"arguments": char}} for char in said)]
     deltas = [{"tool_calls": [{"index": 0, **piece}]} for piece in pieces]
-    upstream.script = lambda body: (
+    upstream.answer = lambda asked: (
         stream_of(deltas, "tool_calls")
-        if body.get("stream")
+        if asked.body.get("stream")
         else answer_of({"content": None, "tool_calls": [call(said)]})
     )
     messages: list[Any] = [user(f'mail "{MAIL}" about {CARD}')]
@@ -118,7 +118,7 @@ def test_a_round_trip_of_a_tool(client, upstream, stream):
     assert json.loads(made["function"]["arguments"]) == {"to": MAIL, "card": CARD, "n": 2}
     found = json.dumps({"sent": MAIL, "copy": "c@third.example"}, ensure_ascii=False)
     messages += [message, {"role": "tool", "tool_call_id": "call_1", "content": found}]
-    upstream.script = lambda body: answer_of({"content": "sent to <EMAIL_1>, <EMAIL_2> and <EMAIL_3>"})
+    upstream.answer = lambda asked: answer_of({"content": "sent to <EMAIL_1>, <EMAIL_2> and <EMAIL_3>"})
     answer = client.chat.completions.create(model="m", messages=messages, tools=[TOOL])
     assert answer.choices[0].message.content == f"sent to {MAIL}, {OTHER} and c@third.example"
     first, second = upstream.bodies
@@ -132,8 +132,8 @@ def test_a_round_trip_of_a_tool(client, upstream, stream):
 def test_each_message_is_drawn_once_with_tools_too(hiding, upstream):
     gateway = Gateway(privatizer=hiding, upstream=upstream.url)
     messages: list[Any] = [user(f"mail {MAIL}")]
-    upstream.bodies.clear()
-    upstream.script = lambda body: answer_of({"content": None, "tool_calls": [call('{"to": "<EMAIL_1>"}')]})
+    upstream.asked.clear()
+    upstream.answer = lambda asked: answer_of({"content": None, "tool_calls": [call('{"to": "<EMAIL_1>"}')]})
     with serving(gateway) as url, client_of(url) as client:
         for turn in range(4):
             raw = client.chat.completions.with_raw_response.create(model="m", messages=messages, tools=[TOOL])
@@ -149,7 +149,7 @@ def test_each_message_is_drawn_once_with_tools_too(hiding, upstream):
 
 def test_arguments_that_the_program_makes_up_are_protected(client, upstream):
     """Values, also numbers, and names of fields only where something private stands in them."""
-    upstream.script = lambda body: answer_of({"content": "ok"})
+    upstream.answer = lambda asked: answer_of({"content": "ok"})
     said = {
         "to": MAIL,
         "card": int(CARD.replace(" ", "")),
@@ -172,7 +172,7 @@ def test_arguments_that_the_program_makes_up_are_protected(client, upstream):
 
 def test_the_input_of_a_custom_tool_is_text(client, upstream):
     made = {"id": "c", "type": "custom", "custom": {"name": "shell", "input": 'mail "<EMAIL_1>"'}}
-    upstream.script = lambda body: answer_of({"content": None, "tool_calls": [made]})
+    upstream.answer = lambda asked: answer_of({"content": None, "tool_calls": [made]})
     tools: list[Any] = [{"type": "custom", "custom": {"name": "shell", "description": f"of {OTHER}"}}]
     messages: list[Any] = [user(f"mail {MAIL}")]
     message = client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
@@ -184,7 +184,7 @@ def test_the_input_of_a_custom_tool_is_text(client, upstream):
 
 def test_an_answer_is_known_without_its_reasoning(client, upstream):
     """Many clients leave it out when they send the answer back."""
-    upstream.script = lambda body: answer_of({"content": "*to* <EMAIL_1>", "reasoning_content": "hm, <EMAIL_1>"})
+    upstream.answer = lambda asked: answer_of({"content": "*to* <EMAIL_1>", "reasoning_content": "hm, <EMAIL_1>"})
     messages: list[Any] = [user(f"mail {MAIL}")]
     message = client.chat.completions.create(model="m", messages=messages).choices[0].message
     assert message.reasoning_content == f"hm, {MAIL}"
@@ -201,7 +201,7 @@ def test_what_other_servers_say_besides_goes_back_as_it_came(client, upstream):
     ]
     more = {"thinking_blocks": [{"type": "thinking", "thinking": "so: <EMAIL_1>", "signature": "c2ln"}]}
     details = {"reasoning_details": [{"type": "reasoning.text", "text": "- <EMAIL_1>", "index": 0}]}
-    upstream.script = lambda body: answer_of({"content": parts, **more, **details})
+    upstream.answer = lambda asked: answer_of({"content": parts, **more, **details})
     url, asked = str(client.base_url).rstrip("/"), {"model": "m", "messages": [user(f"mail {MAIL}")]}
     message = post(url, asked)[1]["choices"][0]["message"]
     assert message["content"][1]["text"] == f"**to** {MAIL}"
@@ -222,7 +222,7 @@ def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_b
     deltas += [{"reasoning_details": [{**details[0], "text": "", "signature": "c2ln"}, details[1]]}]
     deltas += [{"thinking_blocks": [{"type": "thinking", "thinking": each}]} for each in blocks[0]["thinking"]]
     deltas += [{"thinking_blocks": [{"type": "thinking", "thinking": "", "signature": "c2ln"}]}, {"content": "*yes*"}]
-    upstream.script = lambda body: stream_of(deltas)
+    upstream.answer = lambda asked: stream_of(deltas)
     asked: list[Any] = [user(f"mail {MAIL}")]
     made: dict[str, list[Any]] = {"reasoning_details": [{}, {}], "thinking_blocks": [{}]}
     for chunk in client.chat.completions.create(model="m", messages=asked, stream=True):
@@ -234,7 +234,7 @@ def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_b
                     own[key] = own[key] + value if joined else own.get(key) if value is None else value
     assert made["reasoning_details"] == [{**details[0], "text": f"hm, {MAIL} or"}, details[1]]
     assert made["thinking_blocks"] == [{**blocks[0], "thinking": f"so {MAIL}"}]
-    upstream.script = lambda body: answer_of({"content": "x"})
+    upstream.answer = lambda asked: answer_of({"content": "x"})
     back = {"role": "assistant", "content": "*yes*", **made}
     raw = client.chat.completions.with_raw_response.create(model="m", messages=[*asked, back, user("x")])
     sent = {"role": "assistant", "content": "*yes*", "reasoning_details": details, "thinking_blocks": blocks}
@@ -320,7 +320,7 @@ def test_a_stream_is_the_same_however_its_bytes_are_cut(client, upstream):
     rng = random.Random(7)
     for _ in range(8):
         cuts = sorted(rng.sample(range(1, len(whole)), 40))
-        upstream.script = lambda body: [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]  # noqa: B023
+        upstream.answer = lambda asked: [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]  # noqa: B023
         chunks = client.chat.completions.create(model="m", messages=[user(f"{MAIL} {OTHER}")], stream=True)
         assert accumulated(chunks)["content"] == WANTED
 
@@ -347,7 +347,7 @@ def test_several_choices_and_calls_do_not_mix(session):
 
 
 def test_what_was_not_resolved_is_said_at_the_end_of_a_stream(hiding, upstream):
-    upstream.script = lambda body: stream_of([{"content": SAID}])
+    upstream.answer = lambda asked: stream_of([{"content": SAID}])
     with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, httpx2.Client(trust_env=False) as http:
         body = {"model": "m", "messages": [user(f"{MAIL} {OTHER}")], "stream": True}
         said = http.post(f"{url}/chat/completions", json=body).text
@@ -369,7 +369,7 @@ def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeyp
 
     monkeypatch.setattr(MessageChain, "answered", noted)
     monkeypatch.setattr(Event, "written", noted_too)
-    upstream.script = lambda body: stream_of([{"content": "a"}, {"content": "b"}])
+    upstream.answer = lambda asked: stream_of([{"content": "a"}, {"content": "b"}])
     with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, client_of(url) as client:
         list(client.chat.completions.create(model="m", messages=[user("x")], stream=True))
     assert told.count("kept") == 1
@@ -383,7 +383,7 @@ def test_what_an_answer_cites_stands_where_it_stands_in_the_restored_text(client
     cited = {"title": "of <EMAIL_2>", "url": "https://example.org/a", "start_index": start, "end_index": start + 9}
     noted: dict[str, Any] = {"annotations": [{"type": "url_citation", "url_citation": cited}]}
     deltas: list[dict[str, Any]] = [*({"content": char} for char in said), noted]
-    upstream.script = lambda body: stream_of(deltas) if stream else answer_of({"content": said, **noted})
+    upstream.answer = lambda asked: stream_of(deltas) if stream else answer_of({"content": said, **noted})
     answer = client.chat.completions.create(model="m", messages=[user(f"{MAIL} {OTHER}")], stream=stream)
     if stream:
         chunks = list(answer)
@@ -403,7 +403,7 @@ def test_what_an_answer_cites_stands_where_it_stands_in_the_restored_text(client
 def test_errors_of_the_upstream_keep_what_they_say(client, upstream):
     error = {"message": "too long: <EMAIL_1>", "type": "tokens", "param": "messages", "code": "context_length_exceeded"}
     headers = {"Retry-After": "7", "x-ratelimit-remaining-tokens": "5", "x-request-id": "r1", "x-secret": "no"}
-    upstream.script = lambda body: (429, headers, {"error": error})
+    upstream.answer = lambda asked: (429, headers, {"error": error})
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model="m", messages=[user(f"write to {MAIL}")])
     assert caught.value.body == {**error, "message": f"too long: {MAIL}"}
@@ -412,7 +412,11 @@ def test_errors_of_the_upstream_keep_what_they_say(client, upstream):
 
 
 def test_an_error_that_repeats_the_key_is_replaced(client, upstream):
-    upstream.script = lambda body: (401, {}, {"error": {"message": "wrong key", "type": "sk-of-the-client", "code": 7}})
+    upstream.answer = lambda asked: (
+        401,
+        {},
+        {"error": {"message": "wrong key", "type": "sk-of-the-client", "code": 7}},
+    )
     with pytest.raises(openai.AuthenticationError) as caught:
         client.chat.completions.create(model="m", messages=[user("x")])
     assert "sk-of" not in json.dumps(caught.value.body)
@@ -430,8 +434,8 @@ def plain():
 
 def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):
     monkeypatch.setitem(registry.PROTOCOLS, "plain", registry.Entry(target=f"{__name__}:plain", summary="one text"))
-    upstream.bodies.clear()
-    upstream.script = lambda body: {"text": f"said {body['text']}", "more": ["<EMAIL_1>"]}
+    upstream.asked.clear()
+    upstream.answer = lambda asked: {"text": f"said {asked.body['text']}", "more": ["<EMAIL_1>"]}
     with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, httpx2.Client(trust_env=False) as http:
         answer = http.post(f"{url}/plain", json={"text": MAIL})
     assert answer.json() == {"text": f"said {MAIL}", "more": [MAIL]}
@@ -445,8 +449,8 @@ def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):
 def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream, clients):
     """All at once, with their addresses in every leaf that is not refused and does not pass."""
     passing = {Act.MEDIA, Act.REFUSE, Act.PASS}
-    upstream.bodies.clear()
-    upstream.script = lambda body: answer_of({"content": "to <EMAIL_1>", "extra": [{"to": "<EMAIL_1>"}]})
+    upstream.asked.clear()
+    upstream.answer = lambda asked: answer_of({"content": "to <EMAIL_1>", "extra": [{"to": "<EMAIL_1>"}]})
 
     def ask(number):
         mine = f"client{number}@blorvequine.example"
@@ -504,8 +508,8 @@ def test_settings_of_other_servers_pass(hiding, upstream):
 
 def asked(hiding, upstream, policy, body, **headers):
     """The answer's status, body and headers, and what was sent."""
-    upstream.bodies.clear()
-    upstream.script = lambda body: answer_of({"content": "ok"})
+    upstream.asked.clear()
+    upstream.answer = lambda asked: answer_of({"content": "ok"})
     with serving(Gateway(privatizer=hiding, upstream=upstream.url, policy=policy)) as url, httpx2.Client() as http:
         answer = http.post(
             f"{url}/chat/completions", json={"model": "m", "messages": [user("x")], **body}, headers=headers
@@ -516,8 +520,8 @@ def asked(hiding, upstream, policy, body, **headers):
 def test_users_are_pseudonyms_of_their_client(hiding, upstream):
     body = dict.fromkeys(("user", "safety_identifier", "prompt_cache_key"), MAIL) | {"metadata": {MAIL: MAIL}}
     store = SessionStore()
-    upstream.bodies.clear()
-    upstream.script = lambda body: answer_of({"content": "ok"})
+    upstream.asked.clear()
+    upstream.answer = lambda asked: answer_of({"content": "ok"})
     with serving(Gateway(privatizer=hiding, upstream=upstream.url, store=store)) as url:
         for key in ("Bearer one", "Bearer one", "Bearer two"):
             post(url, {"model": "m", "messages": [user("x")], **body}, Authorization=key)

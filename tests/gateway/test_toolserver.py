@@ -11,18 +11,19 @@ from typing import Any
 from urllib.parse import quote
 
 import anyio
+import httpx2
 import mcp
 import mcp.types
 import pytest
 from mcp import Client, MCPError
 from starlette.testclient import TestClient
+from tests.gateway.servers import Asked, serving_upstream
 from tests.gateway.test_leaves import unclassified
-from tests.gateway.upstream import Asked, serving_upstream
 
 from textveil import Privatizer
 from textveil.cli import main
 from textveil.errors import ConfigError, LimitReached
-from textveil.gateway import Gateway, Policy, ToolServer, toolserver
+from textveil.gateway import Gateway, Policy, ToolServer, application, toolserver
 from textveil.gateway.leaves import Act
 from textveil.gateway.protocols import mcp as tables
 from textveil.session import Session, SessionStore
@@ -347,7 +348,7 @@ def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
             {"role": "tool", "tool_call_id": "call_1", "content": f"it is {found}, to <EMAIL_1>, not ana@example.com"},
         ]
         gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
-        with TestClient(gateway.application(), base_url="http://127.0.0.1") as program:
+        with TestClient(application(gateway), base_url="http://127.0.0.1") as program:
             came = program.post("/v1/chat/completions", json={"model": "m", "messages": messages})
         text = came.json()["choices"][0]["message"]["content"]
         assert text == messages[-1]["content"]
@@ -486,7 +487,11 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
     port = free()
     (tmp_path / "gateway.yaml").write_text("tools: [say]\noptions: {protect.detectors: [patterns]}\n")
     command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--policy", tmp_path / "gateway.yaml"]
-    process = subprocess.Popen([*command, "--port", str(port), "--upstream", url], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "--port", str(port), "--upstream", url, "--allow-host", "veil.lan"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stderr is not None
         assert process.stderr.readline() == f"textveil: serving http://127.0.0.1:{port}/mcp\n"
@@ -505,6 +510,11 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
                     assert json.loads(notes.read_text().splitlines()[-1])["text"] == MAIL
 
         anyio.run(test)
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+            hosts = ("localhost", "veil.lan:8600", "evil.example")
+            answers = [http.post("/mcp", json=asked, headers={"Host": each}).status_code for each in hosts]
+        assert [status == 421 for status in answers] == [False, False, True]
     finally:
         process.terminate()
         process.wait(20)

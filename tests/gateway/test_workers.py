@@ -17,9 +17,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.gateway.scripted import answer_of, scripted
+from tests.gateway.servers import answer_of, serving_upstream
 from tests.gateway.test_operations import CANARY, KEY, lines, samples, until
-from tests.gateway.upstream import serving_upstream
 
 from textveil import cli
 from textveil.gateway.process import LAST_WORDS
@@ -49,7 +48,7 @@ def workers(upstream, tmp_path, *arguments):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         said = running.stderr.readline()
-        assert said.startswith("textveil: serving http://127.0.0.1:"), said
+        assert said.startswith("textveil: serving clients"), said
         try:
             until(lambda: log.exists() and len(begun(log)) == 2)
             yield running, said.split()[-1].removesuffix("/v1"), log
@@ -84,8 +83,8 @@ def user(text):
 @pytest.mark.parametrize("key", [KEY, {}])
 def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
     """Byte for byte, with words that are drawn: each is drawn once, whichever worker gets the next turn."""
-    with scripted() as upstream, workers(upstream.url, tmp_path, *NOISE) as (running, url, log):
-        upstream.script = lambda body: answer_of({"content": f"so {body['messages'][-1]['content']}"})
+    with serving_upstream() as upstream, workers(upstream.url, tmp_path, *NOISE) as (running, url, log):
+        upstream.answer = lambda asked: answer_of({"content": f"so {asked.body['messages'][-1]['content']}"})
         messages, served = [], Counter[int]()
         for turn in range(40):
             messages.append(user(" ".join(WORDS[(turn + i) % 10] for i in range(5))))
@@ -113,8 +112,8 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
 
 
 def test_two_turns_at_once_are_drawn_once(tmp_path):
-    with scripted() as upstream, workers(upstream.url, tmp_path, *NOISE) as (_, url, log):
-        upstream.script = lambda body: answer_of({"content": "x"})
+    with serving_upstream() as upstream, workers(upstream.url, tmp_path, *NOISE) as (_, url, log):
+        upstream.answer = lambda asked: answer_of({"content": "x"})
         with ThreadPoolExecutor(8) as pool:
             for turn in range(8):
                 messages = [user(f"{WORDS[turn]} {' '.join(WORDS)}")]
@@ -130,8 +129,11 @@ def test_two_turns_at_once_are_drawn_once(tmp_path):
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path):
-    with scripted() as upstream, workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, url, log):
-        upstream.script = lambda body: answer_of({"content": "<WORD_1>"})
+    with (
+        serving_upstream() as upstream,
+        workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, url, log),
+    ):
+        upstream.answer = lambda asked: answer_of({"content": "<WORD_1>"})
         first = begun(log)
         os.kill(first[0], signal.SIGKILL)
         until(lambda: len(begun(log)) == 3)
@@ -239,7 +241,7 @@ def test_workers_that_load_take_the_policy_that_came_meanwhile(tmp_path):
         said = running.stderr.readline()
         while "the policy was read again" in said:
             said = running.stderr.readline()
-        assert said.startswith("textveil: serving http://127.0.0.1:"), said
+        assert said.startswith("textveil: serving clients"), said
         url = said.split()[-1].removesuffix("/v1")
         until(lambda: ask(url, [user("x" * 2_000)]).status_code == 502)
         running.send_signal(signal.SIGTERM)
@@ -304,7 +306,10 @@ def test_they_stop_together_and_streams_end(tmp_path):
 
 
 def test_they_stop_when_nobody_looks_after_them(tmp_path):
-    with scripted() as upstream, workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, _, log):
+    with (
+        serving_upstream() as upstream,
+        workers(upstream.url, tmp_path, "--mechanism", "placeholder") as (running, _, log),
+    ):
         running.kill()
         until(lambda: not any(map(alive, begun(log))))
         assert Counter(each["event"] for each in lines(log))["stop"] == 2

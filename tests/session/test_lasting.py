@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 from tests.session.test_ledger import store as store
-from tests.session.test_stores import postgres as postgres
 
 from textveil import Privatizer
 from textveil.config import Config, WordsOptions
 from textveil.errors import ConfigError, StoreError
-from textveil.gateway.app import Gateway
+from textveil.gateway import Gateway
 from textveil.guarantee import summarize
 from textveil.session import FileStore, Session, SessionStore
 from textveil.session.sql import store as stores

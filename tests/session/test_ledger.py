@@ -9,7 +9,7 @@ import pytest
 from textveil.errors import ConfigError, LimitReached, StoreError
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
-from textveil.session.spending import MICRO, Spend, micro
+from textveil.session.spending import ALL, MICRO, Spend, micro
 
 pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
@@ -27,6 +27,18 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
     with SQLStore(f"sqlite:///{tmp_path / 'veil.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def either(request, tmp_path, monkeypatch):
+    """A store in either database."""
+    if request.param == "SQLite":
+        yield request.getfixturevalue("store")
+        return
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
+    with SQLStore(request.getfixturevalue("postgres")) as opened:
         yield opened
 
 
@@ -53,8 +65,8 @@ def test_kinds_never_mix(store):
     assert [each["what"] for each in ledger.entries()].count("reserve") == 4
 
 
-def test_what_is_reserved_is_charged_whether_or_not_it_is_confirmed(store):
-    ledger = store.ledger
+def test_what_is_reserved_is_charged_whether_or_not_it_is_confirmed(either):
+    ledger = either.ledger
     first = ledger.reserve("anna", ONE)
     second = ledger.reserve("anna", ONE)
     assert spent(ledger) == {("anna", "chord"): (2, 4, 2)}
@@ -66,8 +78,8 @@ def test_what_is_reserved_is_charged_whether_or_not_it_is_confirmed(store):
             ledger.release(again)
 
 
-def test_an_idempotency_key_is_charged_once(store):
-    ledger = store.ledger
+def test_an_idempotency_key_is_charged_once(either):
+    ledger = either.ledger
     first = ledger.reserve("anna", ONE, key="request 1")
     assert ledger.reserve("anna", ONE, key="request 1").repeated
     assert not ledger.reserve("anna", ONE, key="request 2").repeated
@@ -76,8 +88,8 @@ def test_an_idempotency_key_is_charged_once(store):
     assert not ledger.reserve("anna", ONE, key="request 1").repeated
 
 
-def test_a_limit_is_never_passed_and_says_what_is_left(store):
-    ledger = store.ledger
+def test_a_limit_is_never_passed_and_says_what_is_left(either):
+    ledger = either.ledger
     ledger.reserve("anna", ONE)
     ledger.limit("anna", "chord", "small", 3.5)
     assert [ledger.reserve("anna", ONE).number for _ in range(2)]
@@ -92,8 +104,8 @@ def test_a_limit_is_never_passed_and_says_what_is_left(store):
     assert ledger.accounts("anna")[0].epsilon == 3
 
 
-def test_a_period_begins_again_and_the_total_stays(store, monkeypatch):
-    ledger, begun = store.ledger, ledgers._now()
+def test_a_period_begins_again_and_the_total_stays(either, monkeypatch):
+    ledger, begun = either.ledger, ledgers._now()
     ledger.limit("anna", "chord", "small", 2, days=1)
     ledger.reserve("anna", ONE)
     ledger.reserve("anna", ONE)
@@ -105,8 +117,8 @@ def test_a_period_begins_again_and_the_total_stays(store, monkeypatch):
     assert (account.epsilon, account.limits[0].left) == (3, 1)
 
 
-def test_a_limit_that_is_said_again_goes_on_counting(store):
-    ledger = store.ledger
+def test_a_limit_that_is_said_again_goes_on_counting(either):
+    ledger = either.ledger
     ledger.limit("anna", "chord", "small", 2, days=1)
     ledger.limit("anna", "chord", "small", 9)
     ledger.reserve("anna", ONE)
@@ -119,6 +131,32 @@ def test_a_limit_that_is_said_again_goes_on_counting(store):
     ledger.limit("anna", "chord", "small", None, days=1)
     ledger.limit("anna", "chord", "small", 4, days=1)
     assert ledger.accounts()[0].limits[0].left == 4  # lifted and said anew: it begins again
+
+
+def test_the_only_limit_that_counts_is_lifted_with_its_period(either):
+    ledger = either.ledger
+    ledger.limit("anna", "chord", "small", 2, days=1)
+    ledger.limit("anna", "chord", "small", 1)
+    ledger.limit("anna", "chord", "small", None, alone=True)
+    assert [each.limits for each in ledger.accounts()] == [()]
+    ledger.reserve("anna", replace(ONE, epsilon=5 * MICRO))
+    ledger.limit("anna", "chord", "small", 7.5, alone=True)
+    with ThreadPoolExecutor(4) as pool:  # as workers say it with each request
+        list(pool.map(lambda _: ledger.limit("anna", "chord", "small", 7.5, alone=True), range(12)))
+    assert [(limit.most, limit.left) for limit in ledger.accounts()[0].limits] == [(7.5, 2.5)]
+    assert [ledger.reserve("anna", ONE).number for _ in range(2)]
+    with pytest.raises(LimitReached, match=r"0\.5 of 7\.5 are left; release less, or change the limit with `textveil"):
+        ledger.reserve("anna", ONE)
+
+
+def test_a_limit_of_all_tables_is_the_budget_of_a_policy(either):
+    either.ledger.limit("anna", "ldp", ALL, 1, alone=True)
+    for spend, says in (
+        (ONE, "raise `budget` in its policy"),
+        (replace(ONE, infinite="words pass"), "take `budget` out"),
+    ):
+        with pytest.raises(LimitReached, match=says):
+            either.ledger.reserve("anna", replace(spend, metric="ldp", table=ALL, epsilon=2 * MICRO))
 
 
 def race(store):
@@ -136,9 +174,9 @@ def race(store):
         return sum(pool.map(spend, range(24)))
 
 
-def test_threads_together_stay_below_a_limit(store):
-    assert race(store) == 10
-    assert spent(store.ledger) == {("anna", "chord"): (10, 20, 10)}
+def test_threads_together_stay_below_a_limit(either):
+    assert race(either) == 10
+    assert spent(either.ledger) == {("anna", "chord"): (10, 20, 10)}
 
 
 def test_a_ledger_that_forgets_reservations_would_pass_the_limit(store, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from tests.session.test_ledger import store as store
 
 from textveil import Privatizer
-from textveil.gateway.app import Gateway
+from textveil.gateway import Gateway
 from textveil.guarantee import Guarantee, Loss, summarize
 from textveil.pipeline import privatizer as privatizer_module
 from textveil.pipeline.consistent import Repeats
@@ -250,8 +250,8 @@ def returned(store, alike, words):
     served = Gateway(privatizer=alike, upstream="http://127.0.0.1:9/v1", store=store)
 
     def sent(*texts):
-        chain = MessageChain(store.links("anna"), "anna", served._basis, [Utterance("user", (text,)) for text in texts])
-        chain.release(served._releasing)
+        chain = MessageChain(store.links("anna"), "anna", served.basis, [Utterance("user", (text,)) for text in texts])
+        chain.release(served.releasing)
         return chain.links[-1].released[0]
 
     return [sent(a, f"{b} {a}"), sent(a, f"{b} {a}"), sent(f"{b} {a}")]

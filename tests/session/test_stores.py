@@ -6,12 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice, product
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -25,8 +23,6 @@ from textveil.session.spending import MICRO, Spend
 
 pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
-from tests.postgres import MissingServerError
-from tests.postgres import postgres as server
 from tests.readable import readable
 
 from textveil.session.sql import seal, store
@@ -40,17 +36,6 @@ def keys(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
     return tmp_path / "keys"
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    pytest.importorskip("psycopg", reason="the extra `store` is not installed")
-    with tempfile.TemporaryDirectory() as folder:  # whose parents others can enter, unlike those of `tmp_path`
-        try:
-            with server(Path(folder)) as url:
-                yield url
-        except MissingServerError as error:
-            pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean, median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
@@ -28,6 +29,8 @@ OPTIONS = ("--profile", "prompt")
 WORDS, FEW = 180, 60
 REQUESTS = 100
 CLIENTS, EACH = 50, 10
+WORKERS, LOADING = 2, 30
+"""Processes of a gateway that has several, and seconds that they may take to load."""
 TURNS, CONVERSATIONS, ENDS = 40, 5, 4
 """Turns of a conversation; conversations; turns at the beginning and at the end that are compared."""
 LONG = 200_000
@@ -37,11 +40,12 @@ FAMILY = ["Abelson", "Brandt", "Castell", "Dorrit", "Eklund", "Farkas", "Giannis
 
 
 @contextmanager
-def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def process(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """A server as a process of its own, until the end of the block."""
     with subprocess.Popen(
         [sys.executable, "-m", *arguments],
         cwd=Path(__file__).resolve().parents[3],
+        env=os.environ | environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -54,9 +58,10 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def used(pid: int) -> float:
-    """Seconds of the processors that a process has used, in ticks of the system."""
+    """Seconds of the processors that a process and its workers have used, in ticks of the system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(used, map(int, workers)))
 
 
 def prompts(words: int, count: int, name: str) -> list[str]:
@@ -120,8 +125,12 @@ class Beside:
             "requests": len(asking),
         }
 
-    def crowd(self) -> dict[str, Any]:
-        """Requests in a second of many clients at once, each with a key of its own."""
+    def crowd(self, workers: int = 1) -> dict[str, Any]:
+        """Requests in a second of many clients at once, each with a key of its own.
+
+        Args:
+            workers: how many processes answer.
+        """
 
         async def one(client: httpx2.AsyncClient, url: str, number: int, asking: Sequence[str]) -> None:
             for prompt in asking:
@@ -140,8 +149,10 @@ class Beside:
         direct = asyncio.run(all_of(self.direct))
         before = used(self.pid)
         return {
-            "what": f"gateway, {FEW} words, first sight, {CLIENTS} clients at once",
+            "what": f"gateway, {FEW} words, first sight, {CLIENTS} clients at once"
+            + (f", {workers} workers" if workers > 1 else ""),
             "unit": "requests/s",
+            "workers": workers,
             "value": asyncio.run(all_of(self.through)),
             "direct": direct,
             "processor": 1e3 * (used(self.pid) - before) / (CLIENTS * EACH),
@@ -239,6 +250,15 @@ def _measured() -> Iterator[dict[str, Any]]:
             yield beside.turns()
             yield beside.crowd()
             yield from beside.long()
+        with TemporaryDirectory() as folder:
+            several = "--workers", str(WORKERS), "--store", f"sqlite:///{folder}/veil.db"
+            arguments = "textveil", "gateway", "--upstream", direct, "--port", "0", *OPTIONS, *several
+            with process(*arguments, TEXTVEIL_KEYS=f"{folder}/keys") as running:
+                beside = Beside(direct, running.stderr.readline().split()[-1], running.pid)
+                time.sleep(LOADING)  # the address is said by the first of them
+                for prompt in prompts(WORDS, 20, "warm"):
+                    asked(beside.client, beside.through, prompt)
+                yield beside.crowd(WORKERS)
 
 
 if __name__ == "__main__":

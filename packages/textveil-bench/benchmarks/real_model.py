@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 if TYPE_CHECKING:
     import openai
     from faker import Faker
-    from tests.gateway.capturing import Captured, Taken
+    from tests.gateway.servers import Asked, Upstream
 
 MODEL = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 """SHA-256 of the model's file."""
@@ -133,12 +133,11 @@ class Relay:
         self._place = parts.hostname or "", parts.port or 80
         self.said = b""
 
-    def __call__(self, taken: "Taken") -> Iterator[bytes]:
+    def __call__(self, taken: "Asked") -> Iterator[bytes]:
         """The answer, piece by piece, as it comes."""
         self.said = b""
-        method, path, _ = taken.head.split(maxsplit=2)
         with closing(HTTPConnection(*self._place, timeout=600)) as upstream:
-            upstream.request(method, path, taken.body, {"Content-Type": "application/json"})
+            upstream.request(taken.method, taken.path, taken.raw, {"Content-Type": "application/json"})
             answer = upstream.getresponse()
             kind = answer.headers["Content-Type"]
             yield f"HTTP/1.1 {answer.status} -\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
@@ -202,12 +201,12 @@ def _text(lines: Sequence[str]) -> str:
     return "".join(found)
 
 
-def counted(prompt: Prompt, taken: "Taken", answer: Answer) -> Counter[str]:
+def counted(prompt: Prompt, taken: "Asked", answer: Answer) -> Counter[str]:
     """What became of one prompt."""
-    from tests.gateway.capturing import shows
+    from tests.gateway.written import shows
 
-    raw = taken.head.encode() + taken.body
-    sent = taken.json["messages"][0]["content"]
+    raw = taken.whole
+    sent = taken.body["messages"][0]["content"]
     count = Counter({"identifiers planted": len(prompt.planted)})
     count["identifiers that reached the server"] = sum(shows(raw, value) for value in prompt.planted.values())
     block = sent.rpartition("\n\n")[0].rpartition("\n\n")[2]  # the second of the planted ones
@@ -247,15 +246,15 @@ def measurements(number: int, threads: int) -> Iterator[dict[str, Any]]:
     """Counts over all prompts, whole and streamed."""
     import openai
     from rich.progress import track
-    from tests.gateway.capturing import capturing
+    from tests.gateway.servers import serving_upstream
 
     counts = {"whole": Counter[str](), "streamed": Counter[str]()}
-    with model(threads) as server, capturing() as upstream:
+    with model(threads) as server, serving_upstream(raw=True) as upstream:
         relay = upstream.answer = Relay(server)
         with gateway(upstream.url) as url, openai.OpenAI(base_url=url, api_key="none", timeout=600) as client:
             for prompt in track(list(planted())[:number], description="asking", refresh_per_second=0.2):
                 for way, count in counts.items():
-                    upstream.taken.clear()
+                    upstream.asked.clear()
                     answer = asked(client, relay, prompt.text, way == "streamed")
                     count.update(counted(prompt, *_only(upstream), answer), prompts=1)
     for way, count in counts.items():
@@ -267,8 +266,8 @@ def measurements(number: int, threads: int) -> Iterator[dict[str, Any]]:
             }
 
 
-def _only(upstream: "Captured") -> "tuple[Taken]":
-    (taken,) = upstream.taken
+def _only(upstream: "Upstream") -> "tuple[Asked]":
+    (taken,) = upstream.asked
     return (taken,)
 
 

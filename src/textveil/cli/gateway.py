@@ -2,7 +2,7 @@
 
 In: an upstream and how to privatize, or a policy. Out: a server on this machine, and a line on standard error that says
 where; keys; what is wrong with a policy.
-Not here: what it does (`gateway.app`).
+Not here: what it does (`gateway`).
 """
 
 import json
@@ -20,6 +20,16 @@ from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
     from textveil.cli.options import Typed
+
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may be "
+        "repeated. Without keys, requests under others are refused.",
+    ),
+]
 
 
 @verb(
@@ -54,8 +64,8 @@ def serve(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="The address to bind. Anything but 127.0.0.1 exposes the gateway to other machines, and needs keys "
-            "and TLS.",
+            help="The address to bind, or its name, under which the gateway is then reached. Anything but 127.0.0.1 "
+            "exposes it to other machines, and needs keys and TLS.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -75,15 +85,7 @@ def serve(
             "out and encrypts what is sent.",
         ),
     ] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may be "
-            "repeated. Without keys, requests under others are refused.",
-        ),
-    ] = None,
+    allow_host: AllowHost = None,
     timeout: Annotated[
         float | None,
         typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the model.", show_default="60 seconds"),
@@ -192,8 +194,10 @@ def serve(
         Workers,
         check_exposure,
         check_log,
+        check_named,
         is_local,
         listen,
+        reached_as,
         read_policy,
         reloading,
         renewed,
@@ -207,7 +211,7 @@ def serve(
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
     said: dict[str, Any] = {"upstream": upstream, "timeout": timeout, "limit": limit}
     said |= {"media": media, "schemas": schemas, "unknown": unknown, "users": users, "playground": playground}
-    said["hosts"] = tuple(allow_host) if allow_host else None
+    said["hosts"] = tuple(allow_host or ()) or None
     if tls_cert is not None and tls_key is not None:
         said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
 
@@ -217,6 +221,7 @@ def serve(
         found = Policy(**given) if policy is None else read_policy(policy, **said)
         if found.upstream is None:
             raise ConfigError("`textveil gateway` needs --upstream URL, or a policy with `upstream`")
+        check_named(found, policy)
         if not exposed:
             check_exposure(host, found)
         if workers > 1:
@@ -226,7 +231,7 @@ def serve(
             configs += [found.under((i,)).config() for i in range(len(found.rules))]
             if any(each.seed is not None for each in configs):
                 raise ConfigError("several workers with one seed would draw alike: leave out the seed")
-        return found
+        return reached_as(host, found)
 
     def say(line: str) -> None:
         tell(line if workers == 1 else f"worker {os.getpid()}: {line}")
@@ -247,15 +252,15 @@ def serve(
         running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
         listening = until.enter_context(listen(host, port))
         where = f"[{host}]" if ":" in host else host
-        where = f"{'http' if first.tls is None else 'https'}://{where}:{listening.getsockname()[1]}/v1"
+        where = f"{'http' if first.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
         page = first.playground == "everywhere" or (first.playground == "local" and is_local(host) and workers == 1)
 
         def say_where() -> None:
             if not is_local(host) and not (first.keys and first.tls):
                 shell.note("textveil: warning: other machines can reach the gateway, without keys or unencrypted")
-            shell.note(f"textveil: serving {where}")
+            shell.note(f"textveil: serving clients of Anthropic at {where} and of OpenAI at {where}/v1")
             if page:
-                shell.note(f"textveil: the playground is at {where.removesuffix('v1')}")
+                shell.note(f"textveil: the playground is at {where}/")
 
         begun = None
         if workers > 1:
@@ -277,8 +282,8 @@ def serve(
             begin(served, encrypting)
         if workers == 1:
             say_where()
-        shown = Playground(served, typed.config() if policy is None else None) if page else None
-        server(served, encrypting, begun, shown).run(sockets=[listening])
+        shown = Playground(served, typed.config() if policy is None else None, local=is_local(host)) if page else None
+        server(served, encrypting, begun, shown, alone=True).run(sockets=[listening])
 
 
 def tell(line: str) -> None:
@@ -370,8 +375,12 @@ def check(
     file: Annotated[str | None, typer.Argument(metavar="FILE", help="The policy.", show_default=False)] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of policies, for editors.")] = False,
 ) -> None:
-    """Say what is wrong with a policy, one line for each fault; or what it does, in words."""
-    from textveil.gateway import PolicyError, explained, policy_schema, read_policy
+    """Say what is wrong with a policy, one line for each fault; or what it does, in words.
+
+    The files that it names must be there. What may come before the gateway starts is a warning: its file of keys, and
+    environment variables.
+    """
+    from textveil.gateway import PolicyError, check_named, explained, policy_schema, read_policy
 
     if schema == (file is not None):
         raise ConfigError("give the FILE of a policy, or --schema")
@@ -379,11 +388,14 @@ def check(
         shell.say(json.dumps(policy_schema(), indent=2))
         return
     try:
-        lines = explained(read_policy(file))
+        read = read_policy(file)
+        lines, missing = explained(read), check_named(read, file, starts=False)
     except PolicyError as error:
         for each in error.said:
             shell.note(f"textveil: error: {each}")
         raise typer.Exit(2) from None
+    for each in missing:
+        shell.note(f"textveil: warning: {each}")
     for line in lines:
         shell.say(line)
 
@@ -459,15 +471,7 @@ def mcp(
         ),
     ] = None,
     store: stored.Store = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may be "
-            "repeated. Without keys, requests under others are refused.",
-        ),
-    ] = None,
+    allow_host: AllowHost = None,
     timeout: Annotated[
         float | None,
         typer.Option("--timeout", metavar="SECONDS", min=0, help="How long a tool may take to answer; 60 by default."),
@@ -513,6 +517,7 @@ def mcp(
         raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
     said: dict[str, Any] = {"tools": ("*",) if all_tools else tuple(tool or ()) or None, "other_tools": other_tools}
     said |= {"media": media, "schemas": schemas, "unknown": unknown, "timeout": timeout}
+    said["hosts"] = tuple(allow_host or ()) or None
     given = {name: value for name, value in said.items() if value is not None}
     read = Policy(**given) if policy is None else read_policy(policy, **given)
     with stored.opened(session, store) as kept:

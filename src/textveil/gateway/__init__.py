@@ -4,15 +4,25 @@ In: requests of programs, or turns of a conversation. Out: answers with the orig
 Not here: how text is released (`pipeline`), and what a session remembers (`session`).
 """
 
-from textveil.gateway.app import Gateway
+from textveil.gateway.app import application
 from textveil.gateway.auditing import check_log
 from textveil.gateway.conversation import Conversation
+from textveil.gateway.gateway import Gateway, Running
 from textveil.gateway.keys import GatewayKeys
+from textveil.gateway.named import check_named
 from textveil.gateway.playground import Playground
 from textveil.gateway.policy import Policy, PolicyError
 from textveil.gateway.policy_file import explained, policy_schema, read_policy
-from textveil.gateway.process import Running
-from textveil.gateway.serving import check_exposure, is_local, listen, reloading, renewed, server, tls_context
+from textveil.gateway.serving import (
+    check_exposure,
+    is_local,
+    listen,
+    reached_as,
+    reloading,
+    renewed,
+    server,
+    tls_context,
+)
 from textveil.gateway.toolserver import ToolServer, serve_http, serve_stdio
 from textveil.gateway.workers import Workers
 
@@ -26,12 +36,15 @@ __all__ = [
     "Running",
     "ToolServer",
     "Workers",
+    "application",
     "check_exposure",
     "check_log",
+    "check_named",
     "explained",
     "is_local",
     "listen",
     "policy_schema",
+    "reached_as",
     "read_policy",
     "reloading",
     "renewed",

@@ -159,6 +159,7 @@ def line_of(record: RequestRecord) -> bytes:
         key=record.key,
         operation=record.operation,
         model=record.model,
+        dry=record.dry,
         protected=dict(sorted(record.protected.items())),
         drawn=record.drawn,
         spent=[_spent(each) for each in record.spent],

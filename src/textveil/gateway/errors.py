@@ -1,8 +1,13 @@
 """What clients are told when a request is refused, or an upstream fails.
 
 In: a status and one line. Out: `RequestError`; each API writes it in its own form.
-Not here: why (`app`, `requests`), and the forms (`protocols`).
+Not here: why (`routes`, `exchange`, `requests`), and the forms (`protocols`).
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from textveil.errors import InputError, LimitReached, StoreError
 
 
 class RequestError(Exception):
@@ -37,3 +42,29 @@ class RequestError(Exception):
     def said(self) -> str:
         """The message, and who says it."""
         return f"textveil: {self.message}" if self.own else self.message
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turns failures to privatize into errors for the client, which quote no text."""
+    try:
+        yield
+        return
+    except RequestError:
+        raise
+    except RecursionError:
+        failure = RequestError(400, "JSON in the request is nested too deeply")
+    except InputError as error:  # which quotes no text
+        failure = RequestError(400, str(error))
+    except (LimitReached, StoreError) as error:
+        refused = isinstance(error, LimitReached)
+        failure = RequestError(
+            429 if refused else 500,
+            str(error),
+            code="limit" if refused else "store",
+            headers={"x-should-retry": "false"} if refused else None,  # it would be refused again
+        )
+    except Exception as error:
+        kind = type(error).__name__
+        failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
+    raise failure from None  # or it would be chained where `with` ends

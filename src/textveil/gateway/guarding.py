@@ -1,7 +1,7 @@
 """Requests that somebody else sends to a model, and shows to the gateway before, and their answers after.
 
 In: such a request, or what restores its answer. Out: the chain of its messages, and the session that it left.
-Not here: which routes those are (`protocols.litellm`), and the server (`app`).
+Not here: which routes those are (`protocols.litellm`), and what becomes of requests that are sent (`exchange`).
 
 What a request hid is kept under the name that the asker gave it, for the asker's own client. A name that is given
 again goes on with what it stands for, so that within it a placeholder never stands for two values.

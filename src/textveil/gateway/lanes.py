@@ -1,7 +1,7 @@
 """Lanes: threads for work that takes the processor, a queue before them, and a place of its own for what takes long.
 
 In: work. Out: what it gives, or a refusal where the queue is full.
-Not here: what is done (`app`), and who is still waiting for it (`process`).
+Not here: what is done (`routes`), and who is still waiting for it (`process`).
 
 Work that nobody waits for any more is not begun.
 """

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field
 from textveil.config import Config, options, resolve
 from textveil.config.sources import Place
 from textveil.errors import ConfigError, UnknownName
+from textveil.gateway.protocols import operations
 from textveil.models import Address
 
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
@@ -119,6 +120,12 @@ class Upstream:
     credential: Annotated[Credential | None, BeforeValidator(_no_secret)] = None
     header: Literal["authorization", "x-api-key", "api-key"] | None = None
     client_key: Literal["pass", "drop"] = "pass"
+
+    def __post_init__(self) -> None:
+        for route in {each.route for each in operations()}:
+            base = self.url.rstrip("/").removesuffix(f"/{route}")
+            if base != self.url.rstrip("/") and ("/" in route or base.endswith("/v1")):
+                raise ConfigError(f"ends in the route {route}, which is added to it: give the base URL, {base}")
 
 
 @options("budget.")

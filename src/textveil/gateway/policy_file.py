@@ -35,6 +35,11 @@ from textveil.gateway.protocols import operations
 MOST = 20
 """Faults that are told at most."""
 
+EMPTY = (
+    "the file says nothing: write what the gateway does, such as `upstream: URL`; what it does by default it does "
+    "without a policy, too"
+)
+
 PARTS: dict[str, Any] = {
     "rules": PolicyRule,
     "upstreams": Upstream,
@@ -46,8 +51,8 @@ PARTS: dict[str, Any] = {
 
 
 PLAYGROUND = {
-    "local": "There is a page at / where only this machine can reach the gateway.",
-    "everywhere": "There is a page at /.",
+    "local": "There is a page at / where only this machine can reach the gateway, and one process answers.",
+    "everywhere": "There is a page at /, which needs that one process answers.",
     "never": "There is no page at /.",
 }
 """What a policy says of the playground, in words."""
@@ -64,6 +69,8 @@ def read_policy(path: str, **typed: Any) -> Policy:
         PolicyError: something in it is wrong. ConfigError: it cannot be read.
     """
     values, lines = read_marked(Path(path))
+    if not values:  # or a file that is being written would lift what it restricts
+        raise PolicyError([((), EMPTY)], lines, path)
     given = {name: value for name, value in typed.items() if value is not None}
     faults: list[tuple[Place, str]] = [
         ((name,), f"{name} is said here, and by an option: leave one of them out")
@@ -182,17 +189,9 @@ def explained(policy: Policy) -> list[str]:
 def _about_keys(to: Upstream | None, keys: str | None) -> str:
     own = f"Clients need a key from the file {keys}" if keys else "Clients need no key of the gateway's own"
     if to is not None and to.credential is not None:
-        return f"{own}; the upstream gets the key in {to.credential}{_missing(to.credential)}."
+        return f"{own}; the upstream gets the key in {to.credential}."
     passed = keys is None and (to is None or to.client_key == "pass")
     return f"{own}; {'the key that they send is passed on' if passed else 'the upstream gets no key'}."
-
-
-def _missing(credential: Credential) -> str:
-    try:
-        credential.read()
-    except ConfigError:
-        return ", where there is none now"
-    return ""
 
 
 def _about_protection(config: Config, policy: Policy) -> str:

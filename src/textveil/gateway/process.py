@@ -1,7 +1,7 @@
 """What a process of the gateway holds while it serves: its models, metrics and log, and whether it is ready.
 
-In: a `Gateway`, and `Running`: how it is run. Out: `ServingProcess`, and the routes /health, /ready and /metrics.
-Not here: requests (`app`), sockets and signals (`serving`).
+In: a `Gateway`. Out: `ServingProcess`, and what /ready and /metrics say.
+Not here: requests (`routes`), sockets and signals (`serving`).
 """
 
 import asyncio
@@ -12,24 +12,20 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import Field
-
-from textveil.config import options
 from textveil.errors import TextveilError
 from textveil.gateway.errors import RequestError
+from textveil.gateway.gateway import Gateway
 from textveil.gateway.lanes import Lane
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.tracing import Tracing
-from textveil.randomness import os_entropy
+from textveil.gateway.turns import Turns
 
 if TYPE_CHECKING:
     import httpx2
     from starlette.requests import Request
     from starlette.responses import Response
-
-    from textveil.gateway.app import Gateway
 
 T = TypeVar("T")
 
@@ -53,27 +49,6 @@ ASKED_AGAIN = 5.0
 """Seconds after which the upstream is asked again whether it is there, and for which it is waited for."""
 
 
-@options("running.")
-class Running:
-    """How a gateway is run.
-
-    Attributes:
-        audit_log: a file that gets a line of JSON for each request, with counts and no content; "" for none.
-        metrics: who may read /metrics: programs of this machine ("local"), "all", or nobody ("off").
-        grace: seconds that open requests have to end when the gateway stops; then streams end with an error.
-        long: characters of new text from which a request waits in a lane of its own.
-        queue: how many requests may wait in a lane; others are refused.
-        nobody: to whom conversations belong that come without a key; workers that share a store must share it too.
-    """
-
-    audit_log: str = ""
-    metrics: Literal["local", "all", "off"] = "local"
-    grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
-    long: Annotated[int, Field(ge=1)] = 20_000
-    queue: Annotated[int, Field(ge=1)] = 200
-    nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
-
-
 class ServingProcess:
     """The state of a process that serves.
 
@@ -87,10 +62,14 @@ class ServingProcess:
         short: threads for requests.
         long: threads for requests with much new text.
         answers: threads for answers, of which none is refused: the upstream has given them.
+        turns: of requests that go on from each other.
         recent: what happened to the last requests, the newest first.
+        loading: ends when the models are loaded, or cannot be.
     """
 
-    def __init__(self, gateway: "Gateway", client: "httpx2.AsyncClient") -> None:
+    loading: "asyncio.Task[None]"
+
+    def __init__(self, gateway: Gateway, client: "httpx2.AsyncClient") -> None:
         from textveil.gateway.metrics import Metrics
 
         self._gateway, self._client = gateway, client
@@ -103,6 +82,7 @@ class ServingProcess:
         self.short = Lane("short", SHORT, gateway.running.queue, self.metrics.waiting)
         self.long = Lane("long", 1, gateway.running.queue, self.metrics.waiting, nice=GIVE_WAY)
         self.answers = Lane("answers", SHORT, None, self.metrics.waiting)
+        self.turns = Turns()
         self._open, self._ends = 0, math.inf
         self._stoppable: set[asyncio.Timeout] = set()
         self._models = "loading"
@@ -110,14 +90,14 @@ class ServingProcess:
 
     @classmethod
     @asynccontextmanager
-    async def serving(cls, gateway: "Gateway", client: "httpx2.AsyncClient") -> "AsyncIterator[ServingProcess]":
+    async def serving(cls, gateway: Gateway, client: "httpx2.AsyncClient") -> "AsyncIterator[ServingProcess]":
         """A process whose models are being loaded; at the end its log is closed."""
         process = cls(gateway, client)
-        loading = asyncio.create_task(process._load())
+        process.loading = asyncio.create_task(process._load())
         try:
             yield process
         finally:
-            loading.cancel()
+            process.loading.cancel()
             for lane in (process.short, process.long, process.answers):
                 lane.close()
             if process.audit is not None and (lost := process.audit.close()):

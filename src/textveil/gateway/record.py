@@ -75,6 +75,7 @@ class RequestRecord:
         key: whose it is: a name or a pseudonym, never a key.
         admitted: whether it was, or else it was refused at once.
         model: which model was asked for; "" for none.
+        dry: whether it was answered with what would be sent.
         status: of the answer; 0 before there is one.
         reason: why it was refused or failed; "" where it was not.
         protected: how many values of each type were hidden.
@@ -90,7 +91,7 @@ class RequestRecord:
         self.key, self.model, self.reason, self.status = "", "", "", 0
         self.protected: Counter[str] = Counter()
         self.spent: list[Spend] = []
-        self.drawn, self.unresolved, self.admitted = 0, 0, False
+        self.drawn, self.unresolved, self.admitted, self.dry = 0, 0, False, False
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
 

@@ -1,29 +1,32 @@
 """The gateway's server: a socket and the process that answers on it.
 
 In: a `Gateway` and an address. Out: a server of uvicorn that logs no requests.
-Not here: what is answered (`app`).
+Not here: what is answered (`app`, `routes`).
 """
 
+import asyncio
+import gc
 import ipaddress
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event, Lock, Thread
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from textveil.config.extras import needed
 from textveil.errors import ConfigError, TextveilError
-from textveil.gateway.app import Gateway
+from textveil.gateway.app import application
+from textveil.gateway.gateway import Gateway
+from textveil.gateway.playground import Playground
 from textveil.gateway.policy import Policy, TlsFiles
 from textveil.gateway.process import ServingProcess
 
 if TYPE_CHECKING:
     import uvicorn
-
-    from textveil.gateway.playground import Playground
 
 LAST = 2
 """Seconds for connections to close when all requests have ended."""
@@ -53,6 +56,15 @@ def is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name, which may stand for any address
         return False
+
+
+def reached_as(host: str, policy: Policy) -> Policy:
+    """The policy of a gateway at an address; a name of it that is none is one under which the gateway is asked."""
+    try:
+        ipaddress.ip_address(host)
+        return policy
+    except ValueError:
+        return replace(policy, hosts=(*policy.hosts, host))
 
 
 def check_exposure(host: str, policy: Policy) -> None:
@@ -151,11 +163,19 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
     raise ConfigError(f"tls needs PEM files that go together, the key without a password{reason}")
 
 
+def _keep_loaded(loading: "asyncio.Task[None]") -> None:
+    """What is loaded stays, so that Python need not look again and again, while all requests wait, whether it does."""
+    if not loading.cancelled():
+        gc.collect()
+        gc.freeze()
+
+
 def server(
     gateway: Gateway,
     tls: ssl.SSLContext | None = None,
     started: Callable[[], None] | None = None,
-    playground: "Playground | None" = None,
+    playground: Playground | None = None,
+    alone: bool = False,
 ) -> "uvicorn.Server":
     """A server that does not log requests.
 
@@ -166,6 +186,7 @@ def server(
         tls: encrypts connections; None for none.
         started: is called when it serves; None for nothing.
         playground: the page at /; None for no page.
+        alone: whether the process ends with the server, so that nothing that is loaded need ever be collected.
     """
     with needed():
         import uvicorn
@@ -183,6 +204,8 @@ def server(
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            if alone and self.started:
+                self.lifespan.state["process"].loading.add_done_callback(_keep_loaded)
             if started is not None:
                 started()
 
@@ -194,7 +217,7 @@ def server(
 
     return Stopping(
         uvicorn.Config(
-            gateway.application(playground),
+            application(gateway, playground),
             http="h11",
             ws="none",
             lifespan="on",

@@ -1,7 +1,7 @@
 """Which requests other web sites make through a browser: none of them may read or drive a gateway, or its playground.
 
 In: the headers of a request. Out: nothing, or `RequestError`.
-Not here: what is answered (`app`, `playground`).
+Not here: what is answered (`routes`, `playground`).
 
 A browser says in `Host` which name it looked up. A site that lets its own name point to this machine (DNS rebinding) is
 known by that name, so only addresses and the names that are allowed are answered. `Origin` and `Sec-Fetch-Site` say

@@ -1,7 +1,7 @@
 """Standing: a policy that is in force, with what it names: privatizer, upstream and its credential, keys.
 
 In: a policy; the headers of a request. Out: who asks, and the headers that are sent on.
-Not here: what a policy says (`policy`), the keys (`keys`), what becomes of a request (`app`).
+Not here: what a policy says (`policy`), the keys (`keys`), what becomes of a request (`routes`).
 """
 
 import math

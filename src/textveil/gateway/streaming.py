@@ -1,7 +1,7 @@
 """Answers on their way: restored, whole or event by event, and what the model said, kept for the next request.
 
 In: a response of the upstream, the chain of its request. Out: what the client gets.
-Not here: the events of an API (`protocols`), and what is asked (`app`).
+Not here: the events of an API (`protocols`), and what is asked (`exchange`).
 """
 
 import json
@@ -16,8 +16,7 @@ from textveil.gateway.process import ServingProcess
 from textveil.gateway.protocols import Event, Operation, Stream
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.requests import all_signed, message_of
-from textveil.gateway.standing import KEY_HEADERS
-from textveil.gateway.upstream import worded
+from textveil.gateway.upstream import keys_of, worded
 from textveil.session import MessageChain, Utterance
 
 if TYPE_CHECKING:
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
 
 UNRESOLVED = "textveil-unresolved"
 """Response header of a whole answer: how many placeholders in it were not restored."""
-
-
-def keys_of(answer: "httpx2.Response") -> list[str]:
-    """The key that the upstream got, as it was sent."""
-    return [answer.request.headers[name] for name in KEY_HEADERS if name in answer.request.headers]
 
 
 def remember(

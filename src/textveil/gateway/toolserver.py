@@ -401,15 +401,21 @@ def serve_stdio(tools: ToolServer) -> None:
 
 
 def serve_http(tools: ToolServer, listening: socket.socket) -> None:
-    """Serve clients over streamable HTTP at /mcp, until a signal."""
+    """Serve clients over streamable HTTP at /mcp, until a signal; under the names of this machine and of the policy."""
     with needed():
         import anyio
         import uvicorn
+        from mcp.server.transport_security import TransportSecuritySettings
+
+    names = ["127.0.0.1", "localhost", "[::1]", *tools.policy.hosts]
+    allowed = [f"{name}{port}" for name in names for port in ("", ":*")]
+    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in allowed]
+    security = TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
 
     async def serve() -> None:
         async with tools.connected() as server:
             config = uvicorn.Config(
-                server.streamable_http_app(),
+                server.streamable_http_app(transport_security=security),
                 http="h11",
                 ws="none",
                 log_level="critical",  # other lines may quote what failed

@@ -1,19 +1,28 @@
-"""What comes from the upstream, read: headers, whole answers, errors with the originals put back.
+"""The upstream: released requests are sent, and what comes is read: headers, whole answers, errors.
 
-In: a response of the upstream. Out: its JSON, or an error for the client that says why there is none.
-Not here: what is asked (`app`), how answers are restored (`answers`), and how streams are (`protocols`).
+In: a released request; a response of the upstream. Out: its response, and the JSON of that; or an error for the client
+that says why there is none, with the originals put back.
+Not here: what is asked (`exchange`), how answers are restored (`answers`), and how streams are (`protocols`).
 """
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from textveil.config.extras import needed
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
+from textveil.gateway.gateway import Gateway
+from textveil.gateway.keys import Caller
+from textveil.gateway.protocols import Operation
+from textveil.gateway.standing import KEY_HEADERS
 
 if TYPE_CHECKING:
     import httpx2
+    from starlette.requests import Request
 
 KEPT = ("retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
 """Headers of the upstream that are passed on; so are those that begin with `LIMITS`."""
@@ -25,6 +34,110 @@ ERROR = ("message", "type", "param", "code")
 
 LARGEST_ERROR = 65_536
 """Bytes of an upstream's error that are read."""
+
+KEPT_OPEN = 4.0
+"""Seconds for which a connection without requests is kept: many servers close theirs after 5."""
+
+AT_ONCE = 1.0
+"""Seconds after which a connection that ends is no longer taken for one that the upstream had given up before."""
+
+NO_RESPONSE = "without sending a response"
+"""What an error says of a connection that ended before a response; others say that what came is none."""
+
+
+def upstream_client() -> "httpx2.AsyncClient":
+    """What asks the upstream: it follows no redirects, keeps no cookies, and takes proxies for https only."""
+    with needed():
+        import httpx2
+
+    # as many as there are requests, which wait in lanes
+    many = httpx2.Limits(max_connections=None, keepalive_expiry=KEPT_OPEN)
+    return httpx2.AsyncClient(
+        limits=many,
+        headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        mounts={"http://": httpx2.AsyncHTTPTransport(limits=many)},  # proxies of the environment for https only
+        follow_redirects=False,
+    )
+
+
+async def send(
+    gateway: Gateway,
+    operation: Operation,
+    request: "Request",
+    released: dict[str, Any],
+    restoring: Restoring,
+    caller: Caller,
+) -> "httpx2.Response":
+    """The upstream's response to a released request; only its headers are read.
+
+    Args:
+        gateway: whose upstream it is.
+        operation: the route.
+        request: of the client, whose response closes this one.
+        released: what is sent.
+        restoring: puts the originals back where the upstream refuses.
+        caller: who asks.
+
+    Raises:
+        RequestError: it refused; what it says about that is restored.
+    """
+    client: httpx2.AsyncClient = request.state.client
+    headers = gateway.standing.keys_sent(request.headers, caller, operation.keys)
+    for name, shape in operation.forwards.items():
+        if shape.fullmatch(value := request.headers.get(name, "")):
+            headers[name] = value
+    path, query, body = operation.target(released)
+    url, timeout = f"{gateway.upstream.rstrip('/')}{path}", gateway.policy.timeout
+    to_send = client.build_request(operation.method, url, json=body, params=query, headers=headers, timeout=timeout)
+    if caller.key is not None and caller.secret.encode() in to_send.content + to_send.url.raw_path:
+        raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
+    once = operation.grows(released) is not None  # a conversation that the upstream keeps would hold it twice
+    with failing():
+        answer = await (client.send(to_send, stream=True) if once else _sent(client, to_send, request.state.until))
+    request.state.until.push_async_callback(answer.aclose)
+    if answer.status_code == 200:
+        return answer
+    if answer.status_code == 401 and gateway.standing.has_credential:
+        raise RequestError(502, "the upstream does not take the key that the policy names for it", code="upstream")
+    raise await refusal_of(answer, restoring, keys_of(answer))
+
+
+async def _sent(client: "httpx2.AsyncClient", request: "httpx2.Request", until: AsyncExitStack) -> "httpx2.Response":
+    """The response to a request, whose headers are read.
+
+    A connection that was kept may be closed by the upstream while the request is on its way. Then nobody has read the
+    request, and it is sent again, once and on a new connection. From here that looks like an upstream that breaks down
+    over the request: so it is done only if the connection ends at once, before the head of a response is there. At
+    worst the upstream gets the same release twice, as from clients that ask again after an error.
+
+    Args:
+        client: keeps connections.
+        request: what is sent.
+        until: closes the new connection.
+    """
+    import httpx2
+
+    began, kept = monotonic(), True
+
+    async def noticed(event: str, _: object) -> None:
+        nonlocal kept
+        kept = kept and not event.endswith("connect_tcp.started")
+
+    request.extensions["trace"] = noticed
+    try:
+        return await client.send(request, stream=True)
+    except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+        answered = isinstance(error, httpx2.RemoteProtocolError) and NO_RESPONSE not in str(error)
+        if answered or not kept or monotonic() > began + AT_ONCE:
+            raise
+    anew = await until.enter_async_context(upstream_client())
+    return await anew.send(request, stream=True)
+
+
+def keys_of(answer: "httpx2.Response") -> list[str]:
+    """The key that the upstream got, as it was sent."""
+    return [answer.request.headers[name] for name in KEY_HEADERS if name in answer.request.headers]
 
 
 def headers_of(answer: "httpx2.Response") -> dict[str, str]:

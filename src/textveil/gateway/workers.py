@@ -1,7 +1,7 @@
 """Workers: several processes that answer on one socket, and one that looks after them.
 
 In: a socket that is bound. Out: a return in each worker, which then loads and serves as a single process does.
-Not here: what they serve (`app`), and what they share: conversations and spending (`session.sql`).
+Not here: what they serve (`gateway`), and what they share: conversations and spending (`session.sql`).
 
 Workers are forked before anything is loaded, so the process that looks after them stays small. The second one is begun
 when the first one serves: what is wrong with the options is said once. A worker that dies is replaced. Signals go to

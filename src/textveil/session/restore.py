@@ -261,6 +261,14 @@ class Restorer:
         self._units += self._text.read(units, self._final)
         units, out = self._units, []
         while self._at < len(units):
+            if (end := self._dull(self._at)) > self._at:
+                passed = units[self._at : end]
+                out += [unit.raw for unit in passed]
+                text = "".join([unit.char for unit in passed])
+                for around in self._around:
+                    around.pass_plain(text)
+                self._at = end
+                continue
             end, key, certain = self._next(self._at)
             if not certain:
                 break
@@ -288,6 +296,16 @@ class Restorer:
         self._at -= excess
         self._key_end -= excess
         return "".join(out)
+
+    def _dull(self, at: int) -> int:
+        """The end of the characters from a unit on that stand for themselves, and at which no key can begin."""
+        begins, word = self._root.children, at > 0 and _in_word(self._units[at - 1].char)
+        for i in range(at, len(self._units)):
+            char, folded, _, _, escape = self._units[i]
+            before, word = word, _in_word(char)
+            if escape or (folded[0] in begins and not (word and before)):
+                return i
+        return len(self._units)
 
     def _next(self, at: int) -> tuple[int, Key | None, bool]:
         """What stands at a unit: where it ends, which key it is, and whether no further text changes that."""
@@ -536,6 +554,11 @@ def targets_in(text: str, placeholders: Mapping[str, str]) -> set[str]:
 def _marks(word: str) -> int:
     """The marks of one word."""
     return int(lexicon.marks([word], np.array([0, 1]))[0])
+
+
+def _in_word(char: str) -> bool:
+    """Whether no key begins behind this character at another one like it; false only means that it must be tried."""
+    return char.isascii() and char.isalnum()
 
 
 def _joins_names(char: str) -> bool:

@@ -17,6 +17,8 @@ _HEAD = re.compile(
     | (?<![\w\-.])[\w\-]{1,64}(?:\.[\w\-]{1,64}){1,8}(?::\d{1,5})?[/?\#]"""
 )
 _SCHEME = re.compile(r"(?i)(?:data|javascript|vbscript|mailto|tel|sms|blob|file|intent):\Z")
+_ENDS = re.compile(r"[<>\"\s]")
+"""What ends a run."""
 _OVERLAP = 700
 """Characters before those that are new in which a URL may have begun: more than `_HEAD` can take."""
 
@@ -111,6 +113,19 @@ class Surroundings:
         whole = text if len(marks) == 1 else ""
         for char in marks:
             self._step(char, whole or char)
+
+    def pass_plain(self, text: str) -> None:
+        """The same for characters that stand for themselves; at once where nothing begins or ends but runs."""
+        if self._tag != _OUTSIDE or self._depth or "<" in text or "](" in self._last + text:
+            self.pass_text(text, text)
+            return
+        *ended, rest = _ENDS.split(text)
+        for each in ended:
+            self._run.text.extend(each)
+            self._run.begin()
+            self._looked, self._is_url = 0, False
+        self._run.text.extend(rest)
+        self._last = text[-1:]
 
     def _step(self, char: str, text: str) -> None:
         self._follow_link(char, text)

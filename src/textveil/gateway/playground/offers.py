@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from textveil.config import Config, profiles, resolve
 from textveil.errors import InputError
-from textveil.gateway.app import Gateway
+from textveil.gateway.gateway import Gateway
 from textveil.pipeline import Privatizer
 
 Level = Literal["identifiers", "personal", "names"]
@@ -49,6 +49,9 @@ class Offers:
     Args:
         gateway: whose page it is.
         config: the options that it releases with.
+
+    Attributes:
+        gateway: whose page it is.
     """
 
     def __init__(self, gateway: Gateway, config: Config) -> None:
@@ -59,7 +62,7 @@ class Offers:
         if own in packaged:
             mine = Offer(f"{own} (this gateway)", said[own], config)
         self._offers = {own: mine} | {name: each for name, each in packaged.items() if name != own}
-        self._gateway, self._config = gateway, config
+        self.gateway, self._config = gateway, config
         self._using = lru_cache(LOADED)(self._loaded)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -84,7 +87,7 @@ class Offers:
         config = self._offers[profile].config
         if _looks(config) and config.protect.level != level:
             config = replace(config, protect=replace(config.protect, level=level))
-        return config, self._gateway.privatizer if config is self._config else Privatizer.from_config(config)
+        return config, self.gateway.privatizer if config is self._config else Privatizer.from_config(config)
 
 
 def _looks(config: Config) -> bool:

@@ -289,7 +289,8 @@ async function ask(event) {
     const stopped = error.name === "AbortError";
     restored.classList.toggle("failed", !stopped && !output.data);
     if (!stopped && !output.data) output.data = error.message.replace(/^textveil: /, "");
-    said(stopped ? "Stopped." : "The model did not answer in full.");
+    said(stopped ? "Stopped." : error.code === "options" || error.code === "changed" ? "Nothing was sent." : "The model did not answer in full.");
+    if (error.code === "changed") changed(0);
   } finally {
     asking = null;
     at("stop").hidden = true;

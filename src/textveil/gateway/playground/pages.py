@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from textveil.config import Config
 from textveil.errors import ConfigError
 from textveil.gateway.errors import RequestError
+from textveil.gateway.gateway import Gateway
 from textveil.pipeline import Privatizer, Rehearsal, Result
 from textveil.randomness import os_entropy
 from textveil.session import MemoryStore, Session, SessionStore, Spend
@@ -49,6 +50,7 @@ class Shown:
     """What a page shows. Secret.
 
     Attributes:
+        gateway: whose policy held then.
         number: of the page's request; what comes later has a larger one.
         text: what was typed.
         config: the options that it was released with.
@@ -57,6 +59,7 @@ class Shown:
         session: the way back.
     """
 
+    gateway: Gateway = field(repr=False)
     number: int
     text: str = field(repr=False)
     config: Config = field(repr=False)

@@ -1,6 +1,6 @@
 """The routes of the playground: the page, and the JSON that it asks for.
 
-In: a gateway and its options. Out: routes, for `Gateway.application`.
+In: a gateway and its options. Out: routes, for the application (`app`).
 Not here: which requests are its own page's (`sites`), what is kept of it (`pages`), how things read (`shown`).
 
 Nothing that is typed is sent anywhere before the page says "ask", and then only what it shows. Texts lie in memory
@@ -20,8 +20,9 @@ from textveil.config import Config
 from textveil.errors import InputError, LimitReached, StoreError, TextveilError
 from textveil.evaluate.attack import Case
 from textveil.evaluate.risk import assess, check
-from textveil.gateway.app import Gateway, Prepared, Served
 from textveil.gateway.errors import RequestError
+from textveil.gateway.gateway import Gateway, Prepared
+from textveil.gateway.incoming import body_of
 from textveil.gateway.keys import Caller
 from textveil.gateway.playground import shown as read
 from textveil.gateway.playground.offers import LEVELS, Level, Offers
@@ -29,6 +30,7 @@ from textveil.gateway.playground.pages import Pages, PreviewSession, Shown, ledg
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import promised
+from textveil.gateway.routes import Served, answer
 from textveil.gateway.sites import HEADERS, check_page, check_reader
 from textveil.session import Session, Utterance
 
@@ -88,10 +90,11 @@ class Playground:
     Args:
         gateway: asks the model.
         config: the options that the gateway's privatizer has; None for those that its policy says.
+        local: whether only this machine can reach it.
     """
 
-    def __init__(self, gateway: Gateway, config: Config | None = None) -> None:
-        self._gateway, self._config = gateway, config
+    def __init__(self, gateway: Gateway, config: Config | None = None, *, local: bool = True) -> None:
+        self._gateway, self._config, self._local = gateway, config, local
         self._offered: tuple[Gateway, Offers] | None = None
         self._pages = Pages()
         self._lane = asyncio.Semaphore(1)  # typing must not take the time of programs
@@ -138,6 +141,10 @@ class Playground:
         policy = self._gateway.current.policy
         if policy.playground == "never":
             raise RequestError(404, "the policy of this gateway has no playground", code="never")
+        if policy.playground == "local" and not self._local:
+            raise RequestError(
+                404, "the policy has the playground only where other machines cannot reach the gateway", code="never"
+            )
         return policy.hosts
 
     async def _answer(
@@ -150,8 +157,9 @@ class Playground:
             check_page(request.headers, self._names())
             if handler != self._close:  # it is sent when the page is left, without headers
                 await _in_thread(self._gateway.current.caller, request.headers)  # who has a key, where there are keys
-            answer = await handler(request, _parsed(body, await self._gateway.current.body(request)))
-            response: Response = answer if isinstance(answer, Response) else JSONResponse(answer)
+            asked = await body_of(request, self._gateway.current.policy.limit)
+            given = await handler(request, _parsed(body, asked))
+            response: Response = given if isinstance(given, Response) else JSONResponse(given)
         except Exception as error:  # all are caught here: the server would log a message, which may hold text
             refused = _refused(error)
             if record is not None:
@@ -219,8 +227,11 @@ class Playground:
             return next(given, None) or await request.receive()
 
         gateway = self._gateway.current
+        if shown.gateway is not gateway:
+            raise RequestError(409, "the policy has changed since this was shown: look again, then ask", code="changed")
+        self._check_own(shown, asks.model, await _in_thread(gateway.caller, request.headers))
         prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
-        return await gateway.answer(Request(request.scope, receive), CHAT, record, prepared)
+        return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)
 
     async def _activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
         self._pages.page(opened.token)
@@ -243,9 +254,10 @@ class Playground:
         return self._offered[1]
 
     def _shown(self, typed: _Typed) -> Shown:
-        config, privatizer = self._offers.using(typed.profile, typed.level)
-        session = PreviewSession()
+        offers, session = self._offers, PreviewSession()
+        config, privatizer = offers.using(typed.profile, typed.level)
         return Shown(
+            gateway=offers.gateway,
             number=typed.number,
             text=typed.text,
             config=config,
@@ -253,6 +265,18 @@ class Playground:
             rehearsal=privatizer.rehearse([typed.text], session),
             session=session,
         )
+
+    def _check_own(self, shown: Shown, model: str, caller: Caller) -> None:
+        """Refuses to send what the gateway itself would have released under other options."""
+        policy = shown.gateway.policy
+        rules = policy.rules_for(CHAT.route, model, caller.name)
+        if shown.config != (self._config or policy.under(rules).config()):
+            raise RequestError(
+                403,
+                "this is shown only to look at: the playground sends what is protected by the options that the gateway "
+                "has for you and this model; choose those to ask",
+                code="options",
+            )
 
     def _budgets(self, caller: Caller) -> list[dict[str, object]] | None:
         """The accounts of the ledger, of one key where the gateway has keys; None where there is no ledger."""

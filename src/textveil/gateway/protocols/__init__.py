@@ -1,7 +1,7 @@
 """The APIs that the gateway speaks, one file each; they know nothing of HTTP, accounts or how text is released.
 
 In: JSON of a request, an answer, an event. Out: which of its values are text (`LeafRule`); events with text restored.
-Not here: the server (`app`).
+Not here: the server (`app`, `routes`).
 """
 
 from textveil.gateway.protocols.contract import REFERENCE, Event, Guardrail, Operation, Stream

@@ -1,6 +1,6 @@
 """The contract of an API: its routes, the tables of its leaves, and its streams.
 
-In: nothing. Out: what `app` asks of every API.
+In: nothing. Out: what `routes` and `exchange` ask of every API.
 Not here: any API.
 """
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from textveil.errors import ConfigError, LimitReached, StoreError
-from textveil.session.spending import MICRO, Spend, micro
+from textveil.session.spending import ALL, MICRO, Spend, micro
 from textveil.session.sql.seal import NAME, Cipher, derived
 from textveil.session.sql.statements import inserted, of_ledger
 from textveil.session.stores import check
@@ -349,10 +349,17 @@ class Ledger:
         """Begin the periods anew that are over, and refuse a spend that passes a limit: then the charge is undone."""
         for row in limits:
             began, spent = _period(row, row.spent - spend.epsilon)
+            change, lift = (
+                "change the limit with `textveil ledger limit`",
+                "lift the limit with `textveil ledger limit`",
+            )
+            if spend.table == ALL:  # which only a gateway charges, for its keys, and only its policy limits
+                change = "ask the operator of the gateway to raise `budget` in its policy"
+                lift = "ask the operator of the gateway to take `budget` out of its policy"
             if spend.infinite:
                 raise LimitReached(
                     "this account has a limit, and this release has no finite bound; use a mechanism that has one, or "
-                    "lift the limit with `textveil ledger limit`. Nothing was drawn"
+                    f"{lift}. Nothing was drawn"
                 )
             if spent + spend.epsilon > row.most:
                 when = (
@@ -362,8 +369,7 @@ class Ledger:
                 )
                 raise LimitReached(
                     f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, row.most - spent) / MICRO:g} of "
-                    f"{row.most / MICRO:g} are left{when}; release less, or change the limit with `textveil ledger "
-                    "limit`. Nothing was drawn"
+                    f"{row.most / MICRO:g} are left{when}; release less, or {change}. Nothing was drawn"
                 )
             if began != row.began:
                 anew = {"of_account": row.account, "of_period": row.period}

@@ -1,0 +1,270 @@
+"""The gateway: what it is made of, and what it becomes under the rules of its policy.
+
+In: a policy and what it names, a store. Out: a `Gateway`, and the one that holds for a request.
+Not here: the application (`app`), what becomes of a request (`routes`, `exchange`), and the process that serves
+(`process`).
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import cached_property
+from threading import Lock
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, WrapValidator
+
+from textveil.config import options
+from textveil.errors import ConfigError
+from textveil.gateway.errors import RequestError
+from textveil.gateway.guarding import Guarding
+from textveil.gateway.keys import Caller
+from textveil.gateway.policy import Policy
+from textveil.gateway.releasing import Release, Releasing
+from textveil.gateway.sites import check_program
+from textveil.gateway.standing import StandingPolicy
+from textveil.models import Address
+from textveil.pipeline import Privatizer
+from textveil.randomness import os_entropy
+from textveil.session import Heads, Session, SessionStore, Utterance
+
+COMBINED = 64
+"""Combinations of rules that stay loaded, besides each rule alone."""
+
+EXAMPLE = Utterance(
+    "user", ("Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148.",)
+)
+"""Has something to find for each detector, so that all are loaded."""
+
+
+@options("running.")
+class Running:
+    """How a gateway is run.
+
+    Attributes:
+        audit_log: a file that gets a line of JSON for each request, with counts and no content; "" for none.
+        metrics: who may read /metrics: programs of this machine ("local"), "all", or nobody ("off").
+        grace: seconds that open requests have to end when the gateway stops; then streams end with an error.
+        long: characters of new text from which a request waits in a lane of its own.
+        queue: how many requests may wait in a lane; others are refused.
+        nobody: to whom conversations belong that come without a key; workers that share a store must share it too.
+    """
+
+    audit_log: str = ""
+    metrics: Literal["local", "all", "off"] = "local"
+    grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
+    long: Annotated[int, Field(ge=1)] = 20_000
+    queue: Annotated[int, Field(ge=1)] = 200
+    nobody: bytes = Field(default_factory=lambda: os_entropy(32), repr=False)
+
+
+def _if_given(value: Any, check: Callable[[Any], Any]) -> Any:
+    return value if value is None else check(value)
+
+
+@options("gateway.")
+class Gateway:
+    """A gateway for one upstream.
+
+    It forwards the client's key and no other header but those that say the version of an API, follows no redirects and
+    keeps no cookies. Proxies from the environment are used for https only, where they cannot read the traffic. It fails
+    closed: what cannot be protected or privatized is refused, and nothing is sent.
+
+    A client's conversations are those of its key: no two keys share any. Clients without a key share those of this
+    gateway, until it ends.
+
+    Attributes:
+        privatizer: protects every message of a request, in any role; None for the one that the policy describes, where
+            its rules may say otherwise.
+        upstream: base URL of the API, such as https://HOST/v1; None for what the policy says.
+        policy: what it does for whom.
+        store: keeps what became of messages; in memory, where none is given.
+        running: how it is run.
+
+    Raises:
+        ConfigError: options are wrong, or what the policy names is missing.
+    """
+
+    privatizer: Annotated[Privatizer, WrapValidator(_if_given)] = None  # type: ignore[assignment]
+    upstream: Annotated[Address, WrapValidator(_if_given)] = None  # type: ignore[assignment]
+    policy: Policy = Field(default_factory=Policy)
+    store: SessionStore = Field(default_factory=SessionStore)
+    running: Running = Field(default_factory=Running)
+
+    def __post_init__(self) -> None:
+        self.standing  # noqa: B018 - what it names is there now, or never
+        if self.privatizer.words.lasting:
+            raise ConfigError(
+                "words.lasting is for sessions that are named, and a gateway has conversations: leave it out"
+            )
+        if not self.standing.built and any(rule.protects for rule in self.policy.rules):
+            raise ConfigError(
+                "rules of a policy change how texts are protected only where the policy says it: give no privatizer"
+            )
+        for i in range(len(self.policy.rules)):
+            self.under((i,))
+        self.store.pseudonym(b"")  # or it keeps no conversations
+        if self.policy.budgets:
+            self.store.ledger  # noqa: B018 - counts what is spent, or does not exist
+
+    @cached_property
+    def standing(self) -> StandingPolicy:
+        """What the policy names, read and built; what nobody gave comes from there."""
+        own, standing = vars(self), StandingPolicy(self.policy, self.privatizer, self.upstream)
+        own["privatizer"], own["upstream"] = standing.privatizer, standing.upstream.url
+        return standing
+
+    @cached_property
+    def _variants(self) -> tuple[Lock, dict[tuple[int, ...], "Gateway"]]:
+        return Lock(), {}
+
+    def under(self, rules: tuple[int, ...]) -> "Gateway":
+        """This gateway as some rules of its policy change it; made once.
+
+        Args:
+            rules: their numbers.
+        """
+        if not rules:
+            return self
+        lock, made = self._variants
+        with lock:
+            if (known := made.get(rules)) is not None:
+                return known
+        policy = self.policy.under(rules)  # built beside the lock: others must not wait for it
+        same = self._given is None and policy.config() == self.policy.config()
+        to: Any = self.upstream if policy.upstream is None else None
+        built = replace(self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy)
+        with lock:
+            combined = [each for each in made if len(each) > 1]
+            if len(rules) > 1 and len(combined) >= COMBINED:
+                del made[combined[0]]
+            return made.setdefault(rules, built)
+
+    def chosen(self, route: str, models: Collection[str | None], name: str | None) -> "Gateway":
+        """The gateway as the rules change it that hold for a request.
+
+        Args:
+            route: of the request.
+            models: that may answer it.
+            name: of the gateway's own key that asks; None for none.
+
+        Raises:
+            RequestError: its models have different rules, or its rules contradict each other.
+        """
+        found = {self.policy.rules_for(route, model, name) for model in models}
+        if len(found) > 1:
+            raise RequestError(400, "the policy has different rules for the models of this request: ask for one model")
+        rules = found.pop()
+        try:
+            return self.under(rules)
+        except ConfigError as error:  # which names options
+            said = f"rules {', '.join(map(str, rules))} of the policy hold for this request, and contradict: {error}"
+        raise RequestError(500, said, code="policy")
+
+    def reload(self, policy: Policy) -> None:
+        """Take another policy for the requests that come from now on; those that run keep the one they began with.
+
+        Raises:
+            ConfigError: something that it names is wrong or missing; then nothing changes.
+        """
+        if policy.upstream is None and self.policy.upstream is not None:  # its credential would be missing
+            raise ConfigError("the policy must name its upstream, as it did when the gateway started")
+        to: Any = self.upstream if policy.upstream is None else None
+        made = replace(self, privatizer=self._given, upstream=to, policy=policy)
+        made.load()  # so that no request waits for it
+        vars(made)["_nobody"] = self._nobody
+        vars(self)["current"] = made
+
+    @cached_property
+    def current(self) -> "Gateway":
+        """The gateway for the next request: this one, until its policy is read again."""
+        return self
+
+    @cached_property
+    def _given(self) -> Any:
+        """The privatizer that the policy does not describe, if there is one."""
+        return None if self.standing.built else self.privatizer
+
+    @cached_property
+    def _nobody(self) -> str:
+        return f"no-key-{self.store.pseudonym(self.running.nobody)}"
+
+    @cached_property
+    def heads(self) -> Heads:
+        """Conversations as they were read."""
+        return Heads()
+
+    @cached_property
+    def guarding(self) -> Guarding:
+        """What is kept of requests that others send."""
+        return Guarding(self.basis)
+
+    @cached_property
+    def releasing(self) -> Release:
+        """Releases messages."""
+        found = ("patterns", "structure")
+        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
+        return Releasing(self.privatizer, schemas)
+
+    @cached_property
+    def basis(self) -> str:
+        """All that a release depends on besides messages."""
+        parts, claim, table = self.privatizer, self.privatizer.claim, self.privatizer.table
+        options = [
+            parts.words,
+            parts.budget,
+            parts.names and parts.names.options,
+            parts.figures and parts.figures.options,
+        ]
+        said = [claim.mechanism, claim.options, claim.table, table.metric, table.digest, parts.randomness.seeded]
+        protect = parts.grouping and parts.grouping.options
+        secret = ("always", "always_matching", "never", "never_matching", "important", "task")  # counted in the claim
+        lists = self.store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
+        return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
+
+    def sending(self, prepared: "Prepared") -> "Gateway":
+        """This gateway for a message that was released already: it has a memory of its own, and charges as this one."""
+        policy = replace(self.policy, rules=())
+        made = replace(self, privatizer=prepared.privatizer, policy=policy, store=prepared.store)
+        vars(made)["releasing"] = prepared.release
+        return made
+
+    def caller(self, headers: Mapping[str, str], *, counts: bool = False) -> Caller:
+        """Who asks; see `StandingPolicy.admit`."""
+        return self.standing.admit(headers, self._account, counts=counts)
+
+    def load(self) -> None:
+        """Load what releases need: a text that everybody knows is released for nobody."""
+        for gateway in [self.current, *self.current._variants[1].values()]:
+            gateway.releasing(EXAMPLE, Session())
+
+    def foreign(self, headers: Mapping[str, str]) -> RequestError | None:
+        """Why a request is refused that another web site makes: without keys, anybody's browser could ask."""
+        policy = self.current.policy
+        try:
+            if policy.keys is None:
+                check_program(headers, policy.hosts)
+            return None
+        except RequestError as error:
+            return error
+
+    def _account(self, key: str | None) -> str:
+        """To whom conversations belong that come with a key of the upstream, or with none."""
+        return self._nobody if key is None else f"client-{self.store.pseudonym(key.encode())}"
+
+
+class Prepared(NamedTuple):
+    """A message that was released already. Secret.
+
+    Args:
+        privatizer: released it.
+        release: gives its release, as `Releasing` would make it, and charges it.
+        store: keeps what becomes of it, and charges accounts of the same ledger.
+    """
+
+    privatizer: Privatizer
+    release: Release
+    store: SessionStore
+
+    def __repr__(self) -> str:
+        return "Prepared()"

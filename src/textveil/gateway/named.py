@@ -1,0 +1,109 @@
+"""What a policy names outside of itself: files, folders and variables, whether they are there.
+
+In: a policy, and the file that says it. Out: nothing, or `PolicyError`; what may still come before the gateway starts.
+Not here: what a policy may say (`policy`), and what its file says (`policy_file`).
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from textveil.config.sources import Place, read_marked
+from textveil.errors import ConfigError, TextveilError
+from textveil.gateway.keys import GatewayKeys
+from textveil.gateway.policy import Credential, Policy, PolicyError, dotted
+from textveil.gateway.serving import tls_context
+
+FILES = ("prior", "table.name", "rerank.model", "words.tokenizer", "protect.classifier")
+"""Options that name a file or folder; but for the first, also what lies elsewhere."""
+
+
+class Missing(NamedTuple):
+    """What is not there.
+
+    Args:
+        place: where the policy names it.
+        says: what is missing.
+        later: whether it may be there when the gateway starts.
+    """
+
+    place: Place
+    says: str
+    later: bool = False
+
+
+def check_named(policy: Policy, path: str | None = None, *, starts: bool = True) -> list[str]:
+    """Nothing, where all is there that a policy names.
+
+    Args:
+        policy: what is said.
+        path: the file that says it; None for none.
+        starts: whether the gateway starts now; else some things may come before it does.
+
+    Returns:
+        What is missing and may still come, a line for each.
+
+    Raises:
+        PolicyError: something is missing, or cannot be used.
+    """
+    found = list(_missing(policy))
+    lines = read_marked(Path(path))[1] if found and path is not None else {}
+    if faults := [(each.place, each.says) for each in found if starts or not each.later]:
+        raise PolicyError(faults, lines, path or "")
+    return PolicyError([(each.place, each.says) for each in found], lines, path or "").said if found else []
+
+
+def _missing(policy: Policy) -> Iterator[Missing]:
+    asked = {policy.upstream, *(rule.upstream for rule in policy.rules)} - {None}
+    for name, to in policy.upstreams.items():
+        if to.credential is not None and (policy.upstream is None or name in asked):
+            yield from _of_credential(to.credential, ("upstreams", name, "credential"))
+    if policy.keys is not None:
+        yield from _of_keys(policy.keys)
+    if policy.tls is not None:
+        unread = [*_of_file(policy.tls.certificate, ("tls", "certificate")), *_of_file(policy.tls.key, ("tls", "key"))]
+        yield from unread
+        try:
+            if not unread:
+                tls_context(policy.tls)
+        except ConfigError as error:
+            yield Missing(("tls",), str(error))
+    options: list[tuple[Place, dict[str, Any]]] = [((), policy.options)]
+    options += [(("rules", i), rule.options) for i, rule in enumerate(policy.rules)]
+    for place, said in options:
+        for option in FILES:
+            file = said.get(option)
+            if not isinstance(file, str) or os.path.exists(file):
+                continue
+            if option == FILES[0] or file.startswith(("/", "./", "../")):
+                where = (*place, "options", option)
+                yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
+
+
+def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:
+    try:
+        credential.read()
+    except ConfigError as error:
+        later = credential.env is not None and credential.env not in os.environ
+        yield Missing(place, f"{dotted(place)}: {error}", later)
+
+
+def _of_keys(path: str) -> Iterator[Missing]:
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        yield Missing(("keys",), f"keys: there is no folder {folder!r}")
+        return
+    try:
+        GatewayKeys(path)
+    except TextveilError as error:
+        yield Missing(("keys",), f"keys: {error}", later=not os.path.lexists(path))
+
+
+def _of_file(path: str, place: Place) -> Iterator[Missing]:
+    try:
+        with open(path, "rb"):
+            return
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "not a path"
+    yield Missing(place, f"{dotted(place)}: {path!r} cannot be read: {reason}")

@@ -1,0 +1,156 @@
+"""Routes: a request of a client comes, its answer goes, and what happens is on record.
+
+In: a request, for a `Gateway` that serves. Out: a response, restored; or an error in the form of its API.
+Not here: which routes there are (`app`), what becomes of texts (`exchange`), and what the upstream says (`upstream`).
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from textveil.gateway.answers import Restoring
+from textveil.gateway.errors import RequestError
+from textveil.gateway.exchange import Exchange
+from textveil.gateway.gateway import Gateway, Prepared
+from textveil.gateway.incoming import asked_for, models_of
+from textveil.gateway.keeping import kept_open
+from textveil.gateway.keys import Caller
+from textveil.gateway.process import ServingProcess, unless_left
+from textveil.gateway.protocols import Operation
+from textveil.gateway.record import RequestRecord
+from textveil.gateway.streaming import UNRESOLVED, events, restored
+from textveil.gateway.upstream import headers_of, json_of, send, stream_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+DRY_RUN = "textveil-dry-run"
+"""Request header: with 1, what would be sent is answered, and nobody is asked; 0 is as without it."""
+
+REQUEST_ID = "textveil-request-id"
+"""Response header with the name of the request, which the audit log and traces have too."""
+
+RETRY = "idempotency-key"
+"""Request header with the client's name of a request: the same name goes with the same request only."""
+
+
+class Served:
+    """What asks the upstream, as an ASGI application; its requests are on record.
+
+    Args:
+        name: of the operation.
+        answer: gives the answer to a request; it is called with the request and, by name, its `record`.
+    """
+
+    def __init__(self, name: str, answer: "Callable[..., Awaitable[Response]]") -> None:
+        self._name, self._answer = name, answer
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answers, and closes what the answer needed when it is sent."""
+        from starlette.requests import Request
+
+        request, record = Request(scope, receive), RequestRecord(self._name)
+        async with AsyncExitStack() as until:
+            request.state.until = until
+            until.enter_context(request.state.process.recorded(record, request.headers.get("traceparent")))
+            response = await self._answer(request, record=record)
+            response.headers[REQUEST_ID] = record.id
+            await response(scope, receive, await until.enter_async_context(kept_open(send)))
+
+
+async def answer(
+    gateway: Gateway, operation: Operation, request: "Request", record: RequestRecord, prepared: Prepared | None = None
+) -> "Response":
+    """The answer to one request; what happens to it is noted in its record.
+
+    Args:
+        gateway: whose policy holds.
+        operation: its route.
+        request: what is asked.
+        record: of the request.
+        prepared: its only message, where that was released already.
+    """
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, Response
+
+    process: ServingProcess = request.state.process
+    try:
+        process.admit(record)
+        if foreign := gateway.foreign(request.headers):
+            raise foreign
+        admitted = partial(gateway.caller, request.headers, counts=True)
+        caller = admitted() if gateway.policy.keys is None else await run_in_threadpool(admitted)
+        body = await asked_for(request, operation, gateway.policy.limit)
+        rules = gateway.policy.rules
+        record.asks_for(body.get("model"), [name for rule in rules for name in rule.models])
+        if rules:
+            gateway = await run_in_threadpool(gateway.chosen, operation.route, models_of(body), caller.name)
+        if prepared is not None:
+            gateway = await run_in_threadpool(gateway.sending, prepared)
+        answered = _answered(gateway, operation, request, body, record, caller)
+        return await unless_left(request, process.unless_stopped(answered))
+    except RequestError as error:
+        failure = error
+    except ClientDisconnect:
+        record.left()
+        return Response(status_code=400)  # nobody will read it
+    except Exception as error:  # caught here: the server would log its message, which may hold text
+        failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
+    record.failed(failure)
+    status = failure.status if operation.guardrail is None else operation.guardrail.status(failure.status)
+    return JSONResponse(operation.error(failure), status, headers=failure.headers)
+
+
+async def _answered(
+    gateway: Gateway,
+    operation: Operation,
+    request: "Request",
+    body: dict[str, Any],
+    record: RequestRecord,
+    caller: Caller,
+) -> "Response":
+    from starlette.responses import JSONResponse, StreamingResponse
+
+    process: ServingProcess = request.state.process
+    if (dry := request.headers.get(DRY_RUN, "0")) not in ("0", "1"):
+        raise RequestError(400, f"{DRY_RUN} must be 1 or 0; nothing was sent")
+    shown, guardrail = body, operation.guardrail
+    record.dry = dry == "1" and guardrail is None  # a guardrail asks nobody, either way
+    if guardrail is not None:
+        body = guardrail.read(body, request.headers)
+    exchange = Exchange(gateway, operation, body, caller.account, record)
+    if guardrail is not None and guardrail.restores(body):
+        with record.step("restore"):
+            content, left = await process.answers.run(exchange.restored, guardrail)
+        record.answered(left)
+        return JSONResponse(content, headers={UNRESOLVED: str(left)})
+    with record.step("protect"):
+        async with process.turns.of(caller.account, operation.grows(body)):  # it begins from what the one before added
+            begun = await process.short.run(exchange.begun, request.headers.get(RETRY))
+            lane = process.long if begun.news > gateway.running.long else process.short
+            released, said = await lane.run(exchange.released, begun)
+    if guardrail is not None:
+        record.answered(0)
+        return JSONResponse(guardrail.released(shown, released), headers=said)
+    if record.dry:
+        record.answered(0)
+        return JSONResponse(released, headers=said)
+    chain = begun.chain
+    restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
+    streamed = operation.stream if released.get("stream") in (True, "true") else None
+    process.check()
+    with record.step("upstream"):
+        response = await send(gateway, operation, request, released, restoring, caller)
+        record.got(body.get("model"), caller.secret)
+        came = await json_of(response) if streamed is None else {}
+    said |= headers_of(response)
+    if streamed is not None:
+        pieces = events(await stream_of(response), operation, streamed(restoring), restoring, chain, record, process)
+        return StreamingResponse(process.streaming(pieces), headers=said, media_type="text/event-stream")
+    with record.step("restore"):
+        whole = await process.answers.run(restored, came, operation, restoring, chain)
+    record.answered(restoring.unresolved)
+    return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})

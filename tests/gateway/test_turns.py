@@ -1,0 +1,59 @@
+"""Requests that go on from each other take turns, and leave nothing."""
+
+import asyncio
+import gc
+
+import pytest
+
+from textveil.gateway.turns import Turns
+
+
+def test_turns_are_in_order_and_others_do_not_wait():
+    done = []
+
+    async def ask(turns, account, name, number):
+        async with turns.of(account, name):
+            await asyncio.sleep(0)
+            done.append((account, name, number, "begins"))
+            await asyncio.sleep(0.01)
+            done.append((account, name, number, "ends"))
+
+    async def all_of_them():
+        turns = Turns()
+        asked = [("a", "s"), ("a", "s"), ("b", "s"), ("a", None), ("a", None), ("a", ["s"])]
+        await asyncio.gather(*(ask(turns, *each, i) for i, each in enumerate(asked)))
+        return turns
+
+    asyncio.run(all_of_them())
+    assert [each[2:] for each in done if each[:2] == ("a", "s")] == [
+        (0, "begins"),
+        (0, "ends"),
+        (1, "begins"),
+        (1, "ends"),
+    ]
+    assert [each[3] for each in done[:5]] == ["begins"] * 5  # all but the second
+
+
+def test_whoever_leaves_or_fails_leaves_the_turn_to_the_next_and_nothing_behind():
+    async def waits():
+        turns = Turns()
+        first = turns.of("a", "s")
+        await first.__aenter__()
+
+        async def ask():
+            async with turns.of("a", "s"):
+                raise KeyError
+
+        leaving, failing = (asyncio.create_task(ask()) for _ in range(2))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await first.__aexit__(None, None, None)
+        with pytest.raises(KeyError):
+            await asyncio.wait_for(failing, 5)
+        async with asyncio.timeout(5), turns.of("a", "s"):
+            pass
+        del first, leaving, failing
+        gc.collect()
+        assert not turns._locks
+
+    asyncio.run(waits())
