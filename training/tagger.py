@@ -40,6 +40,8 @@ SCHEDULE = (
     (3600, 0.0),
     (3640, 0.6),
     (5300, 0.0),
+    (5340, 0.6),
+    (6800, 0.0),
 )
 PIECES = 126
 """Pieces per sequence without special tokens; of longer ones, a part."""

@@ -267,6 +267,16 @@ def test_spans_of_different_texts_stay_apart():
     assert merge(spans, tokens) == spans
 
 
+@pytest.mark.parametrize(("text", "ends"), [("王建国写信", 3), ("王建国李小梅", 6), ("王建国の写信", 6)])
+def test_a_chinese_name_ends_before_common_words_only(text: str, ends: int) -> None:
+    name = Span(0, 0, 3, "PERSON", 0.9, "scripts", 0.9)
+    wider = Span(0, 0, len(text), "PERSON", 0.9, "tagger", 0.9)
+    tokens, _ = tokenize([text]).cut([(0, 3)])
+    assert [each.end for each in merge([name, wider], tokens)] == [ends]
+    own = wider._replace(source="own")
+    assert [each.end for each in merge([name, own], tokens)] == [len(text)]
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_merged_spans_cover_every_letter_and_figure_share_no_word_and_do_not_depend_on_order(data):

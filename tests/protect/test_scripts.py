@@ -83,6 +83,10 @@ def test_further_mentions_of_a_certain_name_are_found() -> None:
     assert private(text) == ["葛大壮", "大壮"]
 
 
+def test_a_further_mention_may_end_the_text() -> None:
+    assert private("借款人：葛大壮\n后来重写的是大壮") == ["葛大壮", "大壮"]
+
+
 def test_spans_lie_in_their_texts_whatever_is_given() -> None:
     alphabet = (
         "张伟先生老，：\n 鈴木様さんアキコ김민준씨님 ИванПётрович. О."

@@ -553,17 +553,13 @@ def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
 
 
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
-    """All rows of the page: texts of both uses, another tool, the readers, and speed. Writes failures, too."""
-    given: dict[str, list[Labelled]] = {use: [] for use in USES}
-    for each in texts():
-        given[each.use].append(each)
-    protect = protector("prompt")
-    yield from measured(judge(protect, given["train"]), "prompt", "train")
-    scores = judge(protect, given["measure"])
+    """All rows of the page: texts that measure, another tool, the readers, and speed. Writes failures, too."""
+    given = [each for each in texts() if each.use == "measure"]
+    scores = judge(protector("prompt"), given)
     yield from measured(scores, "prompt", "measure")
     kept = {**circumstances(), "failures": picked(scores, 10)}
     FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    yield from measured(judge(hiding(["presidio"]), given["measure"]), "presidio", "measure")
+    yield from measured(judge(hiding(["presidio"]), given), "presidio", "measure")
     yield from readers.measurements()
     if "TEXTVEIL_CORPORA" in os.environ:
         yield from speed(Path(os.environ["TEXTVEIL_CORPORA"]), repeat)

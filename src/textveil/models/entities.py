@@ -6,6 +6,7 @@ Not here: what happens to them (`protect`), and entities with a fixed form (numb
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -205,6 +206,12 @@ class TokenClassifier:
         """What rows and statements call it."""
         return self.model.name
 
+    @cached_property
+    def _labels_of(self) -> dict[str, Flags]:
+        """The types, and which labels are of each, bool [labels]."""
+        types = dict.fromkeys(type_ for type_ in self.types if type_ is not None)
+        return {name: np.array([type_ == name for type_ in self.types], bool) for name in types}
+
     def probabilities(self, texts: Ragged) -> Floats:
         """The probability of each label for each word, float32 [T, labels]."""
         return self._probabilities(self.outputs(texts))
@@ -252,12 +259,12 @@ class TokenClassifier:
             probabilities: float32 [T, labels].
             readings: float32 [T, R], the network's other outputs; without them entities have no evidence.
         """
-        names = list(dict.fromkeys(type_ for type_ in self.types if type_ is not None))
-        by_type = np.stack([probabilities[:, [t == name for t in self.types]].sum(axis=1) for name in names], axis=1)
+        names = list(self._labels_of)
+        by_type = np.stack([probabilities[:, own].sum(axis=1) for own in self._labels_of.values()], axis=1)
         inside = by_type.sum(axis=1)
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
         details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
-        marks = np.zeros(0, np.int64) if self.threshold is not None else lexicon.marks(texts.words, texts.documents)
+        marks = np.zeros(0, np.int64) if self.threshold is not None else texts.marks
         tagged = self._tagged(texts, inside, 2 * details > inside, text, marks)
         new = np.ones(len(tagged), bool)
         new[1:] = (
@@ -325,9 +332,7 @@ class TokenClassifier:
         """How likely each span is to be private: the share of its type's private labels, with the cut at .5."""
         if self.private is None:
             return np.ones(len(starts))
-        own = np.stack(
-            [probabilities[:, self.private & (np.array(self.types) == name)].sum(axis=1) for name in names], axis=1
-        )
+        own = np.stack([probabilities[:, self.private & self._labels_of[name]].sum(axis=1) for name in names], axis=1)
         place = np.arange(len(starts))
         share = np.add.reduceat(own, starts)[place, kinds].astype(float) / masses[place, kinds]
         # a cut of c moves to .5, and 0 and 1 stay: the odds are multiplied by those of 1 - c
@@ -349,7 +354,7 @@ class TokenClassifier:
             return None
         own = {word: casing(word) for word in set(texts.words)}
         casings = np.fromiter((own[word] for word in texts.words), np.int64, len(texts.words))
-        return np.repeat(casings + CASINGS * lexicon.marks(texts.words, texts.documents), np.diff(bounds))
+        return np.repeat(casings + CASINGS * texts.marks, np.diff(bounds))
 
     def _framed(self, shapes: Ints, windows: Windows, which: Ints, shape: tuple[int, ...]) -> Ints:
         framed = np.zeros(shape, np.int64)

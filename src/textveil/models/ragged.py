@@ -8,6 +8,7 @@ Nothing is truncated: a text longer than a window is read in several.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from textveil.errors import InputError, ModelError
 from textveil.models.networks import SPACES, Model
 from textveil.randomness import Flags, Ints
-from textveil.text import Kind, Released, Tokens, check_texts
+from textveil.text import Kind, Released, Tokens, check_texts, lexicon
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -37,6 +38,11 @@ class Ragged:
         sound = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
         if not (sound and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
             raise InputError("documents must rise from 0 to the number of words, and spaced have one entry a word")
+
+    @cached_property
+    def marks(self) -> Ints:
+        """What the lexicon says of each word, int64 [T]."""
+        return lexicon.marks(self.words, self.documents)
 
     def __repr__(self) -> str:
         return f"Ragged(texts={len(self.documents) - 1}, words={len(self.words)})"

@@ -17,6 +17,7 @@ from typing import Any, Self
 import textveil.models as encoder
 from textveil.config.extras import library
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
+from textveil.protect.patterns.addresses import UNITS
 from textveil.protect.spans import Span
 from textveil.table import fetch
 from textveil.text import is_public, tokenize
@@ -71,6 +72,9 @@ ALIASES = {
     for alias in aliases.split()
 }
 """What other libraries call our types; Presidio's names without their country prefix ("US_SSN")."""
+
+
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 def type_of(label: str) -> str:
@@ -132,9 +136,13 @@ class TaggerDetector:
 
 
 def _trimmed(words: Sequence[str], start: int, end: int) -> range:
-    """The range of an entity's words without small public words at either end; empty if nothing else is left."""
+    """The range of an entity's words without small public words at either end; empty if nothing else is left.
+
+    A number with a unit is nobody's name, either.
+    """
     small = [word == word.lower() and is_public(word) for word in words[start:end]]
-    if all(small):
+    number, *unit = words[start:end]
+    if all(small) or (_NUMBER.fullmatch(number) and unit and UNITS.issuperset(unit)):
         return range(0)
     return range(start + small.index(False), end - small[::-1].index(False))
 

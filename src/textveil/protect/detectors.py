@@ -20,6 +20,7 @@ from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import Evidence
 from textveil.protect.escapes import encoded_in, read, written
+from textveil.protect.scripts import han
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
 
@@ -191,6 +192,10 @@ GUESSED = "tagger"
 # ---- merging -----------------------------------------------------------------------------------------------
 
 
+FULL = 3
+"""Characters of a Chinese name that has a family name and two of a given name, at least."""
+
+
 def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     """Joins spans that overlap or touch the same word, so that no word is in two spans.
 
@@ -199,15 +204,16 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     go before what the tagger takes for one; then the higher score wins, then the longer span, then place, type and
     source.
 
-    A name that reaches over an address or number is what stands beside it. A span that reaches over several values of a
-    structure, such as cells of a table, is divided between them first, so that the separators stay.
+    A name that reaches over an address or number is what stands beside it. A Chinese name ends where its family and
+    given name do, if common words follow. A span that reaches over several values of a structure, such as cells of a
+    table, is divided between them first, so that the separators stay.
 
     Args:
         spans: of texts of `tokens`, in any order.
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    apart = _divided(_beside_forms(spans, tokens.texts), tokens.texts)
+    apart = _divided(_beside_forms(_ended(spans, tokens.texts), tokens.texts), tokens.texts)
     for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in apart):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
@@ -236,6 +242,26 @@ def _certainty(span: Span) -> tuple[Any, ...]:
     rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
     guessed = rank == 0 and span.source.partition(":")[0] == GUESSED
     return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source
+
+
+def _ended(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans; persons of the tagger that reach from a Chinese name, three characters or more, into words end there.
+
+    What users' own detectors say, and what a session knows, stays whole.
+    """
+    names = {
+        (span.text, span.start): span.end
+        for span in spans
+        if span.source == "scripts" and span.type == "PERSON" and span.end - span.start >= FULL
+    }
+    found = []
+    for span in spans:
+        end = names.get((span.text, span.start), span.end)
+        guessed = span.type == "PERSON" and span.source.partition(":")[0] == GUESSED
+        if guessed and end < span.end and han.is_made_of_words(texts[span.text][end : span.end]):
+            span = span._replace(end=end)
+        found.append(span)
+    return found
 
 
 def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:

@@ -94,8 +94,8 @@ class Lists:
         Raises:
             DetectorError: an expression ran out of time.
         """
-        spared: dict[int, list[tuple[int, int]]] = {}
-        for b, start, end in sorted({*self._places(texts)}):
+        spans, spared = list(spans), dict[int, list[tuple[int, int]]]()
+        for b, start, end in sorted({*self._places(texts)}) if spans else ():
             places = spared.setdefault(b, [])
             if places and start <= places[-1][1]:
                 places[-1] = places[-1][0], max(end, places[-1][1])
@@ -148,4 +148,6 @@ class Lists:
 
 def _fold(word: str) -> str:
     """A word without regard to case, kind of apostrophe and composition of characters."""
+    if word.isascii():
+        return word.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace("’", "'")

@@ -129,8 +129,9 @@ def folded(word: str) -> str:
 def atoms(text: str) -> list[Atom]:
     """The runs of letters and of digits in a text, in order."""
     return [
-        Atom(found.start(), found.end(), folded(found[0]), _IS_UNSPACED.match(found[0]) is None)
+        Atom(found.start(), found.end(), folded(word), word.isascii() or _IS_UNSPACED.match(word) is None)
         for found in _ATOM.finditer(text)
+        for word in [found[0]]
     ]
 
 

@@ -182,9 +182,10 @@ class Sought:
         places: list[Standing] = []
         i = 0
         while i < len(found):
+            begin = found[i].text
             if not found[i].spaced:
                 places += self._inside(i, found[i])
-            best = self._longest(text, found, i)
+            best = self._longest(text, found, i) if len(begin) <= self._heads.get(begin[:4], 0) else None
             if best is None:
                 i += 1
             else:

@@ -17,6 +17,8 @@ def casing_of(word: str) -> Casing:
 
     Defined for any string: a single capital is title, and a script without case is lower.
     """
+    if word.islower():
+        return "lower"
     cased = [letter for letter in word if letter.isupper() or letter.islower() or letter.istitle()]
     if not cased or cased[0].islower():
         return "lower"

@@ -58,13 +58,13 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
     number = {word: i for i, word in enumerate(distinct)}
     which = [number[word] for word in words]
     found: Ints = alone[which].astype(np.int64)
-    found |= ORDINARY * _made_of_ordinary([spelled[i] for i in which], documents)
-    sizes = [longest.get(word, 0) for word in spelled]
+    told = [spelled[i] for i in which]
+    found |= ORDINARY * _made_of_ordinary(told, documents)
     for start, end in zip(documents[:-1].tolist(), documents[1:].tolist(), strict=True):
         at = start
         while at < end:
-            size = min(sizes[which[at]], end - at)
-            while size and (mark := entries.get(" ".join(spelled[i] for i in which[at : at + size]), 0)) == 0:
+            size = min(longest.get(told[at], 0), end - at)
+            while size and (mark := entries.get(" ".join(told[at : at + size]), 0)) == 0:
                 size -= 1
             if size:
                 found[at : at + size] |= mark
@@ -92,6 +92,8 @@ def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
 
     A Korean word is covered together with its endings, alone; Chinese and Japanese words with those beside them.
     """
+    if all(map(str.isascii, words)):
+        return np.zeros(len(words), bool)
     begins = set(documents.tolist())
     letters: list[str] = []
     owners: list[int] = []

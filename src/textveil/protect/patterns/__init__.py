@@ -6,7 +6,6 @@ Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `ref
 (`textveil.models`), and users' own lists (`lists`).
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -99,6 +98,10 @@ _RULES = (
 )
 
 
+_SIGNS = frozenset(sign for rule in _RULES for sign in rule.signs)
+_ASCII_SIGNS = frozenset(filter(str.isascii, _SIGNS))
+
+
 class Found(NamedTuple):
     """A match of a rule in a plain text."""
 
@@ -160,9 +163,10 @@ class Patterns:
         bare = without_foreign(plain)
         leads = [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)] if digits else []
         urls = {"URL", "SECRET"} & {*self.types}
+        standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
         for rule in _RULES:
             wanted = rule.type in self.types or (rule.type == "URL" and urls)
-            if not wanted or digits < rule.digits or not any(sign in lower for sign in rule.signs):
+            if not wanted or digits < rule.digits or standing.isdisjoint(rule.signs):
                 continue
             seen = plain if rule.whole else bare
             for found in _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads):
@@ -245,7 +249,7 @@ def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
         yield 0, len(lower)
         return
     before, behind = rule.reach
-    places = sorted(match.start() for sign in rule.signs for match in re.finditer(re.escape(sign), lower))
+    places = sorted(place for sign in rule.signs for place in _places(sign, lower))
     start = end = -1
     for place in places:
         if place - before > end:
@@ -255,6 +259,14 @@ def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
         end = place + behind
     if end >= 0:
         yield start, end
+
+
+def _places(sign: str, lower: str) -> Iterator[int]:
+    """Where a sign stands; two of them do not overlap."""
+    at = lower.find(sign)
+    while at >= 0:
+        yield at
+        at = lower.find(sign, at + len(sign))
 
 
 def _near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:

@@ -142,15 +142,17 @@ def is_place(value: str) -> bool:
     return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
 
 
-_UNITS = listed(
-    "euro eur dollar dollars usd chf francs people menschen personen einwohner stück kilometer meter tonnen jahre years"
-    " items rows records files lines steps zeilen total watt punkte points units words hits times days"
+UNITS = listed(
+    "euro euros eur dollar dollars usd pound pounds gbp chf francs people menschen personen einwohner stück kilometer"
+    " meter tonnen jahre years items rows records files lines steps zeilen total watt punkte points units words hits"
+    " times days hours weeks months"
 )
+"""Words behind a number that say how much there is of something, in small letters."""
 
 
 def is_town(value: str) -> bool:
     """Whether the word behind a postal code is no unit."""
-    return not {part.lower() for part in _parts(value)} & _UNITS
+    return not {part.lower() for part in _parts(value)} & UNITS
 
 
 _PLACES = (

@@ -125,18 +125,27 @@ class Words:
     @cached_property
     def _by_run(self) -> dict[str, list[str]]:
         """Words by the run of letters that a text with them must have; those that may stand inside a run by none."""
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[str]] = {"": []}
         for sign, (begins, ends) in self.signs.items():
             first = _RUN.match(sign)
             whole = first is not None and begins and (first.end() < len(sign) or ends)
             found.setdefault(first[0] if whole and first else "", []).append(sign)
         return found
 
+    @cached_property
+    def _runs(self) -> frozenset[str]:
+        return frozenset(self._by_run)
+
+    @cached_property
+    def _ascii(self) -> list[str]:
+        """Words that may stand inside a run, those of ASCII."""
+        return list(filter(str.isascii, self._by_run[""]))
+
     def find(self, folded: Folded) -> Iterator[tuple[int, int]]:
         """Starts and ends of the words in a folded text, word by word."""
         told = folded.text
-        known = ["", *sorted(self._by_run.keys() & folded.runs)]
-        for sign in (sign for run in known for sign in self._by_run.get(run, ())):
+        inside = self._ascii if told.isascii() else self._by_run[""]
+        for sign in [*inside, *(sign for run in sorted(self._runs & folded.runs) for sign in self._by_run[run])]:
             begins, ends = self.signs[sign]
             stop = 0
             while (at := told.find(sign, stop)) >= 0:

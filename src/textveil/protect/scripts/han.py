@@ -188,6 +188,16 @@ def _ended(
         yield price - _EDGE * closed, FoundName(start, end, "PERSON", sure, public, score)
 
 
+def is_made_of_words(text: str) -> bool:
+    """Whether a text can be read as common words of two to four characters alone."""
+    words = _lists().words
+    ends = {0}
+    for start in range(len(text)):
+        if start in ends:
+            ends |= {end for end in range(start + 2, min(start + 4, len(text)) + 1) if text[start:end] in words}
+    return len(text) in ends
+
+
 def _again(text: str, found: list[FoundName]) -> list[FoundName]:
     """Further mentions of names that are certain: the whole name, and given names that are no words."""
     words, family = _lists().words, _lists().family
@@ -207,5 +217,5 @@ def _again(text: str, found: list[FoundName]) -> list[FoundName]:
         for start in range(len(text) - 1)
         if start not in taken
         for length in (2, 3, 4)
-        if text[start : start + length] in known
+        if start + length <= len(text) and text[start : start + length] in known
     ]

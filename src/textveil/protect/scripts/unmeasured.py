@@ -7,6 +7,7 @@ A script is known by its letters; a language in a measured script by letters tha
 """
 
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -106,10 +107,7 @@ def _script(letter: str) -> str:
 
 def _language(text: str) -> str:
     """The language in Latin letters whose commonest words are most of those of a text; empty if it is a measured one."""
-    counts: dict[str, int] = {}
-    for match in _WORD.finditer(text):
-        word = match[0].lower()
-        counts[word] = counts.get(word, 0) + 1
+    counts = Counter(map(str.lower, _WORD.findall(text)))
     others, measured = _profiles()
     known = max(_weight(counts, words) for words in measured)
     weight, name = max((_weight(counts, words), name) for name, words in others.items())
@@ -119,7 +117,7 @@ def _language(text: str) -> str:
 
 
 def _weight(counts: dict[str, int], words: frozenset[str]) -> int:
-    return sum(counts[word] for word in words & counts.keys())
+    return sum([counts[word] for word in words if word in counts])
 
 
 @dataclass(frozen=True, kw_only=True)

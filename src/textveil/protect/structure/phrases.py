@@ -380,9 +380,9 @@ def _said(lower: str, phrases: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def _loose(text: str, start: int) -> tuple[int, int] | None:
-    """A name in a sentence that goes on behind it."""
+    """A name in a sentence that goes on behind it, perhaps with what the writer does."""
     match = _CASED_NAME.compiled.match(text, start, start + 90)
-    return (start, start + len(match.group().rstrip(" ,."))) if match else None
+    return (start, start + len(match.group().rstrip(" ,.").removesuffix(", I"))) if match else None
 
 
 _SMALL_NAME = Expression(
