@@ -118,7 +118,8 @@ def test_errors_are_one_line(run, tmp_path):
     refused(run("build", "some.txt", "-o", "x", "--format", "csv"), "--format must be one of glove, vec, word2vec")
     refused(run("build", "some.txt", "-o", "x", "--metric", "cosine"), "must be chord or euclidean, got 'cosine'")
     refused(run("build", "some.txt"), "textveil table build")
-    refused(run("info", "./some.txt"), "it is not the folder of a table")
+    refused(run("info", "./some.txt"), "it is not a book of codes, or damaged")
+    refused(run("info", "./"), "it is not the folder of a table")
     refused(run("neighbours", "minilm"), "needs WORD")
     refused(run("infoo"), "did you mean info?")
     assert sorted(os.listdir(tmp_path)) == ["bad.txt", "some.txt"]

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.evaluate.audit.broken import Groups
-from tests.fixtures import NOUNS, Stub, gaussian_rows
+from tests.fixtures import NOUNS, Stub, fit, gaussian_rows
 
 from textveil.config.registry import MECHANISMS
 from textveil.config.sections import Config, MechanismOptions, TableOptions, WordsOptions
@@ -62,7 +62,7 @@ def make(mechanism: str, *, epsilon: float = 4.0, **options: Any) -> Privatizer:
     if MECHANISMS[mechanism].budget:
         options["epsilon"] = epsilon
     with pytest.warns(match="bounds nothing") if mechanism in UNBOUND else nullcontext():
-        return Privatizer(mechanism, table=options.pop("table", TABLE), **options)
+        return Privatizer(mechanism, table=fit(mechanism, options.pop("table", TABLE)), **options)
 
 
 @dataclass(frozen=True)

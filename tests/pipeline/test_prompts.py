@@ -55,6 +55,7 @@ def test_what_holds_nothing_private_is_not_altered(guard, prompt):
             "# author: Ngozi Adeyemi\nDB_PASS = 'hunter2!x'\nprint('/home/nadeyemi/data.csv')\n",
             "# author: <PERSON_1>\nDB_PASS = '<SECRET_1>'\nprint('/home/<HANDLE_1>/data.csv')\n",
         ),
+        ("My name is Maria Silva, I can be reached.", "My name is <PERSON_1>, I can be reached."),
         ("the alarm code is 4471# today", "the alarm code is <SECRET_1> today"),
         ("write to anna at example dot org", "write to <EMAIL_1>"),
         ("请帮我给房东王建国写信，我叫李小梅。", "请帮我给房东<PERSON_1>写信，我叫<PERSON_2>。"),

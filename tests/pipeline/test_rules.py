@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fixtures import NOUNS, Stub, gaussian_rows
+from tests.fixtures import NOUNS, Stub, book_of, gaussian_rows
 
 from textveil.guarantee import Restricted as Restrict
 from textveil.pipeline import rules
@@ -18,6 +18,8 @@ FINITE = {"budgets": (1, 1, 2, 2)}
 NAMES = {"types": "PERSON"}
 STUB = Stub(release=lambda table, block: block.secret.copy())
 PIECES = [*NOUNS[:9], "##ing"]
+WORDS = EmbeddingTable.build(name="words", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
+CODES = WORDS.coarse(book_of(WORDS))
 
 
 class Restricted(Stub):
@@ -38,6 +40,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "re-ranking takes whole words": {"rerank": {"m": 2}, "words": {"unit": "wordpiece"}},
     "re-ranking tells equal words apart": {"rerank": {"m": 2}, "words": {"consistent": True}},
+    "codebook needs codes": {"mechanism": "codebook"},
+    "codes are of whole words": {"table": CODES, "words": {"unit": "wordpiece"}},
+    "codes are not re-ranked": {"table": CODES, "rerank": {"m": 2}},
     "names need a detector": {"names": NAMES},
     "drawn labels show no names": {"names": NAMES, "protect": LABELS, "groups": FINITE, "epsilon": None},
     "figures need a detector": {"figures": FIGURES},

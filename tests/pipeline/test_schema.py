@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.evaluate.audit.broken import Groups
 from tests.evaluate.audit.broken import table as pairs
+from tests.fixtures import fit
 
 from textveil import EmbeddingTable, Privatizer, Session
 from textveil.config import WordsOptions, registry
@@ -38,7 +39,7 @@ def table():
 
 def privatizer(name, table, seed=1, **options):
     _, budget = registry.budget_parameter(name)
-    return Privatizer(name, epsilon=8.0 if budget else None, table=table, seed=seed, **options)
+    return Privatizer(name, epsilon=8.0 if budget else None, table=fit(name, table), seed=seed, **options)
 
 
 def as_read(guarantee):

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     "textveil audit d-chi-stencil --epsilon 20 -o mechanism.L=4",
     "textveil audit --all --small --json",
     "textveil audit noise --checks sampled,streams --table glove",
-    options=("epsilon", "table", "profile", "config", "setting"),
+    "textveil audit codebook --codes 24 --small",
+    options=("epsilon", "table", "codes", "profile", "config", "setting"),
     default=None,
 )
 def audit(
@@ -66,6 +67,9 @@ def audit(
     builds = []
     for name in names:
         options = partial(typed.config, complete=False, mechanism__name=name)
+        named = "table.codes" in typed.values or any(each.startswith("table.codes=") for each in typed.settings)
+        if every and registry.entry("mechanism", name or "").codes and not named:
+            options = partial(options, table__codes=CODES)
         builds.append(Configured(name=name or "", resolve=options))
     with progress.bars(unit=" checks") as report:
         broken = _say(run(*builds, small=small, only=only, report=report), as_json)
@@ -76,6 +80,10 @@ def audit(
             else "a claim is violated or could not be checked"
         )
         raise typer.Exit(1)
+
+
+CODES = "24"
+"""The general book over which mechanisms that need one are audited with --all."""
 
 
 def _say(findings: Iterable["Finding"], as_json: bool) -> int:

@@ -11,6 +11,7 @@ import typer
 
 from textveil.cli import progress, shell
 from textveil.cli.calibrate import calibrate
+from textveil.cli.codes import codes, described
 from textveil.cli.shell import say
 from textveil.cli.verbs import add, group, verb
 from textveil.files import streams
@@ -138,16 +139,23 @@ def _amount(step: str, done: int) -> str:
 @verb(
     "textveil table info glove",
     "textveil table info minilm --json",
+    "textveil table info 24",
     on=table,
     name="info",
 )
 def table_info(
-    table: Annotated[str, typer.Argument(metavar="NAME|DIR", show_default=False)],
+    table: Annotated[str, typer.Argument(metavar="NAME|DIR|BOOK", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with all points of the curve.")] = False,
 ) -> None:
-    """Describe a table. The files of a folder are checked against their checksums."""
-    from textveil.table import store
+    """Describe a table, or a book of codes. The files of a folder are checked against their checksums."""
+    import os
 
+    from textveil.table import find_book, store
+
+    if table.isdecimal() or os.path.isfile(table):
+        book = find_book(table)
+        say(json.dumps(book.to_json(), ensure_ascii=False) if as_json else "\n".join(described(book)))
+        return
     say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
 
 
@@ -200,3 +208,4 @@ def table_neighbours(
 
 
 add(table, calibrate, "calibrate")
+add(table, codes, "codes")

@@ -125,7 +125,8 @@ def _any_two(guarantee: "Guarantee") -> str:
 
 
 def _replaced(guarantee: "Guarantee") -> str:
-    return "drawn" if guarantee.claim.draws and guarantee.drawn else "replaced"
+    among = f" among {guarantee.claim.codes:,} codes" if guarantee.claim.codes else ""
+    return f"{'drawn' if guarantee.claim.draws and guarantee.drawn else 'replaced'}{among}"
 
 
 def _alike(guarantee: "Guarantee") -> str:
@@ -176,7 +177,13 @@ def _unprotected(guarantee: "Guarantee") -> str:
 
 def headline(guarantee: "Guarantee") -> str:
     """The statement in three lines: the bound, where it holds, and what is released besides."""
-    first = _bound(guarantee) + _aside(guarantee) + _spent_by_group(guarantee) + _per_person(guarantee)
+    first = (
+        _bound(guarantee)
+        + _within_codes(guarantee)
+        + _aside(guarantee)
+        + _spent_by_group(guarantee)
+        + _per_person(guarantee)
+    )
     return "\n".join((first, _domain(guarantee), _besides(guarantee)))
 
 
@@ -197,6 +204,13 @@ def _bound(guarantee: "Guarantee") -> str:
         f"{_plus(claim.additive, ', plus ')}, and at most {number(guarantee.epsilon_ldp)} for any two {words} of "
         f"{claim.table} (diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
     )
+
+
+def _within_codes(guarantee: "Guarantee") -> str:
+    """What holds for words that have one code, which the mechanism does not tell apart."""
+    if not guarantee.claim.codes or guarantee.kind == "none" or not guarantee.epsilon:
+        return ""
+    return f" For two words of one of its {guarantee.claim.codes:,} codes it is 0."
 
 
 def _aside(guarantee: "Guarantee") -> str:

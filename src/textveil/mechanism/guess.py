@@ -21,7 +21,7 @@ CELLS = 1 << 22
 """Probabilities that are held at once: 32 MiB."""
 
 
-def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values) -> Callable[[float], float]:
+def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values | None = None) -> Callable[[float], float]:
     """How often the best guess is right, as a function of the mechanism's parameter.
 
     Whoever sees the released row y guesses the x that maximises prior(x) P(y | x), and is right with probability
@@ -33,20 +33,29 @@ def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values) -> Call
 
     Args:
         mechanism: has a law, and draws each word alone.
-        table: its V rows are what can be private, and released.
-        prior: the probability of each private row, float64 [V], summing to 1.
+        table: its V rows are what is drawn for, and released.
+        prior: the probability of each word, as a row of the table's origin, summing to 1. In a coarse view the guess of
+            a code is its likeliest word. None: as words stand in general public text, which the book of a coarse view
+            says itself.
 
     Raises:
         ConfigError: the mechanism has no law that could be written down, or looks at other words.
     """
     name = mechanism.claim(table).mechanism
+    if prior is None:
+        book = table.root.book
+        assert book is not None, "a table of words has its shares"
+        masses = book.masses.astype(np.float64)
+        heads = masses * book.heads
+    else:
+        masses, heads = table.gathered(prior), table.heads(prior)
     if not mechanism.claim(table).alone:
         raise ConfigError(
             f"how often a word is guessed is known only where it is drawn alone, and {name} looks at others"
         )
     if isinstance(mechanism, Select) and isinstance(mechanism.rule, Staircase):
         assert isinstance(mechanism.utility, Distance), "with a context words are not drawn alone"
-        return _staircase(mechanism.rule, table, prior)
+        return _staircase(mechanism.rule, table, heads)
     if not isinstance(mechanism, Law):
         raise ConfigError(f"{name} has no law that is written down, so how often a word is guessed is not known")
 
@@ -60,27 +69,27 @@ def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values) -> Call
             if law is None:
                 raise ConfigError(f"{name} has no law that is written down with these options")
             joint = np.exp(law)
-            joint *= prior[rows, None]
+            untold += float((masses[rows] * np.maximum(1 - joint.sum(axis=1), 0)).sum())
+            joint *= heads[rows, None]
             np.maximum(best, joint.max(axis=0), out=best)
-            untold += float(np.maximum(prior[rows] - joint.sum(axis=1), 0).sum())
         return float(best.sum()) + untold
 
     return guessed
 
 
-def _staircase(rule: Staircase, table: EmbeddingTable, prior: Values) -> Callable[[float], float]:
+def _staircase(rule: Staircase, table: EmbeddingTable, heads: Values) -> Callable[[float], float]:
     """Weights fall from level to level, so all that counts is the likeliest word that has a row on a level or above."""
     ends = rule.ends(table)
     sizes = np.diff(ends, prepend=0)
     level = np.repeat(np.arange(len(sizes) - 1), sizes[:-1])
     most = np.zeros((len(table), len(sizes)))
-    most[:, -1] = prior.max()
+    most[:, -1] = heads.max()
     last = max(1, int(ends[-2]))
     size = max(1, CELLS // len(table))
     for start in range(0, len(table), size):
         rows = np.arange(start, min(start + size, len(table)))
         near = table.neighbours(rows, last)[:, : len(level)]
-        np.maximum.at(most, (near, level[None, :]), prior[rows, None])
+        np.maximum.at(most, (near, level[None, :]), heads[rows, None])
     np.maximum.accumulate(most, axis=1, out=most)
 
     def guessed(parameter: float) -> float:

@@ -193,7 +193,7 @@ class CoordinateLaplace:
         return self.nominal
 
     def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
-        if table.parent is not None:
+        if table.projected:
             raise ConfigError(
                 "laplace works on the table's own coordinates: a projection can lengthen l1 distances; drop `project`"
             )
@@ -257,7 +257,7 @@ class VonMisesFisher:
             )
         if table.dimension < 2:
             raise ConfigError("the polar mechanism needs at least two dimensions: a direction in one is a sign")
-        if self.radius is not None and (mixed or table.parent is not None):
+        if self.radius is not None and (mixed or table.projected):
             raise ConfigError("radius is defined for a word's own row: drop the window, the projection or the radius")
 
     def metric(self, table: EmbeddingTable) -> str:  # noqa: D102

@@ -312,6 +312,29 @@ def krr() -> Select:
     return Select(name="krr", utility=Distance(), rule=Staircase(sizes=(1,)))
 
 
+def codebook() -> Select:
+    """k-ary randomised response over a few codes of words: the code of the word, or any other.
+
+    A public book maps every word to one of C codes (`table.codes`). A word's code is kept with weight exp(epsilon),
+    every other code has weight 1; released is the code, spelled by its most typical word. `textveil table codes` makes
+    books from public texts, and `textveil table info` says what one hides.
+
+    Guarantee:
+        local DP, epsilon, sharp, for any two words of different codes; 0 for two words of one code, however often they
+        are released under one book. The draw is from whole numbers.
+
+    Caveats:
+        Whether the code is right is hidden by epsilon, which word of the code it was by the book alone: a code of one
+        word, or with one frequent word, hides little, and the statement says how much at most. What a book is about
+        passes: a book of a task lets the label through by design. The book must be public: one that was made from
+        private texts voids the statement, and its own texts are refused. Consistent draws are by word.
+
+    Source:
+        textveil. Randomised response is Warner 1965 and Kairouz et al. 2014.
+    """
+    return Select(name="codebook", utility=Distance(), rule=Staircase(sizes=(1,)))
+
+
 def cape(
     *,
     nominal: float | None = None,

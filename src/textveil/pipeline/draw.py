@@ -168,7 +168,7 @@ def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
     if parts.names is None:
         return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
-    return parts.names.draw(protection, plan.block.rows, plan.block.layout.documents, rng=parts.randomness)
+    return parts.names.draw(protection, plan.originals, plan.block.layout.documents, rng=parts.randomness)
 
 
 def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:

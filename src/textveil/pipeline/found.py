@@ -10,7 +10,7 @@ looked at, so that the epsilon tells nothing of one.
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +50,10 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         return config
     _check(config)
     chosen = config.table
-    loaded = table or load_table(chosen.name, metric=chosen.metric, device=chosen.device)
+    loaded = table or load_table(**asdict(chosen))
     target = registry.load("mechanism", config.mechanism.name)
     mechanism: Mechanism = target(**config.mechanism.options)
-    guessed = guessing(mechanism, loaded, prior(config, loaded))
+    guessed = guessing(mechanism, loaded, prior(config, loaded.origin))
 
     if not _takes(mechanism, loaded):
         raise ConfigError(
@@ -102,6 +102,8 @@ def search(success: Callable[[float], float], risk: float) -> float:
 
 def prior(config: Config, table: EmbeddingTable) -> Values:
     """What the attacker expects of a protected word before looking: float64 [V], positive, summing to 1.
+
+    The table is the one in which words are looked up.
 
     Shares of the words of the public file or of the packaged list; those of words that pass are left out.
     """

@@ -15,7 +15,8 @@ from pydantic_core import CoreSchema, core_schema
 from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
 from textveil.errors import TextveilWarning
 from textveil.guarantee import Claim
-from textveil.mechanism import Figures, Layout, Mechanism, Names
+from textveil.mechanism import Block, Figures, Law, Layout, Mechanism, Names, guessing
+from textveil.pipeline.coarse import coarsely
 from textveil.pipeline.rerank import NOTE
 from textveil.pipeline.rules import Setup, check
 from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
@@ -73,24 +74,26 @@ class Parts:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
-        table = self.table
+        table, book = self.table.origin, self.table.book
         if (
-            table.name in registry.names("table")
+            not self.table.projected
+            and table.name in registry.names("table")
             and load_table(table.name, metric=table.metric, device=table.device) is table
         ):
-            state["table"] = (table.name, table.metric, table.device)
+            state["table"] = (table.name, table.metric, table.device, book, self.table.spelling)
             state["pieces"] = None
             state["names"] = self.names and self.names.options
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if isinstance(state["table"], tuple):
-            name, metric, device = state["table"]
-            state["table"] = table = load_table(name, metric=metric, device=device)
+            name, metric, device, book, spelling = state["table"]
+            table = load_table(name, metric=metric, device=device)
+            state["table"] = table = table if book is None else table.coarse(book, spelling=spelling)
             if state["words"].unit == "wordpiece":
                 state["pieces"] = WordPieces.load(state["words"].tokenizer, table)
             if state["names"] is not None:
-                state["names"] = Names.of(state["names"], state["grouping"].named, table.root)
+                state["names"] = Names.of(state["names"], state["grouping"].named, table.origin)
         vars(self).update(state)
 
 
@@ -111,7 +114,7 @@ def build(setup: Setup) -> Parts:
         budget=_budget(setup),
         rerank=setup.rerank,
         grouping=grouping,
-        names=Names.of(setup.names, grouping.named, table.root) if grouping and grouping.named else None,
+        names=Names.of(setup.names, grouping.named, table.origin) if grouping and grouping.named else None,
         figures=Figures.of(setup.figures) if grouping and grouping.moved else None,
         randomness=SystemRandomness() if setup.seed is None else SeededRandomness(setup.seed),
         pieces=WordPieces.load(words.tokenizer, table) if words.unit == "wordpiece" else None,
@@ -120,7 +123,15 @@ def build(setup: Setup) -> Parts:
 
 def _claim(setup: Setup) -> Claim:
     """What the mechanism promises, with what re-ranking and groups add to it."""
-    claim = setup.claim
+    claim, book = setup.claim, setup.loaded.root.book
+    if book is not None:
+        claim = coarsely(
+            claim,
+            book,
+            _named_at_most(setup),
+            consistent=setup.words.consistent,
+            drawn_groups=setup.randomised,
+        )
     if setup.rerank.m > 1:
         said = {**claim.options, "rerank": asdict(setup.rerank)}
         claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
@@ -131,6 +142,25 @@ def _claim(setup: Setup) -> Claim:
             notes = Figures(options=setup.figures).notes(setup.grouping.moved)
             claim = replace(claim, options=said, caveats=(*claim.caveats, *notes))
     return claim
+
+
+def _named_at_most(setup: Setup) -> float | None:
+    """How often words are named from a released code, see `guessing`; None where that is not known.
+
+    Under the largest finite budget of a word; a budget of one's own may give words any.
+    """
+    if setup.words.stopwords != "pass" or not setup.claim.alone or not isinstance(setup.built, Law):
+        return None
+    parameter = setup.parameter
+    if parameter is None:
+        chosen = setup.spending
+        given = chosen.budgets if isinstance(chosen, Grouped) else [chosen.epsilon] if type(chosen) is Uniform else []
+        finite = [each for each in given if 0 < each < math.inf]
+        if not finite:
+            return None
+        parameter = setup.built.calibrate(setup.loaded, Layout.of(1), np.array([max(finite)]))
+    law = setup.built.log_probs(setup.loaded, Block(layout=Layout.of(1), rows=np.zeros(1, np.int64)), parameter)
+    return None if law is None else guessing(setup.built, setup.loaded)(float(parameter[0]))
 
 
 def _grouped_claim(

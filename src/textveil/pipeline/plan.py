@@ -39,6 +39,8 @@ class Plan:
 
     Attributes:
         block: the units' rows (secret) and layout (public).
+        originals: int64 [T], the units' rows in the table in which words are looked up; others than the block's where
+            the table is looked at coarsely. Secret.
         roles: int8 [N], a `Role` per word.
         counts: int64 [N], units of each word.
         unknown: bool [N], words outside the table that are not public.
@@ -49,6 +51,7 @@ class Plan:
     """
 
     block: Block
+    originals: Ids = field(repr=False)
     roles: NDArray[np.int8]
     counts: Ids
     unknown: Flags
@@ -182,7 +185,8 @@ def make_plan(
         spaced=_apart(tokens, roles)[unit_of],
     )
     return Plan(
-        block=Block(layout=layout, rows=rows, memo=memo),
+        block=Block(layout=layout, rows=parts.table.coded(rows), memo=memo),
+        originals=rows,
         roles=roles,
         counts=counts,
         unknown=unknown,
@@ -228,7 +232,7 @@ def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDA
 
 
 def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:
-    """The table rows of all units in order, how many each word has, and whether a word is in the table.
+    """The rows of all units in order in the table of words, how many each word has, and whether a word is in it.
 
     A word outside the table that is idle wherever it stands is spared its surrogate; its row is 0.
     """
@@ -236,10 +240,11 @@ def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Fl
     number = {word: i for i, word in enumerate(distinct)}
     which = np.fromiter(map(number.__getitem__, words), np.int64, len(words))
     if parts.pieces is None:
-        rows = parts.table.find(distinct)
+        origin = parts.table.origin
+        rows = origin.find(distinct)
         known = rows >= 0
         asked = ~known & (np.bincount(which, ~idle, minlength=len(distinct)) > 0)
-        rows[asked], _ = parts.table.lookup([distinct[i] for i in np.flatnonzero(asked).tolist()])
+        rows[asked], _ = origin.lookup([distinct[i] for i in np.flatnonzero(asked).tolist()])
         return np.maximum(rows, 0)[which], np.ones(len(words), np.int64), known[which]
     cut, known = parts.pieces.cut(distinct)
     rows = np.concatenate([cut[i] for i in which]) if len(which) else np.empty(0, np.int64)

@@ -8,7 +8,7 @@ import math
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -121,7 +121,7 @@ class Privatizer(Parts):
         privatizer = cls(
             config.mechanism.name,
             epsilon=config.epsilon,
-            table=table or load_table(chosen.name, metric=chosen.metric, device=chosen.device),
+            table=table or load_table(**asdict(chosen)),
             words=config.words,
             rerank=config.rerank,
             protect=config.protect,
@@ -281,6 +281,8 @@ class Privatizer(Parts):
         if self.words.lasting:
             (session or Session()).lasting([])  # or it is refused
         tokens = tokenize(texts, first=first)
+        if (book := self.table.root.book) is not None:
+            book.refuse(texts)
         found = look(self, tokens, queries)
         release = partial(self._release, start, first, tokens, found, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)

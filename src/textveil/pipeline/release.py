@@ -119,7 +119,9 @@ def spell(
     kinds[plan.rules == WordRule.ADD], kinds[plan.rules == WordRule.DROP] = 3, 4
     chosen = np.flatnonzero(drawn).tolist()
     if pieces is None:
-        spelled = [table.words[row] for row in rows[first[chosen]].tolist()]
+        named, origin = protection.named.tolist(), table.origin  # names are no codes
+        drawn_rows = zip(chosen, rows[first[chosen]].tolist(), strict=True)
+        spelled = [origin.words[row] if named[i] else table.words[row] for i, row in drawn_rows]
     else:
         spelled = pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
     shown = list(tokens.words)

@@ -16,7 +16,7 @@ from textveil.guarantee import Claim
 from textveil.mechanism import Layout, Mechanism, Restricting, oov
 from textveil.protect import AGE, DATES, Budget, Grouped, Grouping, Uniform
 from textveil.randomness import Values
-from textveil.table import EmbeddingTable, load_table
+from textveil.table import EmbeddingTable, load_table, shipped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,6 +176,35 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         say=lambda s: (
             "rerank.m cannot go with words.consistent=true, because equal words have unlike neighbours and would be "
             "shown unlike: set words.consistent=false, or leave rerank.m out"
+        ),
+    ),
+    # ---- codes
+    Exclusion(
+        name="codebook needs codes",
+        when=lambda s: s.claim.mechanism == "codebook",
+        must=lambda s: s.loaded.root.book is not None,
+        say=lambda s: (
+            "codebook draws among the codes of a table, and table.codes (--codes) is not set: set it to "
+            f"{', '.join(map(str, shipped()))} for a general book, or to the path of one made with "
+            "`textveil table codes`"
+        ),
+    ),
+    Exclusion(
+        name="codes are of whole words",
+        when=lambda s: s.loaded.root.book is not None,
+        must=lambda s: s.words.unit == "word",
+        say=lambda s: (
+            f"table.codes needs words.unit=word, but words.unit is {s.words.unit}: set words.unit=word, or leave "
+            "table.codes out"
+        ),
+    ),
+    Exclusion(
+        name="codes are not re-ranked",
+        when=lambda s: s.loaded.root.book is not None,
+        must=lambda s: s.rerank.m <= 1,
+        say=lambda s: (
+            "rerank.m cannot go with table.codes, because the nearest words of a released one have other codes: leave "
+            "one of them out"
         ),
     ),
     # ---- groups and names

@@ -4,8 +4,10 @@ In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric const
 Not here: draws (`mechanism`), and running networks (`models`).
 """
 
+from textveil.table.book import Book, BookKind, find_book, shipped
+from textveil.table.bookmaking import make_books
 from textveil.table.constants import Progress
-from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, load_table, ships
+from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, Spelling, load_table, ships
 from textveil.table.frequency import shares, shares_of
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
 from textveil.table.pairs import largest
@@ -15,17 +17,23 @@ __all__ = [
     "HUB_ID",
     "LISTED",
     "SLAB",
+    "Book",
+    "BookKind",
     "EmbeddingTable",
     "Metric",
     "NoModelError",
     "Progress",
+    "Spelling",
     "WordPieces",
     "fast",
     "fetch",
+    "find_book",
     "largest",
     "load_table",
+    "make_books",
     "quiet",
     "shares",
     "shares_of",
+    "shipped",
     "ships",
 ]

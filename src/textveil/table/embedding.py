@@ -1,6 +1,7 @@
 """The embedding table: words, their vectors, and lookups on them.
 
-In: words and vectors of a public model. Out: rows of words, nearest rows, distances, public projections.
+In: words and vectors of a public model. Out: rows of words, nearest rows, distances; public views of it: projections
+into few axes, and coarse views by few codes.
 Not here: where the default table comes from (`minilm`), its constants (`constants`), and anything random.
 """
 
@@ -17,15 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 from tokenizers import Tokenizer
 
 from textveil.config import registry
-from textveil.errors import ConfigError, InputError, TableError
+from textveil.errors import ConfigError, InputError, TableError, shown
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import constants
+from textveil.table.book import Book, digest_of, find_book
 from textveil.table.codes import NEARLY, Rows, Stored, norms
 from textveil.table.cuda import check_device
 from textveil.table.nearest import Nearest
 from textveil.table.pairs import Pairs
 
 Metric = Literal["chord", "euclidean"]
+Spelling = Literal["word", "code"]
+"""What stands for a code in a release: its most typical word, or its number ("code17")."""
 
 SLAB = 1 << 16
 """Rows per pass over a whole table, so that no second copy is held."""
@@ -100,7 +104,9 @@ class EmbeddingTable:
         device: where the nearest row is searched for: "cpu", or a torch device such as "cuda". Rows are in memory.
         unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
         lipschitz: largest distance between two vectors per unit of `metric`; 1 except for renormalized projections.
-        parent: the table this is a projection of.
+        parent: the table this is a view of: a projection, which has the same rows, or a coarse view.
+        book: for a coarse view, the public map from rows of the parent to its own; its projections have none.
+        spelling: for a coarse view, what a code is shown as: its most typical word, or "code17".
         stored: constants packaged for exactly these rows; otherwise they are computed.
     """
 
@@ -114,6 +120,8 @@ class EmbeddingTable:
     unit_rows: bool = True
     lipschitz: float = 1.0
     parent: "EmbeddingTable | None" = field(default=None, repr=False)
+    book: Book | None = field(default=None, repr=False)
+    spelling: Spelling = field(default="word", repr=False)
     stored: constants.TableConstants | None = field(default=None, repr=False)
 
     @classmethod
@@ -202,18 +210,32 @@ class EmbeddingTable:
 
     @property
     def root(self) -> "EmbeddingTable":
-        """The table that this is a projection of, directly or not; itself if it is none."""
-        return self if self.parent is None else self.parent.root
+        """The table that this is a projection of, directly or not; itself if it is none. It has the same rows."""
+        return self if self.parent is None or self.book is not None else self.parent.root
+
+    @property
+    def origin(self) -> "EmbeddingTable":
+        """The table in which words are looked up: the one that this is a view of, coarse or not, directly or not."""
+        return self if self.parent is None else self.parent.origin
+
+    @property
+    def projected(self) -> bool:
+        """Whether this is a projection."""
+        return self.root is not self
 
     @property
     def seen(self) -> str:
         """For a projection: how many axes of the root it uses ("in 32 axes")."""
-        return "" if self.parent is None else f"in {self.dimension} axes"
+        return f"in {self.dimension} axes" if self.projected else ""
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the stored words and vectors, in hexadecimal: tables of the same name may differ."""
+        """SHA-256 of the stored words and vectors, in hexadecimal: tables of the same name may differ.
+
+        Of a coarse view, of its book besides.
+        """
         digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
+        digest.update(b"" if self.book is None else self.book.digest.encode())
         for start in range(0, len(self), SLAB):
             digest.update(self.vectors[start : start + SLAB].tobytes())
         return digest.hexdigest()
@@ -244,13 +266,14 @@ class EmbeddingTable:
         A word of the table (as it is, or lower-cased) has its own row. Any other word gets a surrogate: the row
         nearest to the mean of its word pieces. Without pieces, the word is split greedily into table words; if that
         finds none, a fixed public hash picks the row. So every string has a row, and all constants of the table hold
-        for every string.
+        for every string. A coarse view has the code of the word's row in the table that it is a view of.
 
         Returns:
-            rows int64 [n], and whether the word itself is in the table, bool [n].
+            rows int64 [n], and whether the word itself is in the table (for a view: in its origin), bool [n].
         """
         if self.parent is not None:
-            return self.parent.lookup(words)
+            rows, known = self.origin.lookup(words)
+            return self.coded(rows), known
         rows = self.find(words)
         known = rows >= 0
         if not known.all():
@@ -259,11 +282,48 @@ class EmbeddingTable:
 
     def find(self, words: Sequence[str]) -> Ids:
         """The row of each word that is in the table, as it is or lower-cased, int64 [n]; -1 for others."""
-        row_of = self.root.row_of
+        if self.parent is not None:
+            return self.coded(self.origin.find(words))
+        row_of = self.row_of
         rows = np.fromiter((row_of.get(word, -1) for word in words), np.int64, len(words))
         missing = np.flatnonzero(rows < 0)
         rows[missing] = [row_of.get(words[i].lower(), -1) for i in missing.tolist()]
         return rows
+
+    def coded(self, rows: Ids) -> Ids:
+        """The row here for each row [n] of the origin, -1 for -1: in a coarse view its code, else the same."""
+        if self.parent is None:
+            return rows
+        found = self.parent.coded(rows)
+        return found if self.book is None else np.where(found >= 0, self.book.codes[found], found).astype(np.int64)
+
+    def originals(self, rows: Ids) -> Ids:
+        """The row in `origin` of the word that is shown for each row [n] of this table, -1 for -1."""
+        if self.parent is None:
+            return rows
+        if self.book is not None:
+            rows = np.where(rows >= 0, self.book.spelling[rows], rows)
+        return self.parent.originals(rows)
+
+    def heads(self, prior: Values) -> Values:
+        """The probability of the likeliest word of each row, from those of the origin's rows: float64 [V]."""
+        if self.parent is None:
+            return prior
+        found = self.parent.heads(prior)
+        return found if self.book is None else self.book.highest(found)
+
+    def gathered(self, prior: Values) -> Values:
+        """The probability of all words of each row, from those of the origin's rows: float64 [V]."""
+        if self.parent is None:
+            return prior
+        found = self.parent.gathered(prior)
+        return found if self.book is None else self.book.sums(found)
+
+    def spread(self, values: Floats | Values) -> Floats | Values:
+        """What holds of each row [..., V], for each row of the origin: words of one code have the same."""
+        if self.parent is None:
+            return values
+        return self.parent.spread(values if self.book is None else values[..., self.book.codes])
 
     def _surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
@@ -440,7 +500,7 @@ class EmbeddingTable:
         rows = self.take(slice(None))
         own = constants.diameter(rows) if exact else constants.diameter_bound(rows)
         own = min(own, 2.0) if self.unit_rows else own
-        return own if self.parent is None else min(self.parent.diameter, own / self.lipschitz)
+        return min(self.parent.diameter, own / self.lipschitz) if self.parent and self.projected else own
 
     @cached_property
     def l1_diameter(self) -> float:
@@ -483,6 +543,23 @@ class EmbeddingTable:
             ConfigError: k is out of range, or the view cannot be renormalized.
         """
         return _project(self, k, renormalize)
+
+    # ---- public coarse views -------------------------------------------------------------------------
+
+    def coarse(self, book: Book, *, spelling: Spelling = "word") -> "EmbeddingTable":
+        """The table by the codes of a book: a public view whose rows are codes, and whose words spell them.
+
+        A word has the row of its code, so that a mechanism on the view cannot tell words of one code apart. The vector
+        of a code is the mean of its words' vectors, to length 1 for metric `chord`; distances are between these.
+
+        Args:
+            book: made for the words of this table.
+            spelling: what a code is shown as.
+
+        Raises:
+            ConfigError: the book is for other words, or this is a view itself, or holds pieces of words.
+        """
+        return _coarse(self, book, spelling)
 
 
 def taken(held: Stored, unit_rows: bool) -> Floats:
@@ -537,6 +614,40 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         unit_rows=renormalize,
         lipschitz=table.lipschitz * factor,
         parent=table,
+        book=None,
+        stored=None,
+    )
+
+
+@lru_cache(maxsize=16)
+def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingTable:
+    if spelling not in ("word", "code"):
+        raise ConfigError(f"table.spelling must be word or code, got {shown(str(spelling))}")
+    if table.parent is not None or table.holds_pieces:
+        raise ConfigError("table.codes needs a table of whole words that is no view itself: take another table")
+    book.check(table.name, digest_of(table.words))
+    means = np.zeros((len(book), table.dimension))
+    for number, slab in enumerate(table.slabs()):
+        np.add.at(means, book.codes[number * SLAB : number * SLAB + len(slab)], slab.astype(np.float64))
+    means /= book.sizes[:, None]
+    lengths = norms(means)
+    if table.metric == "chord":
+        empty = lengths <= NEARLY[np.dtype(np.float32)]  # words in opposite directions: their typical word's
+        means[empty] = table.take(book.spelling[empty])
+        means /= norms(means)[:, None]
+    words = [table.words[row] for row in book.spelling.tolist()]
+    if spelling == "code":
+        words = [f"code{code}" for code in range(len(book))]
+    return replace(
+        table,
+        name=f"{table.name} in {book.name}",
+        words=tuple(words),
+        vectors=means.astype(np.float32),
+        norms=lengths.astype(np.float32),
+        pieces=None,
+        parent=table,
+        book=book,
+        spelling=spelling,
         stored=None,
     )
 
@@ -546,14 +657,30 @@ def _hash(word: bytes, size: int) -> int:
     return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
 
 
-def load_table(name: str = "minilm", *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
+def load_table(
+    name: str = "minilm",
+    *,
+    metric: Metric = "chord",
+    device: str = "cpu",
+    codes: str | None = None,
+    spelling: Spelling = "word",
+) -> EmbeddingTable:
     """A registered table by name, or one built into a folder; loaded once per process.
+
+    Args:
+        name: a registered name, or the path of a folder.
+        metric: the distance in its statements.
+        device: where the nearest row is searched for.
+        codes: for a coarse view of it, how many codes a general book of the package has, or the path of a book.
+        spelling: what a code is shown as.
 
     Raises:
         UnknownName: no table has this name.
-        TableError: the table's files are missing or invalid.
+        TableError: the files of the table or the book are missing or invalid.
+        ConfigError: the book is for another table.
     """
-    return _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
+    table = _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
+    return table if codes is None else table.coarse(find_book(codes), spelling=spelling)
 
 
 def ships(table: EmbeddingTable) -> bool:

@@ -31,7 +31,7 @@ def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
     row's count. The word list is lower-case, so a row whose word has capitals gets only what it receives as surrogate.
 
     Stored for packaged tables, otherwise computed once per table, in seconds for tens of thousands of rows; a
-    projection has the shares of its root.
+    projection has the shares of its root, and a coarse view the sums of its words' shares.
 
     Args:
         table: whose rows they are.
@@ -42,6 +42,10 @@ def shares(table: "EmbeddingTable", *, listed: bool = False) -> Values:
 
 @lru_cache(maxsize=16)
 def _shares(table: "EmbeddingTable", listed: bool) -> Values:
+    if table.book is not None:
+        gathered = table.gathered(_shares(table.origin, listed))
+        gathered.flags.writeable = False
+        return gathered
     found = _stored(table)
     found = fall(table) if found is None else found
     smoothed = found + (fall(table, listed=True) if listed else 0) + SMOOTHING

@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 
 from tests.evaluate.audit.broken import EPSILON, Groups, Ranked, table
+from tests.fixtures import fit
 from tests.lanes import first_of_each
 from textveil.config import registry
 from textveil.errors import BudgetError, ConfigError
@@ -311,7 +312,7 @@ APART = (*NOMINAL, "stencil", "mask-and-fill", "placeholder")
 )
 def test_no_registered_mechanism_is_accused(name: str) -> None:
     epsilon = None if not registry.budget_parameter(name)[1] else EPSILON
-    build = partial(Privatizer, name, table=table(), epsilon=epsilon)
+    build = partial(Privatizer, name, table=fit(name, table()), epsilon=epsilon)
     nominal = name in NOMINAL
     with pytest.warns(match="bounds nothing") if nominal else nullcontext():
         found = {each.check: each for each in audit(build, small=True, only=HERE)}

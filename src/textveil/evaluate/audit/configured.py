@@ -6,7 +6,7 @@ Not here: where options come from (`config`), and what a build is called with (`
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,7 +62,7 @@ def _budget(config: Config) -> float | None:
     name, options = config.mechanism.name, config.mechanism.options
     if not registry.budget_parameter(name)[1]:
         return None
-    table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
+    table = load_table(**asdict(config.table))
     made: Mechanism = registry.load("mechanism", name)(**options)
     claim = made.claim(table)
     if made.parameters(table, Layout.of(1)) is not None:

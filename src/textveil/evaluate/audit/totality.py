@@ -133,6 +133,14 @@ class _FailingTable(EmbeddingTable):
     lookup = _fail
 
 
+def _failing(table: EmbeddingTable) -> EmbeddingTable:
+    """The same table, and those that it is a view of, unable to look words up."""
+    made = object.__new__(_FailingTable)
+    parent = None if table.parent is None else _failing(table.parent)
+    made.__dict__.update({**table.__dict__, "parent": parent})
+    return made
+
+
 class _FailingStreams(Streams):
     chunks = _fail
 
@@ -146,8 +154,7 @@ class _FailingRandomness(SystemRandomness):
 
 def error_path(subject: Subject) -> Finding:
     """With a part that raises: no output, and an error that shows no word of the text."""
-    table = object.__new__(_FailingTable)
-    table.__dict__.update(subject.table.__dict__)
+    table = _failing(subject.table)
     pieces = subject.privatizer.pieces  # which look words up in the table's place
     parts: dict[str, Callable[[], Privatizer]] = {
         "the mechanism": lambda: subject.with_parts(mechanism=_Failing(subject.mechanism, "privatize")),

@@ -1,0 +1,160 @@
+"""The verb `table codes`, and how a book of codes is described.
+
+In: public texts, a table and a number of codes. Out: the file of a book, and what it hides.
+Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.cli import progress
+from textveil.cli.shell import say
+from textveil.cli.texts import Field
+from textveil.cli.verbs import verb
+from textveil.errors import ConfigError, InputError, OutputError
+
+if TYPE_CHECKING:
+    from textveil.table import Book, BookKind
+
+EPSILONS = (2.0, 4.0, 8.0)
+"""Budgets under which it is said how often a word is named at most."""
+
+
+@verb(
+    "textveil table codes --codes 24 --public news.txt --source 'news of 2004' --output news.book",
+    "textveil table codes --codes 8 --labelled reviews.csv --field review --label stars --output stars.book",
+    "textveil table codes --codes 12 --head 0.15 --output twelve.book",
+)
+def codes(
+    codes: Annotated[int, typer.Option("--codes", metavar="C", help="How many codes.", show_default=False)],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="BOOK", help="The file to write.", show_default=False)
+    ],
+    table: Annotated[str, typer.Option("--table", metavar="NAME|DIR", help="Whose words get codes.")] = "minilm",
+    public: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--public",
+            metavar="FILE",
+            help="Public texts of your domain: words that stand together there get one code; repeatable.",
+        ),
+    ] = None,
+    labelled: Annotated[
+        str | None,
+        typer.Option(
+            "--labelled", metavar="FILE", help="Public texts with labels: words that tell of one label get one code."
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label", metavar="FIELD", help="The field of the labels; repeatable, for several tasks at once."
+        ),
+    ] = None,
+    field: Field = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="TEXT",
+            help="What the texts are, in your words: every statement says it. Else the names of the files.",
+        ),
+    ] = None,
+    head: Annotated[
+        float | None,
+        typer.Option(
+            "--head",
+            metavar="SHARE",
+            help="The largest share of a code that one word may have; codes are joined until that holds.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed gives another book.", min=0)] = 0,
+) -> None:
+    """Make a book of codes for --codes, from texts that are public: it must not follow from what is to be private.
+
+    With --public the book is one of a domain, with --labelled one of a task: it lets the label through. Without either
+    it follows from the words' vectors alone. The texts themselves are refused as input later on.
+    """
+    from textveil.table import load_table, make_books
+
+    if public and labelled:
+        raise ConfigError("give --public or --labelled: a book is one of a domain or one of a task")
+    if bool(labelled) != bool(label):
+        raise ConfigError("--labelled and --label go together: the file, and the field of its labels")
+    target = Path(output)
+    if target.is_dir() or not target.resolve().parent.is_dir():
+        raise ConfigError("--output must name a file in a folder that exists")
+    files = [*(public or []), *([labelled] if labelled else [])]
+    kind: BookKind = "task" if labelled else "domain" if public else "general"
+    texts, labels = _read(files, field, label or [])
+    said = source or (", ".join(Path(each).name for each in files) if files else "the vectors of the table alone")
+    with progress.bars() as report:
+        (made,) = make_books(
+            load_table(table),
+            [codes],
+            kind=kind,
+            source=said,
+            texts=texts,
+            labels=labels,
+            seed=seed,
+            head=head,
+            report=report,
+        )
+    try:
+        made.save(target)
+        failure = ""
+    except OSError as error:
+        failure = error.strerror or type(error).__name__
+    if failure:
+        raise OutputError(f"cannot write {output}: {failure}")
+    for line in described(made):
+        say(line)
+
+
+def _read(files: list[str], field: str | None, labels: list[str]) -> tuple[list[str], list[list[str]]]:
+    """The texts of some files, and the labels beside each."""
+    from textveil.files import formats
+
+    texts: list[str] = []
+    found: list[list[str]] = [[] for _ in labels]
+    for each in files:
+        path = Path(each)
+        if not path.is_file():
+            raise InputError("public texts must be in a file, and one of those named is not there")
+        own = list(formats.texts(formats.source(path, field=field)))
+        texts += [text or "" for text in own]
+        for name, column in zip(labels, found, strict=True):
+            rows = list(formats.records(path))
+            if not rows or name not in rows[0]:
+                raise ConfigError("--label must name a field of the file, and there is none of that name")
+            column += ["" if row.get(name) is None else str(row[name]) for row in rows]
+    return texts, found
+
+
+def described(book: "Book") -> Iterator[str]:
+    """What a book is, and what it hides, line by line."""
+    yield f"{len(book)} codes for the words of the table {book.table}"
+    yield from (f"{fact[0].upper()}{fact[1:]}." for fact in book.facts())
+    named = ", ".join(f"{math.ceil(1000 * book.named(each)) / 1000:.3f} at epsilon {each:g}" for each in EPSILONS)
+    yield (
+        "With the mechanism codebook, whoever expects words as they stand in general public text names a word from "
+        f"one code with probability {named}, at most."
+    )
+
+
+def shelf() -> Iterator[str]:
+    """The general books of the package: a line for each, under a heading."""
+    from textveil.table import find_book, shipped
+
+    heading = ("codes", "words of a code, median", "largest share of a word", *(f"epsilon {e:g}" for e in EPSILONS))
+    yield "    " + "  ".join(heading)
+    for size in shipped():
+        book = find_book(str(size))
+        shares = (float(book.heads.max()), *map(book.named, EPSILONS))
+        values = (size, int(median(book.sizes.tolist())), *(f"{math.ceil(1000 * each) / 1000:.3f}" for each in shares))
+        yield "    " + "  ".join(f"{value:>{len(name)}}" for value, name in zip(values, heading, strict=True))

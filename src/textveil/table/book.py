@@ -1,0 +1,358 @@
+"""Books: public maps of a table's words to a few codes, by which a table is looked at coarsely.
+
+In: a map with what it was made from, or the file of one. Out: `Book`, and its file.
+Not here: the coarse view itself (`embedding`), and how a book is made from public texts (`bookmaking`).
+
+Words of one code are one value to every mechanism that runs over the view, so that nobody tells them apart. A book must
+be public: made from public texts, by a public rule. It says which, and refuses to be used on any of these texts.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError, InputError, TableError, shown
+from textveil.randomness import Floats, Ids, Values
+
+BookKind = Literal["general", "domain", "task"]
+
+VERSION = 1
+
+MOST_CODES = 1 << 16
+"""Codes that a book may have: they are stored in 16 bits."""
+
+LONGEST = 500
+"""Characters that the source of a book may have."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Book:
+    """A public map of V words to C codes. Two books of one digest are equal.
+
+    Attributes:
+        kind: `general` (made from general public text), `domain` (from texts of one domain) or `task` (from labelled
+            texts: what passes is the label).
+        source: what it was made from, in the words of whoever made it.
+        table: the name of the table that it is for.
+        words: SHA-256 of that table's words in order, in hexadecimal: what ties a book to its table.
+        codes: uint16 [V], the code of each row.
+        spelling: int64 [C], the row of each code's most typical word.
+        masses: float32 [C], the share of each code among the words of general public text that are not on the public
+            list.
+        heads: float32 [C], the share of each code's most frequent word within it, there: how badly it hides that word.
+        domain_heads: the same as words stand in the texts that the book was made from; None for a general book.
+        texts: uint64 [n], fingerprints of these texts, rising; none for a book of the vectors alone. The
+            general books of the package do not list the public articles that they were made from.
+        options: how it was made: seed, sizes and so on.
+    """
+
+    kind: BookKind
+    source: str
+    table: str
+    words: str = field(repr=False)
+    codes: NDArray[np.uint16] = field(repr=False)
+    spelling: Ids = field(repr=False)
+    masses: Floats = field(repr=False)
+    heads: Floats = field(repr=False)
+    domain_heads: Floats | None = field(default=None, repr=False)
+    texts: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if reason := self._fault():
+            raise TableError(f"a book of codes {reason}")
+
+    def _fault(self) -> str:
+        """What does not hold of this book, as words that go on "a book of codes"; empty if all does."""
+        if self.kind not in get_args(BookKind):
+            return f"is {', '.join(get_args(BookKind))}, got {shown(str(self.kind))}"
+        if not self.source.strip() or len(self.source) > LONGEST or not self.source.isprintable():
+            return f"needs a source: one line of 1 to {LONGEST} characters that says what it was made from"
+        if self.codes.ndim != 1 or self.codes.dtype != np.uint16 or self.spelling.ndim != 1:
+            return "needs one code in 16 bits for each word, and one word for each code"
+        if not 2 <= len(self) <= min(len(self.codes), MOST_CODES):
+            return f"has at least 2 codes and at most one for each word, got {len(self)} for {len(self.codes)} words"
+        if int(self.codes.max()) >= len(self) or not self.sizes.all():
+            return f"has a word for each of its {len(self)} codes, and a code for each word"
+        inside = ((self.spelling >= 0) & (self.spelling < len(self.codes))).all()
+        if not inside or (self.codes[self.spelling] != np.arange(len(self))).any():
+            return "spells each code by a word of that code"
+        for shares in (self.masses, self.heads, self.domain_heads):
+            if shares is not None and not (shares.shape == (len(self),) and ((shares > 0) & (shares <= 1)).all()):
+                return "has shares above 0, and at most 1, for each code and its most frequent word"
+        if (self.kind == "general") != (self.domain_heads is None):
+            return "has shares in the texts of its domain or task, and a general one has none"
+        if self.texts.dtype != np.uint64 or (self.kind != "general" and not len(self.texts)):
+            return "that is made from texts lists their fingerprints"
+        return ""
+
+    def __len__(self) -> int:
+        """C, the number of codes."""
+        return len(self.spelling)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Book) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def sizes(self) -> Ids:
+        """How many words each code has, int64 [C]."""
+        return np.bincount(self.codes, minlength=len(self)).astype(np.int64)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of the book, in hexadecimal. It is part of every statement made with it."""
+        digest = hashlib.sha256(json.dumps(self._about(), sort_keys=True).encode())
+        for values in self._arrays().values():
+            digest.update(values.tobytes())
+        return digest.hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What statements call it: "24 codes (book 1a2b3c4d)"."""
+        return f"{len(self)} codes (book {self.digest[:8]})"
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "textveil book": VERSION,
+            "kind": self.kind,
+            "source": self.source,
+            "table": self.table,
+            "words": self.words,
+            "options": dict(self.options),
+        }
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {
+            "codes": self.codes.astype("<u2"),
+            "spelling": self.spelling.astype("<i4"),
+            "masses": self.masses.astype("<f4"),
+            "heads": self.heads.astype("<f4"),
+            "texts": self.texts.astype("<u8"),
+        }
+        if self.domain_heads is not None:
+            found["domain_heads"] = self.domain_heads.astype("<f4")
+        return found
+
+    # ---- what holds of it ----------------------------------------------------------------------------
+
+    def check(self, table: str, words: str) -> None:
+        """Refuse a table that it was not made for.
+
+        Args:
+            table: the table's name.
+            words: `digest_of` the table's words.
+
+        Raises:
+            ConfigError: the table has other words.
+        """
+        if words != self.words:
+            raise ConfigError(
+                f"table.codes is a book for the words of the table {self.table}, and {table} has others: take that "
+                "table, or make a book for this one with `textveil table codes`"
+            )
+
+    def refuse(self, texts: Iterable[str]) -> None:
+        """Refuse to release any of the texts that the book was made from.
+
+        Raises:
+            InputError: one is among them; what follows from a private text is no public map.
+        """
+        if not len(self.texts):
+            return
+        marks = np.array([fingerprint(text) for text in texts], np.uint64)
+        if n := int(np.isin(marks, self.texts).sum()):
+            raise InputError(
+                f"a book of codes must be made from other texts than those that are released, and {n} of the texts "
+                "given are among its own: leave them out, or make a book from public texts alone"
+            )
+
+    def highest(self, values: Values) -> Values:
+        """The largest of the words' values [V] in each code, float64 [C]."""
+        found = np.full(len(self), -np.inf)
+        np.maximum.at(found, self.codes, values)
+        return found
+
+    def sums(self, values: Values) -> Values:
+        """The sum of the words' values [V] in each code, float64 [C]."""
+        return np.bincount(self.codes, values, minlength=len(self)).astype(np.float64)
+
+    def shares_of_heads(self, prior: Values) -> Floats:
+        """The share of each code's likeliest word within it, under the probabilities [V] of words: float32 [C]."""
+        return (self.highest(prior) / self.sums(prior)).astype(np.float32)
+
+    def named(self, epsilon: float) -> float:
+        """How often a word is named at most from its code, drawn by randomised response: sum_y max_x p(x) P(y | x).
+
+        p is how words stand in general public text that are not on the public list; the mechanism sees nothing else.
+        """
+        likely = self.masses.astype(np.float64) * self.heads
+        first = int(likely.argmax())
+        others = np.full(len(self), likely[first])
+        others[first] = np.delete(likely, first).max()
+        kept = np.exp(epsilon)
+        return float(np.maximum(likely * kept, others).sum() / (kept + len(self) - 1))
+
+    def to_json(self) -> dict[str, object]:
+        """What accompanies a statement, as plain data."""
+        sizes = np.sort(self.sizes)
+        return {
+            "digest": self.digest,
+            "kind": self.kind,
+            "source": self.source,
+            "codes": len(self),
+            "words": {"least": int(sizes[0]), "median": float(np.median(sizes)), "most": int(sizes[-1])},
+            "head": round(float(self.heads.max()), 6),
+            "domain_head": None if self.domain_heads is None else round(float(self.domain_heads.max()), 6),
+            "texts": len(self.texts),
+        }
+
+    def facts(self) -> tuple[str, ...]:
+        """What a statement says of it, in full: what it is and was made from, its sizes, and what hides little."""
+        sizes, alone = np.sort(self.sizes), int((self.sizes == 1).sum())
+        about = (
+            f"the {self.kind} book {self.digest[:16]} of {len(self)} codes is public; it was made from {self.source}"
+        )
+        many = f"{sizes[0]:,} to {sizes[-1]:,} words have one code, {int(np.median(sizes)):,} in the median"
+        if alone:
+            many += f"; {alone:,} of the codes have a single word, and hide nothing within themselves"
+        shares = f"the most frequent word of a code is {_span(self.heads)} of it in general public text"
+        if self.domain_heads is not None:
+            shares += f", and {_span(self.domain_heads)} in the texts that the book was made from"
+        if self.kind != "task":
+            return about, many, shares
+        return about, many, shares, "a book of a task lets the label of a text through by design: its codes tell it"
+
+    # ---- its file ------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write it, under another name first, so that the file appears when it is whole. The same book, the same bytes.
+
+        Raises:
+            OSError: there is no writing there.
+        """
+        target = Path(path)
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        about = json.dumps({**self._about(), "sha256": self.digest}, ensure_ascii=False)
+        try:
+            with part.open("xb") as file:
+                np.savez_compressed(file, allow_pickle=False, about=np.array(about), **self._arrays())
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: str | Path | Traversable) -> Self:
+        """The book in a file, after checking all of it.
+
+        Raises:
+            TableError: there is none, or it is damaged.
+        """
+        source = Path(path) if isinstance(path, str) else path
+        try:
+            content = source.read_bytes()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise TableError(
+                f"{source}: cannot read a book of codes ({reason}); `textveil table codes` makes one"
+            ) from None
+        found = cls._parsed(content)
+        if found is None:
+            raise TableError(f"{source}: it is not a book of codes, or damaged; `textveil table codes` makes one")
+        return found
+
+    @classmethod
+    def _parsed(cls, content: bytes) -> Self | None:
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as held:
+                about = json.loads(str(held["about"]))
+                heads = held.get("domain_heads")
+                if about.pop("textveil book") != VERSION:
+                    return None
+                digest = about.pop("sha256")
+                found = cls(
+                    **about,
+                    codes=held["codes"].astype(np.uint16),
+                    spelling=held["spelling"].astype(np.int64),
+                    masses=held["masses"].astype(np.float32),
+                    heads=held["heads"].astype(np.float32),
+                    domain_heads=None if heads is None else heads.astype(np.float32),
+                    texts=held["texts"].astype(np.uint64),
+                )
+                return found if found.digest == digest else None
+        except Exception:  # numpy, zipfile, zlib and json raise many kinds for bytes that are none of theirs
+            return None
+
+
+def _span(shares: Floats) -> str:
+    """The largest of some shares and their median: "at most .44 (.08 in the median)"."""
+    return f"at most {_share(float(shares.max()))} ({_share(float(np.median(shares)))} in the median)"
+
+
+def _share(value: float) -> str:
+    return f"{np.ceil(value * 1000 - 1e-3) / 1000:.3f}".replace("0.", ".", 1)  # stored in single precision
+
+
+def digest_of(words: Sequence[str]) -> str:
+    """What ties a book to a table: SHA-256 of the table's words in order, in hexadecimal.
+
+    Vectors do not count: the same rows are normalized and stored a little differently on other machines.
+    """
+    return hashlib.sha256("\n".join(words).encode(errors="backslashreplace")).hexdigest()
+
+
+def fingerprint(text: str) -> int:
+    """64 bits of SHA-256 of a text, which whitespace and capitals do not change."""
+    plain = " ".join(text.split()).casefold()
+    return int.from_bytes(hashlib.sha256(plain.encode(errors="surrogatepass")).digest()[:8], "big")
+
+
+def fingerprints(texts: Iterable[str]) -> NDArray[np.uint64]:
+    """The fingerprints of all texts that have a word, rising, each once."""
+    return np.unique(np.fromiter((fingerprint(text) for text in texts if text.strip()), np.uint64))
+
+
+# ---- the books that ship ---------------------------------------------------------------------------------------------
+
+
+def _shelf() -> Traversable:
+    return files("textveil").joinpath("data", "books")
+
+
+def shipped() -> tuple[int, ...]:
+    """How many codes the general books of the package have, rising."""
+    names = (each.name for each in _shelf().iterdir()) if _shelf().is_dir() else ()
+    return tuple(sorted(int(name.removesuffix(".npz")) for name in names if name.removesuffix(".npz").isdecimal()))
+
+
+def find_book(codes: str) -> Book:
+    """A book by the number of codes of one that ships, or by the path of its file.
+
+    Raises:
+        ConfigError: no book that ships has so many codes.
+        TableError: there is no such file, or it is no book.
+    """
+    if not codes.isdecimal():
+        return Book.read(codes)
+    if int(codes) not in shipped():
+        known = ", ".join(map(str, shipped()))
+        raise ConfigError(
+            f"table.codes must be {known} (the general books of the package) or the path of a book, got {codes}; "
+            "`textveil table codes` makes one of any size"
+        )
+    return Book.read(_shelf().joinpath(f"{int(codes)}.npz"))

@@ -1,0 +1,402 @@
+"""Making a book of codes: features of words from public texts, and weighted k-means over them.
+
+In: a table, public texts, perhaps with labels. Out: a `Book`.
+Not here: what a book is, and its file (`book`); which texts are public: whoever gives them says so.
+
+Words are alike by three blocks of features. Their vectors: the table's rows. How they stand together: positive
+pointwise mutual information with frequent words around them, in few axes. What they tell of labels: smoothed log-odds.
+A block counts as much as its factor says, whatever its numbers are.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError, InputError
+from textveil.randomness import Draws, Floats, Ids, SeededRandomness, Values
+from textveil.table.book import MOST_CODES, Book, BookKind, digest_of, fingerprints
+from textveil.table.codes import norms
+from textveil.table.embedding import EmbeddingTable
+from textveil.table.frequency import shares, shares_of
+from textveil.text import is_public, tokenize
+
+Progress = Callable[[str, int, int], None]
+
+WINDOW = 5
+"""Words on each side that stand around a word; words of the public list do not count."""
+
+CONTEXTS = 2048
+"""The most frequent words, of which it is counted how often they stand around others: 185 MB for 22,580 words."""
+
+AXES = 64
+"""Axes in which it is said how words stand together."""
+
+SURE, SMOOTH = 20.0, 0.75
+"""Occurrences from which what is seen of a word counts half, beside what its vector lets expect; and the power of the
+frequency of what stands around it."""
+
+RIDGE = 0.1
+"""How much the regression is held back that expects from vectors what is not seen, beside their mean variance."""
+
+PRIOR = 10.0
+"""Occurrences that the share of a label among all words counts for, in what a word tells of it."""
+
+TOGETHER, TELLING = 3.0, 4.0
+"""How much it counts how words stand together, and what they tell of labels, beside their vectors."""
+
+ROUNDS, STARTS = 40, 3
+"""Rounds of k-means at most, and how often it starts anew; the best result is kept."""
+
+TYPICAL = 20
+"""The word that spells a code is one of so many most frequent words of it: the one nearest to their centre."""
+
+BATCH = 1000
+"""Texts that are cut into words at once."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Corpus:
+    """What is read of public texts: their words as rows of a table, counts, and fingerprints. Nothing else is kept.
+
+    Attributes:
+        rows: int32, the words of all texts in order, but for those of the public list and those outside the table.
+        starts: where each text starts, and where the last ends.
+        counted: how often each word occurs.
+        marks: the fingerprints of the texts.
+    """
+
+    rows: NDArray[np.int32] = field(repr=False)
+    starts: Ids = field(repr=False)
+    counted: Counter[str] = field(repr=False)
+    marks: NDArray[np.uint64] = field(repr=False)
+
+    @classmethod
+    def read(cls, table: EmbeddingTable, texts: Iterable[str], report: Progress) -> "Corpus":
+        """The texts, in one pass.
+
+        Raises:
+            InputError: they hold no word of the table.
+        """
+        row_of: dict[str, int] = {}
+        rows: list[NDArray[np.int32]] = []
+        sizes, counted, marks = [0], Counter[str](), []
+        for batch in _batches(texts):
+            words = [[word.lower() for word in tokenize([text]).words] for text in batch]
+            new = list({word: None for word in chain.from_iterable(words) if word not in row_of})
+            found = table.find(new).tolist()
+            row_of.update((word, -1 if is_public(word) else row) for word, row in zip(new, found, strict=True))
+            for own in words:
+                counted.update(own)
+                kept = np.fromiter((row_of[word] for word in own), np.int32, len(own))
+                rows.append(kept[kept >= 0])
+                sizes.append(len(rows[-1]))
+            marks.append(fingerprints(batch))
+            report("reading", len(sizes) - 1, 0)
+        if not sum(sizes):
+            raise InputError("the public texts hold no word of the table that is not on the public list")
+        return cls(
+            rows=np.concatenate(rows),
+            starts=np.cumsum(sizes),
+            counted=counted,
+            marks=np.unique(np.concatenate(marks)),
+        )
+
+    @property
+    def text(self) -> Ids:
+        """The number of the text of each word."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+def make_books(
+    table: EmbeddingTable,
+    sizes: Sequence[int],
+    *,
+    kind: BookKind,
+    source: str,
+    texts: Iterable[str] = (),
+    labels: Sequence[Sequence[str]] = (),
+    seed: int = 0,
+    head: float | None = None,
+    report: Progress = lambda step, done, total: None,
+) -> Iterator[Book]:
+    """Books for a table from the same texts, one for each number of codes.
+
+    Args:
+        table: of whole words.
+        sizes: how many codes, 2 or more; one book for each.
+        kind: `general`: words count as they stand in general public text; `domain` and `task`: as in these texts.
+        source: what the book is made from, in one line; it is part of every statement.
+        texts: public texts; none are needed for a general book, which then follows from the vectors alone.
+        labels: for a task, one or several lists with the label of each text, "" where it has none.
+        seed: of the starts of k-means.
+        head: the largest share of a code that one word may have: codes where one has more are joined with the nearest
+            code, so that the book has fewer codes. None: no limit.
+        report: told of progress.
+
+    Raises:
+        ConfigError: there cannot be so many codes, or so small a share; or labels are missing.
+        InputError: the texts hold no word of the table.
+    """
+    if table.parent is not None or table.holds_pieces:
+        raise ConfigError("a book is made for a table of whole words that is no view of another")
+    for codes in sizes:
+        if not 2 <= codes <= min(len(table), MOST_CODES):
+            raise ConfigError(f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}")
+    if head is not None and not 0 < head < 1:
+        raise ConfigError(f"the largest share of a word in its code must be above 0 and below 1, got {head:g}")
+    if (kind == "task") != bool(labels):
+        raise ConfigError("labels make a book of a task, and no other: give both or neither")
+    general = shares(table)
+    read = list(texts)
+    if kind != "general" and not read:
+        raise InputError("a book of a domain or a task needs public texts, and there is none")
+    corpus = Corpus.read(table, read, report) if read else None
+    own = general if kind == "general" or corpus is None else shares_of(table, corpus.counted)
+    weights = np.sqrt(own)
+    blocks = [_scaled(_vectors(table), weights, 1.0)]
+    if corpus is not None and kind != "task":
+        blocks.append(_scaled(_together(table, corpus, report), weights, TOGETHER))
+    for each in labels:
+        assert corpus is not None, "there are texts"
+        blocks.append(_scaled(_telling(table, corpus, each), weights, TELLING / len(labels)))
+    features = np.concatenate(blocks, axis=1)
+    options = {
+        "seed": seed,
+        "head": head,
+        "texts": len(read),
+        "words": 0 if corpus is None else len(corpus.rows),
+        "labels": [len({*each} - {""}) for each in labels],
+    }
+    for codes in sizes:
+        code, centres = _clusters(features, weights, codes, seed, report)
+        if head is not None:
+            code, centres = _joined(code, centres, features, weights, [general, own], head)
+        order = np.argsort(-np.bincount(code, own, minlength=len(centres)), kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        code, centres = place[code], centres[order]
+        yield Book(
+            kind=kind,
+            source=source,
+            table=table.name,
+            words=digest_of(table.words),
+            codes=code.astype(np.uint16),
+            spelling=_typical(code, centres, features, own),
+            masses=np.bincount(code, general, minlength=len(centres)).astype(np.float32),
+            heads=_heads(code, general, len(centres)),
+            domain_heads=None if kind == "general" else _heads(code, own, len(centres)),
+            texts=np.empty(0, np.uint64) if corpus is None else corpus.marks,
+            options={**options, "asked": codes},
+        )
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    for text in texts:
+        batch.append(text)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+# ---- features --------------------------------------------------------------------------------------------------------
+
+
+def _vectors(table: EmbeddingTable) -> Floats:
+    rows = table.take(slice(None))
+    return np.asarray(rows / np.maximum(norms(rows.astype(np.float64)), 1e-12)[:, None], np.float32)
+
+
+def _scaled(block: Floats, weights: Values, factor: float) -> Floats:
+    """A block of features about its mean, with so much variance in all, words weighted."""
+    share = weights / weights.sum()
+    block = block - (share @ block).astype(np.float32)
+    size = float(share @ np.einsum("ij,ij->i", block, block, dtype=np.float64))
+    return np.asarray(block * np.sqrt(factor / max(size, 1e-12)), np.float32)
+
+
+def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats:
+    """How words stand together: principal axes of the positive pointwise mutual information, float32 [V, AXES]."""
+    occurs = np.bincount(corpus.rows, minlength=len(table))
+    frequent = np.argsort(-occurs, kind="stable")[: min(CONTEXTS, int((occurs > 0).sum()))]
+    column = np.full(len(table), -1, np.int64)
+    column[frequent] = np.arange(len(frequent))
+    counts = np.zeros(len(table) * len(frequent), np.float32)
+    rows, text = corpus.rows.astype(np.int64), corpus.text
+    for step in range(1, WINDOW + 1):
+        report("words around words", step - 1, WINDOW)
+        near = text[step:] == text[:-step]
+        one, other = rows[:-step][near], rows[step:][near]
+        for centre, around in ((one, other), (other, one)):
+            known = column[around] >= 0
+            np.add.at(counts, centre[known] * len(frequent) + column[around[known]], np.float32(1))
+    table_of = counts.reshape(len(table), len(frequent))
+    row_sums, column_sums = table_of.sum(axis=1, dtype=np.float64), table_of.sum(axis=0, dtype=np.float64) ** SMOOTH
+    column_sums /= max(column_sums.sum(), 1e-12)  # no word may stand beside another
+    gram = np.zeros((len(frequent), len(frequent)))
+    for start in range(0, len(table), 1024):
+        part = table_of[start : start + 1024]
+        expected = np.maximum(row_sums[start : start + 1024, None] * column_sums, 1e-12)
+        with np.errstate(divide="ignore"):
+            part[...] = np.maximum(np.log(part / expected), 0)
+        gram += part.T @ part
+    values, axes = np.linalg.eigh(gram)
+    kept = max(1, min(AXES, len(frequent) // 8))  # of few words, most axes are noise
+    last = axes[:, ::-1][:, :kept] / np.maximum(values[::-1][:kept], 1e-9) ** 0.25
+    found = _unit((table_of @ last.astype(np.float32)).astype(np.float64))
+    sure = (occurs / (occurs + SURE))[:, None]
+    return _unit(sure * found + (1 - sure) * _unit(_expected(table, found, sure))).astype(np.float32)
+
+
+def _unit(rows: Values) -> Values:
+    found: Values = rows / np.maximum(norms(rows), 1e-9)[:, None]
+    return found
+
+
+def _expected(table: EmbeddingTable, seen: Values, sure: Values) -> Values:
+    """What the vectors of words let expect of features [V, k] that were seen with some certainty [V, 1]: regression."""
+    rows = _vectors(table).astype(np.float64)
+    weighted = rows * sure
+    gram = weighted.T @ rows
+    gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram) + 1e-9
+    found: Values = rows @ np.linalg.solve(gram, weighted.T @ seen)
+    return found
+
+
+def _telling(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Floats:
+    """What words tell of labels: ln of a label's share among a word's occurrences over its share among all, [V, L]."""
+    if len(labels) != len(corpus.starts) - 1:
+        raise InputError("there must be a label, or an empty one, for each of the public texts")
+    names = sorted({*labels} - {""})
+    if len(names) < 2:
+        raise InputError(f"a book of a task needs texts of two labels at least, got {len(names)}")
+    number = {name: i for i, name in enumerate(names)}
+    of_text = np.array([number.get(label, -1) for label in labels])[corpus.text]
+    rows, of_word = corpus.rows[of_text >= 0].astype(np.int64), of_text[of_text >= 0]
+    flat = np.bincount(rows * len(names) + of_word, minlength=len(table) * len(names))
+    counts = flat.reshape(len(table), len(names)).astype(np.float64)
+    usual = counts.sum(axis=0) + 1
+    usual /= usual.sum()
+    seen = counts.sum(axis=1, keepdims=True)
+    told = np.log((counts + PRIOR * usual) / (seen + PRIOR) / usual)
+    sure = seen / (seen + SURE)
+    return np.asarray(told + (1 - sure) * _expected(table, told, sure), np.float32)
+
+
+# ---- clusters --------------------------------------------------------------------------------------------------------
+
+
+def _clusters(features: Floats, weights: Values, codes: int, seed: int, report: Progress) -> tuple[Ids, Values]:
+    """The best of some runs of weighted k-means: the cluster of each word [V], and the centres [C, d]."""
+    streams = SeededRandomness(seed).open([STARTS])
+    best: tuple[float, Ids, Values] | None = None
+    for start, (_, draws) in enumerate(streams.chunks(1)):
+        report("codes", start, STARTS)
+        found = _k_means(features, weights, _spread_out(features, weights, codes, draws))
+        if best is None or found[0] < best[0]:
+            best = found
+    assert best is not None, "it starts once at least"
+    return best[1], best[2]
+
+
+def _spread_out(features: Floats, weights: Values, codes: int, draws: Draws) -> Values:
+    """Centres to start from: words drawn with their weight times the squared distance to those drawn before."""
+    chance = draws.uniform(codes)[0]
+    squares = np.einsum("ij,ij->i", features, features)
+    away = np.full(len(features), np.inf)
+    chosen: list[int] = []
+    for each in chance.tolist():
+        mass = np.cumsum(weights * (away if chosen else 1.0))
+        if mass[-1] <= 0:  # fewer different words than codes
+            chosen.append(next(row for row in range(len(features)) if row not in set(chosen)))
+            continue
+        chosen.append(min(int(np.searchsorted(mass, each * mass[-1], side="right")), len(features) - 1))
+        last = features[chosen[-1]]
+        near = squares - 2 * (features @ last) + last @ last
+        away = np.minimum(away, np.maximum(near, 0))
+        away[chosen] = 0
+    return features[chosen].astype(np.float64)
+
+
+def _k_means(features: Floats, weights: Values, centres: Values) -> tuple[float, Ids, Values]:
+    """Lloyd's algorithm from these centres: the weighted sum of squares, the cluster of each word, and the centres."""
+    code, gap = np.full(len(features), -1), np.zeros(len(features), np.float32)
+    for _ in range(ROUNDS):
+        gaps = _gaps(features, centres)
+        now = gaps.argmin(axis=1)
+        gap = gaps[np.arange(len(now)), now]
+        for empty in np.flatnonzero(np.bincount(now, minlength=len(centres)) == 0).tolist():
+            several = np.bincount(now, minlength=len(centres))[now] > 1
+            far = int(np.argmax(np.where(several, weights * np.maximum(gap, 0), -1.0)))
+            now[far], gap[far] = empty, 0.0
+        if np.array_equal(now, code):
+            break
+        code = now
+        centres = _centres(features, weights, code, len(centres))
+    squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+    return float(weights @ (gap + squares)), code, centres
+
+
+def _gaps(features: Floats, centres: Values) -> Floats:
+    """Squared distances to centres, but for the words' own squares, [V, C]."""
+    gaps = features @ (-2 * centres.T).astype(np.float32)
+    gaps += np.einsum("ij,ij->i", centres, centres).astype(np.float32)
+    return np.asarray(gaps, np.float32)
+
+
+def _centres(features: Floats, weights: Values, code: Ids, codes: int) -> Values:
+    order = np.argsort(code, kind="stable")
+    sorted_codes = code[order]
+    starts = np.searchsorted(sorted_codes, np.arange(codes))
+    sums = np.add.reduceat(features[order] * weights[order, None], starts, axis=0)
+    mass = np.bincount(code, weights, minlength=codes)
+    found: Values = sums / mass[:, None]
+    return found
+
+
+def _heads(code: Ids, prior: Values, codes: int) -> Floats:
+    """The share of the likeliest word in each code, float32 [C]."""
+    most = np.zeros(codes)
+    np.maximum.at(most, code, prior)
+    return np.minimum(most / np.bincount(code, prior, minlength=codes), 1).astype(np.float32)
+
+
+def _joined(
+    code: Ids, centres: Values, features: Floats, weights: Values, priors: Sequence[Values], head: float
+) -> tuple[Ids, Values]:
+    """Codes joined with their nearest until no word is more than its share of a code.
+
+    Raises:
+        ConfigError: two codes are left, and still a word is more.
+    """
+    while True:
+        most = np.max([_heads(code, prior, len(centres)) for prior in priors], axis=0)
+        worst = int(most.argmax())
+        if most[worst] <= head:
+            return code, centres
+        if len(centres) <= 2:
+            raise ConfigError(
+                f"no book of two codes or more keeps the share of each word in its code below {head:g}: allow more"
+            )
+        away = np.einsum("ij,ij->i", centres - centres[worst], centres - centres[worst])
+        away[worst] = np.inf
+        code = np.where(code == worst, int(away.argmin()), code)
+        code = np.where(code > worst, code - 1, code)
+        centres = _centres(features, weights, code, len(centres) - 1)
+
+
+def _typical(code: Ids, centres: Values, features: Floats, prior: Values) -> Ids:
+    """Of each code's most frequent words the one that is nearest to the centre, int64 [C]."""
+    found = np.empty(len(centres), np.int64)
+    for each in range(len(centres)):
+        own = np.flatnonzero(code == each)
+        own = own[np.argsort(-prior[own], kind="stable")][:TYPICAL]
+        gaps = features[own].astype(np.float64) - centres[each]
+        found[each] = own[np.einsum("ij,ij->i", gaps, gaps).argmin()]
+    return found

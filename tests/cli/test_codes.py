@@ -1,0 +1,111 @@
+"""Books of codes on the command line: made, described, and drawn from."""
+
+import json
+
+import pytest
+from tests.fixtures import NOUNS, gaussian_rows
+
+from textveil import cli
+from textveil.table import Book
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of 60 words, public texts, and the same with labels."""
+    made = tmp_path_factory.mktemp("codes")
+    rows = (
+        f"{word} {' '.join(map(str, row.tolist()))}" for word, row in zip(NOUNS, gaussian_rows(60, 8, 7), strict=True)
+    )
+    (made / "vectors.txt").write_text("\n".join(rows) + "\n")
+    assert cli.main(["table", "build", str(made / "vectors.txt"), "-o", str(made / "table")]) == 0
+    texts = [f"The {NOUNS[i % 60]} and the {NOUNS[(i + 1) % 60]}." for i in range(240)]
+    (made / "public.txt").write_text("\n".join(texts) + "\n")
+    lines = (json.dumps({"text": text, "about": "x" if i % 60 < 30 else "y"}) for i, text in enumerate(texts))
+    (made / "labelled.jsonl").write_text("\n".join(lines) + "\n")
+    return made
+
+
+@pytest.fixture
+def run(capsys, folder, monkeypatch):
+    """Run a verb in the folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(list(arguments))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+TABLE = ("--table", "./table")
+
+
+def test_a_domain_book_is_made_described_and_drawn_from(run, folder):
+    code, out, err = run("table", "codes", "--codes", "5", *TABLE, "--public", "public.txt", "-o", "five.book")
+    assert (code, err) == (0, "")
+    made = Book.read(folder / "five.book")
+    assert (made.kind, made.source, len(made)) == ("domain", "public.txt", 5)
+    assert out.startswith("5 codes for the words of the table vectors\nThe domain book ")
+    assert run("table", "info", "five.book")[1] == out
+    assert json.loads(run("table", "info", "five.book", "--json")[1]) == made.to_json()
+
+    drawn = ("privatize", "lemon castle", *TABLE, "--mechanism", "codebook", "--codes", "five.book", "--epsilon", "4")
+    code, out, err = run(*drawn)
+    assert code == 0
+    assert {*out.split()} <= {*NOUNS}
+    assert "2 words drawn among 5 codes at epsilon 4 (any two words)" in err
+    code, out, _ = run(*drawn, "--emit", "codes", "--json")
+    assert all(word.startswith("code") for word in json.loads(out)["text"].split())
+    code, _, err = run("privatize", "public.txt", *drawn[2:])
+    assert code != 0
+    assert "made from other texts than those that are released" in err
+
+
+def test_a_task_book_says_what_it_lets_through(run, folder):
+    said = ("table", "codes", "--codes", "2", *TABLE, "--labelled", "labelled.jsonl", "--label", "about")
+    code, out, _ = run(*said, "--source", "forty sentences of nobody", "-o", "task.book")
+    assert code == 0
+    assert "made from forty sentences of nobody" in out
+    assert "lets the label of a text through" in out
+    made = Book.read(folder / "task.book")
+    assert made.kind == "task"
+    assert made.codes[2] != made.codes[40]
+
+
+def test_a_book_of_the_vectors_alone(run, folder):
+    code, out, _ = run("table", "codes", "--codes", "9", *TABLE, "--head", "0.5", "--seed", "3", "-o", "alone.book")
+    assert code == 0
+    assert "the general book" in out.lower()
+    assert Book.read(folder / "alone.book").options["seed"] == 3
+
+
+REFUSED = {
+    "give --public or --labelled": ("--public", "public.txt", "--labelled", "labelled.jsonl", "--label", "about"),
+    "--labelled and --label go together": ("--labelled", "labelled.jsonl"),
+    "--label must name a field": ("--labelled", "labelled.jsonl", "--label", "stars"),
+    "one of those named is not there": ("--public", "nowhere.txt"),
+    "above 0 and below 1": ("--head", "2"),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused(run, folder, reason):
+    code, _, err = run("table", "codes", "--codes", "3", *TABLE, *REFUSED[reason], "-o", "refused.book")
+    assert code != 0
+    assert reason in err
+    assert not (folder / "refused.book").exists()
+    assert "cast" not in err  # nothing of the texts
+
+
+def test_output_goes_into_a_folder_that_exists(run):
+    assert "a folder that exists" in run("table", "codes", "--codes", "3", *TABLE, "-o", "no/where.book")[2]
+
+
+def test_codebook_asks_for_codes(run):
+    code, _, err = run("privatize", "lemon", *TABLE, "--mechanism", "codebook", "--epsilon", "4")
+    assert code != 0
+    assert "table.codes (--codes) is not set" in err
+    code, _, err = run("privatize", "lemon", *TABLE, "--mechanism", "krr", "--epsilon", "4", "--emit", "codes")
+    assert code != 0
+    assert "table.codes (--codes): set it, too" in err

@@ -1,0 +1,206 @@
+"""Books of codes: what one may be, its file, and the coarse view of a table that it makes."""
+
+import contextlib
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fixtures import NOUNS, book_of, gaussian_rows
+
+from textveil.errors import ConfigError, InputError, TableError
+from textveil.table import Book, EmbeddingTable, find_book, load_table, shares
+from textveil.table.book import digest_of, fingerprint
+
+CODES = 6
+
+
+@pytest.fixture(scope="module")
+def table():
+    return EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
+
+
+@pytest.fixture(scope="module")
+def book(table):
+    return book_of(table, CODES)
+
+
+@pytest.fixture(scope="module")
+def coarse(table, book):
+    return table.coarse(book)
+
+
+class TestView:
+    def test_a_word_has_the_row_of_its_code(self, table, book, coarse):
+        rows, known = table.lookup([*NOUNS, "Anchor", "unheardof"])
+        found, as_known = coarse.lookup([*NOUNS, "Anchor", "unheardof"])
+        assert found.tolist() == book.codes[rows].tolist()
+        assert as_known.tolist() == known.tolist()
+        assert coarse.find(["anchor", "APPLE", "unheardof"]).tolist() == [0, 1, -1]
+
+    def test_codes_are_spelled_by_their_typical_word_or_by_themselves(self, table, book, coarse):
+        assert coarse.words == tuple(NOUNS[:CODES])
+        assert table.coarse(book, spelling="code").words == ("code0", "code1", "code2", "code3", "code4", "code5")
+        assert coarse.originals(np.array([5, 0, -1])).tolist() == [5, 0, -1]
+
+    def test_vectors_are_the_means_of_the_words(self, table, book, coarse):
+        for code in range(CODES):
+            mean = table.take(np.flatnonzero(book.codes == code)).astype(np.float64).mean(axis=0)
+            np.testing.assert_allclose(coarse.take(np.array([code]))[0], mean / np.linalg.norm(mean), atol=1e-6)
+        raw = EmbeddingTable.build(name="raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean")
+        mean = raw.take(np.flatnonzero(book.codes == 2)).mean(axis=0)
+        np.testing.assert_allclose(raw.coarse(book).take(np.array([2]))[0], mean, rtol=1e-5)
+
+    def test_words_in_opposite_directions_leave_the_typical_one(self):
+        rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+        table = EmbeddingTable.build(name="four", words=NOUNS[:4], vectors=rows)
+        codes = np.array([0, 0, 1, 1], np.uint16)
+        made = book_of(table, 2, codes=codes, spelling=np.array([1, 2]))
+        assert table.coarse(made).take(np.array([0])).tolist() == [[-1.0, 0.0]]
+
+    def test_views_of_it_know_where_words_are_looked_up(self, table, coarse):
+        axes = coarse.project(3)
+        assert (axes.origin, axes.root, axes.seen, axes.projected) == (table, coarse, "in 3 axes", True)
+        assert (coarse.origin, coarse.root, coarse.seen, coarse.projected) == (table, coarse, "", False)
+        assert (table.project(3).root, table.project(3).origin) == (table, table)
+        assert axes.lookup(NOUNS)[0].tolist() == coarse.lookup(NOUNS)[0].tolist()
+        assert axes.diameter <= coarse.diameter
+
+    def test_probabilities_of_words_as_those_of_codes(self, table, book, coarse):
+        prior = np.random.default_rng(1).dirichlet(np.ones(60))
+        for code in range(CODES):
+            own = prior[book.codes == code]
+            assert coarse.heads(prior)[code] == own.max()
+            assert coarse.gathered(prior)[code] == pytest.approx(own.sum())
+        assert coarse.spread(np.arange(CODES, dtype=np.float64)).tolist() == book.codes.tolist()
+        np.testing.assert_allclose(shares(coarse), coarse.gathered(shares(table)))
+        assert table.heads(prior) is prior
+        assert table.spread(prior) is prior
+
+    def test_its_name_and_digest_tell_books_apart(self, table, book, coarse):
+        other = table.coarse(book_of(table, CODES, source="others"))
+        assert coarse.name == f"small in 6 codes (book {book.digest[:8]})"
+        assert other.name != coarse.name
+        assert other.digest != coarse.digest
+        assert table.coarse(book_of(table, CODES)) is coarse
+
+    def test_a_book_is_for_one_table(self, table, book, wordpiece_table):
+        with pytest.raises(ConfigError, match="is a book for the words of the table small, and fewer has others"):
+            EmbeddingTable.build(name="fewer", words=NOUNS[:-1], vectors=gaussian_rows(59, 8, 7)).coarse(book)
+        for view in (table.coarse(book), table.project(3), wordpiece_table):
+            with pytest.raises(ConfigError, match="needs a table of whole words that is no view"):
+                view.coarse(book)
+        with pytest.raises(ConfigError, match="must be word or code"):
+            table.coarse(book, spelling="letter")
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "is general, domain, task": {"kind": "own"},
+    "needs a source": {"source": "two\nlines"},
+    "needs one code in 16 bits": {"codes": np.arange(60) % CODES},
+    "has at least 2 codes": {"spelling": np.arange(1)},
+    "has a word for each": {"codes": (np.arange(60) % 5).astype(np.uint16)},
+    "spells each code by a word of that code": {"spelling": np.array([1, 0, 2, 3, 4, 5])},
+    "has shares above 0": {"heads": np.zeros(CODES, np.float32)},
+    "has shares in the texts": {"domain_heads": None},
+    "lists their fingerprints": {"texts": np.empty(0, np.uint64)},
+}
+
+
+class TestBook:
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_what_is_no_book(self, table, fault):
+        with pytest.raises(TableError, match=fault):
+            book_of(table, CODES, **FAULTS[fault])
+
+    def test_the_file_gives_the_same_book_back(self, table, book, tmp_path):
+        book.save(tmp_path / "six.book")
+        read = Book.read(tmp_path / "six.book")
+        assert read == book
+        assert read.codes.tolist() == book.codes.tolist()
+        assert read.to_json() == book.to_json()
+        again = tmp_path / "again.book"
+        read.save(again)
+        assert again.read_bytes() == (tmp_path / "six.book").read_bytes()
+        assert [each.name for each in sorted(tmp_path.iterdir())] == ["again.book", "six.book"]
+        assert find_book(str(again)) == book
+
+    def test_a_general_book_needs_no_texts(self, table, tmp_path):
+        made = book_of(table, CODES, kind="general", domain_heads=None, texts=np.empty(0, np.uint64))
+        made.save(tmp_path / "general.book")
+        assert Book.read(tmp_path / "general.book").domain_heads is None
+        made.refuse(["A public text."])
+
+    def test_a_changed_file_is_refused(self, book, tmp_path):
+        book.save(tmp_path / "book")
+        with np.load(tmp_path / "book") as held:
+            content = dict(held)
+        about = json.loads(str(content["about"]))
+        swapped = content["codes"].copy()
+        swapped[[12, 13]] = swapped[[13, 12]]
+        changes = (
+            {"codes": swapped},
+            {"about": np.array(json.dumps({**about, "source": "something else"}))},
+            {"about": np.array(json.dumps({**about, "textveil book": 2}))},
+            {"about": np.array("{}")},
+            {"about": np.array(json.dumps({**about, "options": 5}))},
+            {"texts": content["texts"][:1]},
+        )
+        for change in changes:
+            with (tmp_path / "broken").open("wb") as file:
+                np.savez(file, **{**content, **change})
+            with pytest.raises(TableError, match="broken: it is not a book of codes, or damaged"):
+                Book.read(tmp_path / "broken")
+        for written in (b"", b"hello", (tmp_path / "book").read_bytes()[:-40]):
+            (tmp_path / "broken").write_bytes(written)
+            with pytest.raises(TableError, match="not a book of codes, or damaged"):
+                Book.read(tmp_path / "broken")
+        whole = (tmp_path / "book").read_bytes()
+        for place in range(0, len(whole), 7):  # some are of no account, such as those that say when it was written
+            flipped = bytearray(whole)
+            flipped[place] ^= 0xFF
+            (tmp_path / "broken").write_bytes(flipped)
+            with contextlib.suppress(TableError):
+                assert Book.read(tmp_path / "broken") == book
+        with pytest.raises(TableError, match="cannot read a book of codes"):
+            Book.read(tmp_path / "nowhere")
+
+    def test_its_own_texts_are_refused_and_not_shown(self, book):
+        book.refuse(["Something else."])
+        with pytest.raises(InputError, match="1 of the texts given") as raised:
+            book.refuse(["Something else.", "  another\tPUBLIC text. "])
+        assert "another" not in str(raised.value).lower().replace("another book", "")
+        assert fingerprint("A public text.") == fingerprint(" a  Public\ntext. ")
+
+    def test_facts(self, table, book):
+        said = " ".join(book.facts())
+        assert book.digest[:16] in said
+        assert "made from twelve letters that nobody sent" in said
+        assert "10 to 10 words have one code" in said
+        assert "at most .100 (.100 in the median) of it in general public text" in said
+        assert "label" not in said
+        assert "lets the label of a text through" in " ".join(book_of(table, CODES, kind="task").facts())
+        alone = book_of(table, 60)
+        assert "60 of the codes have a single word" in " ".join(alone.facts())
+
+    def test_sizes_and_shares(self, table):
+        codes = np.array([0] * 58 + [1, 1], np.uint16)
+        made = book_of(table, 2, codes=codes, spelling=np.array([0, 58]))
+        assert made.sizes.tolist() == [58, 2]
+        prior = np.full(60, 1 / 60)
+        assert made.shares_of_heads(prior) == pytest.approx([1 / 58, 1 / 2])
+        assert made.sums(prior).sum() == pytest.approx(1)
+        assert made.highest(np.log(prior)) == pytest.approx([math.log(1 / 60)] * 2)
+
+
+def test_a_table_is_loaded_by_its_book(tmp_path):
+    table = load_table("minilm")
+    made = book_of(table, 40)
+    made.save(tmp_path / "forty")
+    assert load_table("minilm", codes=str(tmp_path / "forty")) is table.coarse(made)
+    with pytest.raises(ConfigError, match=r"table\.codes must be"):
+        load_table("minilm", codes="7")
+    with pytest.raises(ConfigError, match="for the words of the table minilm, and minilm-s has others"):
+        load_table("minilm-s", codes=str(tmp_path / "forty"))
+    assert digest_of(table.words) == made.words

@@ -1,0 +1,155 @@
+"""Books that are made from public texts: which words get one code, and what is refused."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fixtures import NOUNS, gaussian_rows
+
+from textveil.errors import ConfigError, InputError
+from textveil.table import Book, EmbeddingTable, make_books, shares
+from textveil.table.book import fingerprint
+from textveil.table.bookmaking import Corpus
+
+TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
+KITCHEN, COAST, ROOM = NOUNS[:20], NOUNS[20:40], NOUNS[40:]
+
+
+def texts_of(*topics: list[str], each: int = 200, seed: int = 1) -> list[str]:
+    """Texts of words of one topic each; what topic a word is of has nothing to do with its vector."""
+    rng = np.random.default_rng(seed)
+    return [f"The {' and the '.join(rng.choice(topic, 8))}." for topic in topics for _ in range(each)]
+
+
+TEXTS = texts_of(KITCHEN, COAST, ROOM)
+LABELS = [name for name in ("cook", "sail", "rest") for _ in range(200)]
+
+
+def make(codes: int = 3, **options: Any) -> Book:
+    (made,) = make_books(TABLE, [codes], **{"kind": "general", "source": "a test", **options})
+    return made
+
+
+def purity(book: Book) -> float:
+    """The share of words whose code is the most frequent one of their topic."""
+    topics = [book.codes[:20], book.codes[20:40], book.codes[40:]]
+    return sum(np.bincount(topic).max() for topic in topics) / 60
+
+
+class TestFeatures:
+    def test_words_of_one_topic_get_one_code(self):
+        domain = make(kind="domain", texts=TEXTS)
+        task = make(kind="task", texts=TEXTS, labels=[LABELS])
+        assert purity(domain) > 0.9
+        assert purity(task) > 0.9
+        assert purity(make()) < 0.7  # by the vectors alone there is no topic
+
+    def test_labels_count_and_not_what_stands_together(self):
+        mixed = [f"{TEXTS[i][:-1]} {TEXTS[(i + 200) % 600]}" for i in range(600)]  # two topics in each text
+        task = make(2, kind="task", texts=mixed, labels=[["x" if label == "cook" else "y" for label in LABELS]])
+        assert task.options["labels"] == [2]
+        first = np.bincount(task.codes[KITCHEN_ROWS], minlength=2) / 20
+        last = np.bincount(task.codes[ROOM_ROWS], minlength=2) / 20
+        assert abs(first - last).max() > 0.6
+
+    def test_several_tasks_at_once(self):
+        other = [["a", "b"][i % 2] for i in range(600)]
+        made = make(4, kind="task", texts=TEXTS, labels=[LABELS, other])
+        assert made.options["labels"] == [3, 2]
+
+    def test_texts_without_a_label_are_left_out_of_what_words_tell(self):
+        some = [label if i % 2 else "" for i, label in enumerate(LABELS)]
+        assert purity(make(kind="task", texts=TEXTS, labels=[some])) > 0.9
+
+    def test_only_words_of_the_table_that_are_not_public_count(self):
+        corpus = Corpus.read(TABLE, ["The apple and the Unheardof apple.", "the and of", "river"], lambda *_: None)
+        assert corpus.rows.tolist() == [NOUNS.index("apple"), NOUNS.index("apple"), NOUNS.index("river")]
+        assert corpus.starts.tolist() == [0, 2, 2, 3]
+        assert corpus.text.tolist() == [0, 0, 2]
+        assert corpus.counted["the"] == 3
+        assert fingerprint("river") in corpus.marks.tolist()
+
+
+KITCHEN_ROWS, ROOM_ROWS = slice(0, 20), slice(40, 60)
+
+
+class TestBook:
+    def test_what_it_says_of_itself(self):
+        made = make(5, kind="domain", texts=TEXTS)
+        assert len(made) == 5
+        assert made.masses.sum() == pytest.approx(1, abs=1e-5)
+        general = made.shares_of_heads(shares(TABLE))
+        np.testing.assert_allclose(made.heads, general, rtol=1e-6)
+        assert made.domain_heads is not None
+        assert len(made.texts) == len({*TEXTS})
+        with pytest.raises(InputError):
+            made.refuse([TEXTS[3].upper()])
+        assert (made.codes[made.spelling] == np.arange(5)).all()
+
+    def test_codes_are_ordered_by_how_often_they_occur(self):
+        made = make(6)
+        assert (np.diff(made.sums(shares(TABLE))) <= 1e-12).all()
+
+    def test_the_same_seed_gives_the_same_book_and_another_another(self):
+        assert make(8) == make(8)
+        assert {make(8, seed=seed).codes.tobytes() for seed in range(4)} != {make(8).codes.tobytes()}
+
+    def test_several_sizes_are_the_books_that_each_would_be(self):
+        both = list(make_books(TABLE, [3, 7], kind="general", source="a test"))
+        assert both == [make(3), make(7)]
+
+    def test_no_word_is_more_of_a_code_than_allowed(self):
+        often = [*TEXTS, *["apple"] * 3000]
+        free = make(12, kind="domain", texts=often)
+        assert free.domain_heads is not None
+        assert free.domain_heads.max() > 0.6
+        capped = make(12, kind="domain", texts=often, head=0.6)
+        assert capped.domain_heads is not None
+        assert max(capped.domain_heads.max(), capped.heads.max()) <= 0.6
+        assert 2 <= len(capped) < 12
+        assert capped.options["asked"] == 12
+        with pytest.raises(ConfigError, match="keeps the share of each word in its code below"):
+            make(12, kind="domain", texts=often, head=0.05)
+
+    def test_a_general_book_of_texts_refuses_them_too(self):
+        made = make(5, texts=TEXTS)
+        assert not np.array_equal(made.codes, make(5).codes)
+        with pytest.raises(InputError):
+            made.refuse([TEXTS[3]])
+
+    def test_texts_of_one_word_each_leave_it_to_the_vectors(self):
+        made = make(4, kind="domain", texts=["apple", "river"])
+        assert made.sizes.max() < 40
+
+    def test_as_many_codes_as_words(self):
+        made = make(60)
+        assert (made.sizes == 1).all()
+
+    def test_words_with_one_vector(self):
+        same = EmbeddingTable.build(name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1)))
+        (made,) = make_books(same, [5], kind="general", source="a test")
+        assert made.sizes.sum() == 60
+        assert made.sizes.min() >= 1
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "from 2 to 60 codes": {"codes": 61},
+    "must be above 0 and below 1": {"head": 1.0},
+    "labels make a book of a task": {"kind": "domain", "texts": TEXTS, "labels": [LABELS]},
+    "needs public texts": {"kind": "domain"},
+    "hold no word of the table": {"kind": "domain", "texts": ["the and of", "unheardof"]},
+    "a label, or an empty one, for each": {"kind": "task", "texts": TEXTS, "labels": [LABELS[:5]]},
+    "of two labels at least, got 1": {"kind": "task", "texts": TEXTS, "labels": [["one"] * 600]},
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused(reason):
+    with pytest.raises((ConfigError, InputError), match=reason):
+        make(**REFUSED[reason])
+
+
+def test_views_and_pieces_get_no_book(wordpiece_table):
+    for table in (TABLE.project(3), wordpiece_table):
+        with pytest.raises(ConfigError, match="table of whole words that is no view"):
+            list(make_books(table, [3], kind="general", source="a test"))
