@@ -242,6 +242,25 @@ def test_several_releases_are_weighed_together(capsys, letters, tmp_path):
     assert (tmp_path / "found" / "bayes.svg").stat().st_size > 0
 
 
+def test_an_attacker_learns_from_a_file_of_public_texts(capsys, letters, tmp_path):
+    public = tmp_path / "public.txt"
+    public.write_text("\n".join(f"{text} Number {i}." for text in TEXTS for i in range(6)) + "\n")
+    arguments = (letters, "--mechanism", "rankcape", "--epsilon", 9, "--seed", 1, "--attacks", "learned", "--json")
+    code, out, err = run(capsys, *arguments, "--public", public)
+    assert code == 0, err
+    found = json.loads(out)
+    top = next(row for row in found["rows"] if row["metric"] == "top-1" and row["slice"] == "all")
+    assert top["value"] > 0.5
+    assert top["note"].startswith("a lower bound")
+    assert "public" not in found["attacks"]["learned"]
+    both = tmp_path / "both.txt"
+    both.write_bytes(public.read_bytes() + letters.read_bytes())
+    for others, says in (((), "--public"), (("--public", both), "must not be among")):
+        code, out, err = run(capsys, *arguments, *others)
+        assert (code, out) == (2, "")
+        assert says in err
+
+
 def test_there_is_at_least_one_release(capsys, letters):
     code, _, err = run(capsys, letters, *NOISE, 70, "--releases", 0)
     assert code == 2

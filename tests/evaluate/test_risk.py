@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.detectors import Finds
+from tests.evaluate.attack.test_learned import PRIVATE, PUBLIC
 from tests.fixtures import NOUNS, gaussian_rows
 from textveil import cli
 from textveil.config import profiles, resolve
@@ -79,6 +80,24 @@ def test_over_many_texts_the_count_is_what_the_attacker_expects(table):
     stated = np.exp(posterior(case.view, prior="uniform", k=1, rng=SeededRandomness(0)).log_probability[:, 0])
     deviation = np.sqrt((stated * (1 - stated)).sum())
     assert abs(found.named.sum() - stated.sum()) < 5 * deviation
+
+
+def test_an_attacker_with_public_texts_names_more_words_and_states_how_likely(table):
+    case = Case.of(Privatizer("exponential", c=3.0, table=table, seed=5), PRIVATE)
+    learned = assess(case, public=PUBLIC, rng=SeededRandomness(1))
+    usual = assess(case, rng=SeededRandomness(1))
+    named, plain = (np.mean(np.concatenate([each.named[each.private] for each in found])) for found in (learned, usual))
+    assert named > plain + 0.1
+    assert {each.prior for each in learned} == {"learned"}
+    for each in learned:
+        assert ((each.probability[each.private] >= 0) & (each.probability[each.private] <= 1)).all()
+        assert (each.probability[each.named & each.private] > 1 / 60).all()
+    guarantee = Privatizer("exponential", c=3.0, table=table).privatize(TEXT).guarantee
+    assert "public texts of the same kind" in risk.page(learned, guarantee)
+    with pytest.raises(ConfigError, match="must not be among"):
+        assess(case, public=(*PUBLIC, *PRIVATE))
+    with pytest.raises(ConfigError, match="10 different"):
+        assess(case, public=PUBLIC[:3])
 
 
 def test_words_that_pass_unprotected_are_certain(table):

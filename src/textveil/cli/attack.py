@@ -35,6 +35,7 @@ FINDINGS = "findings.json"
     "textveil attack dev.tsv --field sentence --profile paper-noise --pool others.txt --output findings/",
     "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label gender",
     "textveil attack letters.txt --mechanism exponential --epsilon 6 --releases 12",
+    "textveil attack dev.tsv --field sentence --mechanism rankcape --epsilon 6 --attacks learned --public train.tsv",
     "textveil attack dev.tsv --profile paper-noise --attacks llm -o attack.llm.url=http://localhost:8000/v1 "
     "-o attack.llm.model=NAME",
 )
@@ -58,13 +59,14 @@ def attack(
         str | None,
         typer.Option("--pool", metavar="FILE", help="More texts, among which `linkage` seeks each original."),
     ] = None,
+    public: evaluation.Public = None,
     releases: Annotated[
         int,
         typer.Option(
             "--releases",
             metavar="N",
-            help="Release each text N times, each time drawn anew, and guess from all releases together, by `bayes`. "
-            "What memory saves is shown beside it.",
+            help="Release each text N times, each time drawn anew, and guess from all releases together, by `bayes` or "
+            "`learned`. What memory saves is shown beside it.",
         ),
     ] = 1,
     limit: evaluation.Limit = None,
@@ -91,16 +93,19 @@ def attack(
     quick = attacks is None
     chosen = _chosen(",".join(["bayes", *options]) if quick and releases > 1 else attacks, options)
     if quick:
-        chosen += [name for name, asked in (("attribute", label), ("linkage", pool)) if asked and name not in chosen]
+        asked_for = (("attribute", label), ("linkage", pool), ("learned", public))
+        chosen += [name for name, asked in asked_for if asked and name not in chosen]
         options = {name: {**QUICK.get(name, {}), **options.get(name, {})} for name in chosen}
     labelled = evaluation.texts_with_labels(file, field, label, limit) if label is not None else None
     texts = evaluation.texts(file, field, limit) if labelled is None else labelled[0]
     if labelled is not None:
         options.setdefault("attribute", {})["labels"] = tuple(labelled[1])
     if pool is not None:
-        options.setdefault("linkage", {})["decoys"] = tuple(
-            evaluation.texts(pool, field if _same_kind(file, pool) else None)
-        )
+        options.setdefault("linkage", {})["decoys"] = tuple(evaluation.others(pool, file, field))
+    if public is not None:
+        options.setdefault("learned", {})["public"] = tuple(evaluation.others(public, file, field))
+    elif "learned" in chosen and attacks != "all":
+        raise ConfigError("`learned` learns from public texts of the same kind: name a file of them with --public")
     if output is not None:
         evaluation.refuse_same(file, os.path.join(output, FINDINGS))
         _check_folder(output)
@@ -182,14 +187,6 @@ def _title(config: "Config") -> str:
     return f"{config.mechanism.name}{budget}{own}"
 
 
-def _same_kind(one: str, other: str) -> bool:
-    """Whether a field's name in one file can be meant for the other, too."""
-    from textveil.files import formats
-
-    kinds = [found and found[0] for found in map(formats.suffix, (one, other))]
-    return kinds[0] == kinds[1] is not None and formats.load(kinds[1]).fields
-
-
 def _check_folder(output: str) -> None:
     """Refuse what cannot be a folder before the work, and not after it."""
     if os.path.exists(output) and not os.path.isdir(output):
@@ -223,7 +220,8 @@ def _curves(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, list
     for row in rows:
         if row["slice"] == "all" and row["headline"]:
             setting = row["setting"]
-            points = found.setdefault(f"{setting['prior']} prior, {setting['memory']}", [])
+            name = f"{setting['prior']} prior" if "prior" in setting else row["metric"]
+            points = found.setdefault(f"{name}, {setting['memory']}", [])
             if setting["memory"] == "drawn once":
                 points.append((1, row["value"]))
             points.append((setting["releases"], row["value"]))

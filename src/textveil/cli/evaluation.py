@@ -36,6 +36,14 @@ TextFile = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only the first N texts.")]
 By = Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")]
+Public = Annotated[
+    str | None,
+    typer.Option(
+        "--public",
+        metavar="FILE",
+        help="Public texts of the same kind, none of them private, from which the attacker `learned` learns.",
+    ),
+]
 
 LISTED = 4
 """A note on all of more rates does not list them."""
@@ -61,6 +69,22 @@ def texts(path: str, field: str | None = None, limit: int | None = None) -> list
         with streams.texts(None) as lines:
             return _some(lines, limit)
     return _some(_rows(path, field), limit)
+
+
+def others(path: str, file: str, field: str | None) -> list[str]:
+    """The texts of another file; of the field that the first one has them in, where both are files of one kind.
+
+    Args:
+        path: the other file.
+        file: the first one.
+        field: which of its fields has the texts.
+
+    Raises:
+        InputError, ConfigError: as for `texts`.
+    """
+    kinds = [found and found[0] for found in map(formats.suffix, (file, path))]
+    same = kinds[0] == kinds[1] is not None and formats.load(kinds[1]).fields
+    return texts(path, field if same else None)
 
 
 def texts_with_labels(path: str, field: str | None, label: str, limit: int | None) -> tuple[list[str], list[str]]:

@@ -13,6 +13,7 @@ import typer
 from textveil.cli import evaluation, progress, shell, texts
 from textveil.cli.telling import together
 from textveil.cli.verbs import verb
+from textveil.config.extras import require
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 @verb(
     'textveil risk "Anna owes the bank nine hundred pounds" --html risk.html',
     'textveil risk "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 70 --prior uniform',
+    "textveil risk letter.txt --public news.txt",
 )
 def risk(
     config: "Config",
@@ -33,6 +35,7 @@ def risk(
     prior: Annotated[
         str, typer.Option("--prior", metavar="NAME", help="The attacker's prior: uniform, unigram or context.")
     ] = "unigram",
+    public: evaluation.Public = None,
     whole: texts.Whole = False,
     session: texts.SessionFile = None,
     as_json: texts.AsJson = False,
@@ -47,6 +50,9 @@ def risk(
     from textveil.evaluate.risk import assess, caution, check, sentence
 
     name = check(config, prior)  # before anything is loaded
+    if public is not None:
+        require("scipy")
+    learned = [] if public is None else evaluation.texts(public)
     from rich.console import Console
 
     from textveil.cli.demo import shows_styles
@@ -61,7 +67,7 @@ def risk(
         with nullcontext() if session is None else store.kept(session) as remembered:
             rehearsal = privatizer.rehearse(found, remembered)
         case = Case.after(privatizer, rehearsal, names=True)
-        risks = assess(case, prior=name, rng=evaluation.simulation(config), report=report)
+        risks = assess(case, prior=name, public=learned, rng=evaluation.simulation(config), report=report)
     statements = [result.guarantee for result in rehearsal.results]
     if html is not None and risks:  # first, because a reader of standard output may go before its end
         with streams.output(html, private=True, option="--html") as page:

@@ -20,7 +20,7 @@ import numpy as np
 
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import CHOOSING, DRAWS, Case, PriorName, Report, channel, checked, quiet, static
+from textveil.evaluate.attack import CHOOSING, DRAWS, Case, Learned, PriorName, Report, channel, checked, quiet, static
 from textveil.evaluate.attack import case as cases
 from textveil.evaluate.attack import prior as priors
 from textveil.evaluate.attack.posterior import posterior
@@ -33,6 +33,9 @@ from textveil.text import Kind, Released
 GUESSES = 100
 """Candidates per word whose probability is known, if the attacker has so many; for others a bound is shown."""
 
+SIMULATED = 5000
+"""Words that an attacker with public texts tries the mechanism on: enough for a few texts."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Risk:
@@ -44,7 +47,7 @@ class Risk:
             the word is not among the attacker's candidates, the most that it can be.
         named: bool, one per item: whether the attacker's best guess is the private word.
         evidence: `exact` where the mechanism's law is written down, `estimated` where it was sampled.
-        prior: the attacker's prior.
+        prior: the attacker's prior; "learned" of one who learned from public texts.
     """
 
     released: Released
@@ -108,6 +111,7 @@ def assess(
     case: Case,
     *,
     prior: PriorName = "unigram",
+    public: Sequence[str] = (),
     draws: int = DRAWS,
     rng: Randomness | None = None,
     report: Report = quiet,
@@ -118,17 +122,18 @@ def assess(
         case: releases and their originals, from `Case.after(privatizer, rehearsal, names=True)`.
         prior: what the attacker expects before looking: all words alike (`uniform`), how often words stand in public
             text (`unigram`), or what a language model makes of the released words around (`context`).
+        public: public texts of the same kind; drawn words are then guessed by an attacker who learned from them (the
+            attack `learned`), and the prior is that of names alone.
         draws: noisy vectors per released row, where the mechanism's law has to be estimated.
         rng: for these draws.
         report: told of progress.
 
     Raises:
-        ConfigError: such releases have no posterior under this prior.
+        ConfigError: such releases have no posterior under this prior, nothing can be learned from the public texts, or
+            a private text is among them.
     """
     view = case.view
-    ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng or SystemRandomness(), report=report)
-    here = ranking.candidates == case.truth.rows[:, None]
-    given = np.exp(ranking.log_probability)
+    here, given, evidence = _guessed(case, prior, public, draws, rng or SystemRandomness(), report)
     most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))  # for a word that is no candidate
     at_position = np.minimum(np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0)
     first = here[:, 0]
@@ -139,22 +144,39 @@ def assess(
     for where, likely, right in _names(case, prior, report):
         probability[where], named[where] = likely, right
     kinds = [item.kind for released in view.released for item in released.items]
-    public = np.array([item.group == PUBLIC for released in view.released for item in released.items], bool)
+    passing = np.array([item.group == PUBLIC for released in view.released for item in released.items], bool)
     hole = np.array([kind is Kind.PLACEHOLDER for kind in kinds], bool)
     drawn = np.zeros(items, bool)
     drawn[view.item] = True
     probability[hole & ~drawn], named[hole & ~drawn] = 0.0, False
-    probability[public], named[public] = np.nan, False
+    probability[passing], named[passing] = np.nan, False
     return [
         Risk(
             released=released,
             probability=probability[start:end],
             named=named[start:end],
-            evidence=ranking.evidence,
-            prior=prior,
+            evidence=evidence,
+            prior="learned" if public else prior,
         )
         for released, start, end in zip(view.released, view.documents[:-1], view.documents[1:], strict=True)
     ]
+
+
+def _guessed(
+    case: Case, prior: PriorName, public: Sequence[str], draws: int, rng: Randomness, report: Report
+) -> tuple[Flags, Values, str]:
+    """Which candidates of each drawn word are right, bool [n, k], their probabilities, and what they are known from."""
+    view = case.view
+    if public and len(view.drawn):
+        attacker = Learned(public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws)
+        if reason := attacker.refusal(view):
+            raise ConfigError(f"the attacker who learns from public texts has no guess here: {reason}")
+        attacker.check(case)
+        (guesses,) = attacker.guess(view, [1], rng=rng, report=report)
+        right = guesses.words == guesses.known.ids(view.table, case.secret_words)[:, None]
+        return right, guesses.probability, guesses.evidence
+    ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng, report=report)
+    return ranking.candidates == case.truth.rows[:, None], np.exp(ranking.log_probability), ranking.evidence
 
 
 def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, Values, Flags]]:
@@ -179,8 +201,8 @@ def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
     """ln of the prior of every row in the place of some items, [m, V] or [1, V]."""
     view = case.view
     if prior != "context":
-        return static(view.table, prior, view.words.stopwords)[None]
-    found = np.empty((len(items), len(view.table)))
+        return static(view.origin, prior, view.words.stopwords)[None]
+    found = np.empty((len(items), len(view.origin)))
     for which, expected in priors.context(view, items):
         found[which] = expected
     return found

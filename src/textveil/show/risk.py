@@ -24,6 +24,7 @@ EXPECTS = {
     "uniform": "takes every word to be as likely as any other",
     "unigram": "knows how often words occur in public text",
     "context": "asks a language model which word fits the released words around it",
+    "learned": "learned from public texts of the same kind, and looks at the words around",
 }
 """The priors, in words that follow "an attacker who"."""
 

@@ -8,6 +8,7 @@ from textveil.evaluate.attack.bayes import Bayes
 from textveil.evaluate.attack.case import Case, Truth, View
 from textveil.evaluate.attack.context import looks
 from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
+from textveil.evaluate.attack.learned import Learned
 from textveil.evaluate.attack.posterior import DRAWS
 from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, masked_lm, static, within
 from textveil.evaluate.attack.reconstruction import cosines
@@ -21,6 +22,7 @@ __all__ = [
     "Bayes",
     "Case",
     "Findings",
+    "Learned",
     "Outcome",
     "PriorName",
     "Rate",

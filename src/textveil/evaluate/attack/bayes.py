@@ -90,7 +90,7 @@ class Bayes:
     def _outcomes(self, case: Case, prior: PriorName, found: Ranking, setting: Setting) -> Iterator[Outcome]:
         view, secret = case.view, case.truth.rows
         right = found.candidates == secret[:, None]
-        blind = 1 / len(view.table) if prior == "uniform" else float((found.blind == secret).mean())
+        blind = 1 / len(view.origin) if prior == "uniform" else float((found.blind == secret).mean())
         note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
         note = view.of_drawn(JOINTLY if mixes(view) else note)
         yield self._outcome("top-1", setting, right[:, 0], note, blind)

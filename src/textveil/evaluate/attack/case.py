@@ -15,7 +15,7 @@ from textveil.errors import ConfigError, InputError
 from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Names, Role, apart
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.protect import PUBLIC, Budget, Grouping, listed
-from textveil.randomness import Ids, Values
+from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.session import Session
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, tokenize
@@ -31,7 +31,7 @@ class NamedItems:
         names: the lists, and how one is drawn from each.
         items: int64 [m], their numbers, counted over all texts.
         labels: the list that each was drawn from. Equal words are drawn once, from the list of the first of them.
-        drawn: int64 [m], rows of the whole table.
+        drawn: int64 [m], rows of the whole table of words.
     """
 
     names: Names = field(repr=False)
@@ -49,7 +49,7 @@ class View:
     Attributes:
         released: the B releases.
         mechanism: with all its options.
-        table: public, like everything here.
+        table: that the mechanism runs over; public, like everything here. Its rows may be codes.
         words: how text became words.
         layout: roles and texts of the T positions.
         drawn: int64 [n], the row that the mechanism drew for every protected position, -1 for a placeholder. Whoever
@@ -57,14 +57,16 @@ class View:
             least as much as what is, so that no attacker on the release alone does better.
         shown: int64 [n], the released row there: `drawn` but where words were re-ranked.
         parameter: float64 [n], the mechanism's parameter there.
-        passed: int64 [T], the row of a word that passed, -1 where none did.
+        passed: int64 [T], the row of a word that passed, in `table`, -1 where none did.
         groups: names of the budget groups.
         group: int64 [n], the number of each protected position's group.
         budget: the rule that gave every word its epsilon; None where the mechanism's own parameter did.
-        row_group: int64 [V], the number of the group that each row's own word has, -1 for one that no text has there;
+        row_group: int64 [V], the number of the group that each word of `origin` has, -1 for one that no text has there;
             None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
         named: names that were drawn from lists; they are no positions. None where no name is drawn.
         others: further releases of the same texts, each drawn anew; they differ from this one in what was drawn alone.
+        program: what made the releases, with options and budgets, and draws of its own: whoever has it can release
+            other texts in the same way. None where it is not known.
     """
 
     released: tuple[Released, ...]
@@ -82,12 +84,23 @@ class View:
     row_group: Ids | None = field(default=None, repr=False)
     named: NamedItems | None = None
     others: tuple["View", ...] = field(default=(), repr=False)
+    program: Privatizer | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
 
     def of_drawn(self, note: str) -> str:
         """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
         return note if np.array_equal(self.drawn, self.shown) else "; ".join(filter(None, (note, BEFORE)))
+
+    @property
+    def origin(self) -> EmbeddingTable:
+        """The table of words that private words are guessed in; `table` itself, but where that has codes for rows."""
+        return self.table.origin
+
+    @cached_property
+    def shown_words(self) -> Ids:
+        """int64 [n], the row in `origin` of the word that is shown, -1 for a placeholder: `shown`, or its spelling."""
+        return self.table.originals(self.shown)
 
     @cached_property
     def draws(self) -> Ids:
@@ -138,7 +151,8 @@ class Truth:
     Attributes:
         texts: the B texts.
         words: their N words, as they stand there.
-        rows: int64 [n], the row of every protected position.
+        rows: int64 [n], the row of every protected position, in the table of words (`View.origin`).
+        coded: int64 [n], the same in the table that the mechanism runs over (`View.table`).
         names: int64 [m], for every name that was drawn the row, on its list, of the name that stands for the private
             one.
     """
@@ -146,6 +160,7 @@ class Truth:
     texts: tuple[str, ...] = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
     rows: Ids = field(repr=False)
+    coded: Ids = field(repr=False)
     names: Ids = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
 
 
@@ -158,7 +173,13 @@ class Case:
 
     @classmethod
     def of(
-        cls, privatizer: Privatizer, texts: Sequence[str], *, releases: int = 1, session: Session | None = None
+        cls,
+        privatizer: Privatizer,
+        texts: Sequence[str],
+        *,
+        releases: int = 1,
+        session: Session | None = None,
+        names: bool = False,
     ) -> "Case":
         """Privatizes texts, and keeps both sides.
 
@@ -167,17 +188,18 @@ class Case:
             texts: any number of texts.
             releases: how often each text is released; the attacker sees all its releases.
             session: what the releases have in common; without one each is drawn anew.
+            names: whether names may be drawn from lists, see `after`.
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
             ConfigError: a paper's own rule takes words out of the mechanism's hands, or `releases` is below 1.
         """
-        judged(privatizer)
+        judged(privatizer, names=names)
         if releases < 1:
             raise ConfigError(f"releases must be 1 or more, got {releases}")
         memo: dict[object, object] | None = {} if releases > 1 else None
         first, *others = (
-            cls.after(privatizer, privatizer.rehearse(texts, session, memo=memo)) for _ in range(releases)
+            cls.after(privatizer, privatizer.rehearse(texts, session, memo=memo), names=names) for _ in range(releases)
         )
         if not others:
             return first
@@ -214,9 +236,17 @@ class Case:
             budget=privatizer.budget,
             row_group=_row_group(privatizer, rehearsal.protection.labels),
             named=_named(privatizer, rehearsal),
+            program=privatizer.with_parts(randomness=SystemRandomness()),  # a seed is the owner's secret
         )
         texts = tuple(result.private.text for result in rehearsal.results)
-        truth = Truth(texts=texts, words=rehearsal.words, rows=block.secret, names=_stand_ins(view.named, block.rows))
+        originals = rehearsal.plan.originals
+        truth = Truth(
+            texts=texts,
+            words=rehearsal.words,
+            rows=originals[layout.positions],
+            coded=block.secret,
+            names=_stand_ins(view.named, originals),
+        )
         return cls(view=view, truth=truth)
 
     @cached_property
@@ -265,7 +295,7 @@ def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
         return None
     if grouping.options.importance == "cosine" and grouping.options.task is None:
         return None  # every text has a query of its own
-    own, groups = _grouped(grouping.options, privatizer.table, privatizer.words)
+    own, groups = _grouped(grouping.options, privatizer.table.origin, privatizer.words)
     number = {label: i for i, label in enumerate(labels)}
     return np.array([number.get(label, -1) for label in own], np.int64)[groups]
 

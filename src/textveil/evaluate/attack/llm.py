@@ -94,8 +94,8 @@ class Reconstruction:
         yield Outcome(source=self.name, metric="top-1", where=where, values=np.array(found, np.float64), note=note)
         if view.words.unit == "word":
             told = np.array([guesses[i] is not None for i in items], bool)
-            rows, _ = view.table.lookup([guesses[i] or "" for i in items])
-            near = cosines(view.table, rows, truth.rows[where]) >= NEAR
+            rows, _ = view.origin.lookup([guesses[i] or "" for i in items])
+            near = cosines(view.origin, rows, truth.rows[where]) >= NEAR
             yield Outcome(
                 source=self.name,
                 metric=f"cosine >= {NEAR:g}",

@@ -62,9 +62,9 @@ class Masked:
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k, and Rouge-L of the texts with the first guesses filled in."""
         view, private = case.view, case.truth.rows
-        context = masked_lm(view.table, self.model)
+        context = masked_lm(view.origin, self.model)
         guesses = self.guess(view, context, report)
-        usual = np.argsort(-shares(view.table, listed=view.words.stopwords == "protect"), kind="stable")[: self.k]
+        usual = np.argsort(-shares(view.origin, listed=view.words.stopwords == "protect"), kind="stable")[: self.k]
         found, known = (rows == private[:, None] for rows in (guesses, usual))
         note = f"{context.name}, from the released words around each position"
         everywhere = np.arange(len(private))
@@ -92,7 +92,7 @@ class Masked:
 
     def guess(self, view: View, context: LanguageModel, report: Report = quiet) -> Ids:
         """The model's k likeliest rows at each protected position, best first: int64 [n, min(k, V)]."""
-        n, rows = len(view.drawn), len(view.table)
+        n, rows = len(view.drawn), len(view.origin)
         guesses = np.empty((n, min(self.k, rows)), np.int64)
         limited = replace(context, batch=max(1, min(self.batch, CELLS // rows)))
         done = 0

@@ -79,7 +79,7 @@ class Membership:
         view = case.view
         texts, text = np.unique(view.text, return_inverse=True)
         each, few = -(-NON_MEMBERS // len(texts)), -(-NON_MEMBERS // len(text))
-        log_prior = static(view.table, self.prior, view.words.stopwords)
+        log_prior = static(view.origin, self.prior, view.words.stopwords)
         # Column 0 holds the members, so that equal words give equal sums, whatever the rounding.
         totals = np.zeros((len(texts), 1 + each))
         members, others = np.empty(len(text)), []
@@ -104,15 +104,17 @@ class Membership:
             for positions, rows in _tried(np.arange(len(secret)), secret, log_prior, each, rng):
                 yield positions, of_guesses(found, positions, rows, log_prior), JOINTLY
             return
+        coarse = view.table.root.book is not None
+        of_rows = np.log(view.table.gathered(np.exp(log_prior))) if coarse else log_prior
         for part in channel.likelihoods(view, draws=self.draws, rng=rng, report=report):
             note = EXACT if part.evidence == "exact" else channel.estimated(view, self.draws)
-            usual = expected(part, log_prior)
+            usual = expected(part, of_rows)
             line = np.empty(len(secret), np.int64)
             line[part.positions] = part.which[:, 0]
             for positions, rows in _tried(np.sort(part.positions), secret, log_prior, each, rng):
                 report("membership", int(positions[0]), len(secret))
                 own = line[positions, None]
-                likelihood = part.lines[own, rows].astype(np.float64)
+                likelihood = part.lines[own, view.table.coded(rows)].astype(np.float64)
                 yield positions, likelihood - usual[own], note
 
     def _outcomes(

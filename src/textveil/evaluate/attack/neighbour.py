@@ -52,10 +52,10 @@ class Neighbour:
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """Pr@1, Pr@5, KNN@k in both distances, and KNN@k of the changed words."""
         drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
-        released, private = case.view.shown[drawn], case.truth.rows[drawn]
+        released, private = case.view.shown_words[drawn], case.truth.rows[drawn]
         changed = drawn[released != private]
         for distance in DISTANCES:
-            nearer = rank(case.view.table, released, private, distance, report)
+            nearer = rank(case.view.origin, released, private, distance, report)
             setting = {"distance": distance}
             for metric, k in (("Pr@1", 1), ("Pr@5", 5), (f"KNN@{self.k}", self.k)):
                 hits = (nearer < k).astype(np.float64)

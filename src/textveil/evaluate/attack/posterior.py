@@ -67,6 +67,8 @@ def refusal(view: View, name: PriorName) -> str:
     """Why a view has no such posterior, in words that go on "not run: "; empty if it has."""
     if mixes(view) and view.others:
         return "words that were mixed are guessed together, from one release"
+    if mixes(view) and view.table.root.book is not None:
+        return "words that were mixed as codes are not guessed together"
     if mixes(view):
         return "" if name != "context" else "words that were mixed are guessed together, from one prior for all"
     return channel.refusal(view) or prior.refusal(view, name)
@@ -134,8 +136,8 @@ def after(
     """
     if reason := refusal(view, prior):
         raise ConfigError(f"these releases have no posterior under this prior: {reason}")
-    k = min(k, len(view.table), MOST if mixes(view) else k)
-    looked = min(MOST, len(view.table)) if mixes(view) else k  # more guesses cost a joint decoding nothing
+    k = min(k, len(view.origin), MOST if mixes(view) else k)
+    looked = min(MOST, len(view.origin)) if mixes(view) else k  # more guesses cost a joint decoding nothing
     key = ("posterior", prior, draws, model if prior == "context" else None)
     keys = [(*key, number) for number in seen]
     held = [view.memo.get(key) for key in keys]
@@ -170,7 +172,7 @@ def _singly(
             own = part.positions[which]
             joint = log_prior
             for number, lines in enumerate(part.which[which].T, start=1):
-                joint = part.lines[lines] + joint
+                joint = view.table.spread(part.lines[lines]) + joint
                 if number in seen:
                     at, best = seen.index(number), highest(joint, k)
                     candidates[at, own] = best
@@ -188,7 +190,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
     """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
     group = view.group[part.positions]
     if name != "context":
-        same = prior.static(view.table, name, view.words.stopwords)[None]
+        same = prior.static(view.origin, name, view.words.stopwords)[None]
         for number in np.unique(group).tolist():
             own, expected = np.flatnonzero(group == number), prior.within(view, same, number)
             for start in range(0, len(own), RANKED):

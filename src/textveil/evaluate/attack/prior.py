@@ -97,9 +97,9 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
     Yields:
         Which of the items, and ln of the probability of every row there, float32 [m, V].
     """
-    loaded = masked_lm(view.table, model)
-    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.table))))
-    usual = (USUAL * np.exp(static(view.table, "unigram", view.words.stopwords))).astype(np.float32)
+    loaded = masked_lm(view.origin, model)
+    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.origin))))
+    usual = (USUAL * np.exp(static(view.origin, "unigram", view.words.stopwords))).astype(np.float32)
     for which, logits in limited.batches(seen(view), items):
         expected = expect(view, TEMPER * logits)
         expected *= 1 - USUAL
@@ -115,8 +115,8 @@ def expect(view: View, logits: Floats) -> Floats:
     """
     if view.words.stopwords == "protect":
         return softmax(logits)
-    listed = _listed(view.table)
-    falls = shares(view.table)[listed].astype(np.float32)
+    listed = _listed(view.origin)
+    falls = shares(view.origin)[listed].astype(np.float32)
     expected = softmax(np.where(listed, np.float32(-np.inf), logits))
     expected *= 1 - falls.sum()
     expected[:, listed] = falls

@@ -31,7 +31,7 @@ def fill(view: View, rows: Ids) -> list[str]:
     if view.words.unit == "wordpiece":
         spelled = WordPieces.load(view.words.tokenizer, view.table).join([part for _, part in guessed])
     else:
-        spelled = [view.table.words[part[0]] for _, part in guessed]
+        spelled = [view.origin.words[part[0]] for _, part in guessed]
     for (i, _), word in zip(guessed, spelled, strict=True):
         words[i] = word
     return words

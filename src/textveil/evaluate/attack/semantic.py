@@ -59,7 +59,7 @@ class Semantic:
         meant = encoder.encode([case.truth.texts[b] for b in texts.tolist()])
 
         def measure(rows: Ids) -> Iterator[tuple[str, Unit, Ids, Values, str]]:
-            near = cosines(view.table, rows[drawn], case.truth.rows[drawn])
+            near = cosines(view.origin, rows[drawn], case.truth.rows[drawn])
             yield f"cosine >= {self.threshold:g}", "word", drawn, (near >= self.threshold).astype(np.float64), ROWS
             yield "mean cosine", "word", drawn, near, ROWS
             rebuilt = spell(view, fill(view, rows))
@@ -67,7 +67,7 @@ class Semantic:
             yield "cosine of texts", "text", texts, (vectors * meant).sum(axis=1, dtype=np.float64), SENTENCES
 
         without = {metric: float(values.mean()) for metric, _, _, values, _ in measure(blind)}
-        for guess, rows in (("best", best), ("released", view.shown)):
+        for guess, rows in (("best", best), ("released", view.shown_words)):
             attacked = guess == "best"
             likeliest = view.of_drawn(f"the likeliest row, {ranking.evidence} law")
             note = likeliest if attacked else "the released word taken as the guess"

@@ -44,7 +44,7 @@ class WindowAttack:
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-3, top-k, how sure the attacker is of top-1, and the union of neighbouring outputs."""
-        view, secret = case.view, case.truth.rows[:, None]
+        view, secret = case.view, case.truth.coded[:, None]
         found = posterior(view, prior=self.prior, k=self.k, rng=rng, report=report)
         where = np.arange(len(secret))
         blind = np.argsort(-static(view.table, self.prior, view.words.stopwords), kind="stable")

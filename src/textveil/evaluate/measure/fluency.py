@@ -43,8 +43,8 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Outcome]:
     items = _chosen(case, np.flatnonzero((private >= 0) & (released >= 0)))
     if not len(items):
         return
-    context = masked_lm(case.view.table, None)
-    context = replace(context, batch=max(1, min(context.batch, CELLS // len(case.view.table))))
+    context = masked_lm(case.view.origin, None)
+    context = replace(context, batch=max(1, min(context.batch, CELLS // len(case.view.origin))))
     kinds = [item.kind for each in case.view.released for item in each.items]
     shown = ["" if kind is Kind.PLACEHOLDER else word for word, kind in zip(case.view.items, kinds, strict=True)]
     where, which = np.unique(_text(case, items), return_inverse=True)
@@ -71,11 +71,11 @@ def _targets(case: Case) -> tuple[Ids, Ids]:
     """The row of each of the N words in the original and in the release, -1 where it has none of its own."""
     view, words = case.view, case.truth.words
     place = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    rows, known = view.table.lookup(list(place))
+    rows, known = view.origin.lookup(list(place))
     private = np.where(known, rows, -1)[[place[word] for word in words]] if words else np.empty(0, np.int64)
     kinds = [item.kind for each in view.released for item in each.items]
     released = np.where([kind is Kind.VERBATIM for kind in kinds], private, -1).astype(np.int64)
-    released[view.item] = view.shown
+    released[view.item] = view.shown_words
     return private, released
 
 

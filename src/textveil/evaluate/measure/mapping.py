@@ -124,7 +124,7 @@ def distinct(case: Case, words: int) -> Ids:
     """Where each of so many distinct private rows stands first, texts taken in `order`: int64 [m], rising."""
     place = np.argsort(order(len(case.view.released)))
     walk = np.argsort(place[case.view.text], kind="stable")
-    first = np.unique(case.truth.rows[walk], return_index=True)[1]
+    first = np.unique(case.truth.coded[walk], return_index=True)[1]
     return np.sort(walk[np.sort(first)[:words]])
 
 
@@ -143,7 +143,7 @@ def by_law(case: Case, chosen: Ids, draws: int) -> Sizes | None:
     law = mechanism.log_probs(case.view.table, block, case.view.parameter[own], case.view.drawn[own])
     if law is None:
         return None
-    return Sizes.of_law(np.exp(law[np.searchsorted(own, chosen)]), case.truth.rows[chosen], draws)
+    return Sizes.of_law(np.exp(law[np.searchsorted(own, chosen)]), case.truth.coded[chosen], draws)
 
 
 def by_draws(
@@ -161,7 +161,7 @@ def by_draws(
         parameter = np.tile(view.parameter[own], copies)
         drawn = view.mechanism.privatize(view.table, _copied(block, copies), parameter, rng=rng)
         outputs[:, start : start + copies] = drawn.reshape(copies, len(own))[:, at].T
-    return Sizes.of_draws(outputs, case.truth.rows[chosen])
+    return Sizes.of_draws(outputs, case.truth.coded[chosen])
 
 
 def _smallest(shares: Values) -> Values:
@@ -199,7 +199,7 @@ def _block(case: Case, chosen: Ids) -> tuple[Block, Ids]:
     used = np.unique(np.searchsorted(starts, layout.positions[chosen], side="right") - 1)
     taken = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in used.tolist()])
     rows = np.maximum(view.passed, 0)  # a hole has no row, and is in no window
-    rows[layout.positions] = case.truth.rows
+    rows[layout.positions] = case.truth.coded
     made = Layout(
         roles=layout.roles[taken],
         documents=np.cumsum([0, *np.diff(starts)[used]], dtype=np.int64),

@@ -21,7 +21,7 @@ def retention(case: Case) -> Iterator[Outcome]:
 
     A word outside the table is kept where the row that stands for it is released. Source: Cape, appendix B.3.
     """
-    kept = case.view.shown == case.truth.rows
+    kept = case.view.shown_words == case.truth.rows
     everywhere = np.arange(len(kept))
     yield Outcome(
         source="retention",
@@ -36,8 +36,8 @@ def retention(case: Case) -> Iterator[Outcome]:
 def cosine(case: Case) -> Iterator[Outcome]:
     """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
     drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
-    released, private = case.view.shown[drawn], case.truth.rows[drawn]
-    near = cosines(case.view.table, released, private)
+    released, private = case.view.shown_words[drawn], case.truth.rows[drawn]
+    near = cosines(case.view.origin, released, private)
     changed = released != private
     yield Outcome(source="cosine", metric="cosine", where=drawn, values=near, share=False)
     yield Outcome(

@@ -1,0 +1,141 @@
+"""Candidates: the words that a released one can have been, by the mechanism's law, public text, and words that passed.
+
+In: releases, what public text teaches. Out: `Shortlist`, some dozens for every word to be guessed.
+Not here: the law of released rows (`channel`), and how candidates are weighed by what stands around (`learned`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from textveil.evaluate.attack import channel
+from textveil.evaluate.attack.around import TOGETHER, Around
+from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.channel import Evidence, Likelihoods
+from textveil.evaluate.attack.contract import Report, quiet
+from textveil.evaluate.attack.knowledge import Knowledge
+from textveil.evaluate.logs import highest
+from textveil.mechanism import PLACEHOLDER
+from textveil.randomness import Floats, Ids, Randomness
+
+TRUST = 0.7
+"""How much the two words before and behind count in the choice of candidates, where they passed."""
+
+LEAST = np.float32(-40.0)
+"""ln of the law of a word is not taken to be further below that of the likeliest."""
+
+ELSEWHERE = 0.05
+"""The share of words in a group of which the word alone says that they are in another."""
+
+FEATURES = ("prior", "usual", "law", "own")
+"""ln of the share in public text, and in the general word list; ln of the law; whether the table has the word."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shortlist:
+    """Words that may stand in m cells.
+
+    Attributes:
+        around: the cells, and what stands around.
+        words: int64 [m, K], numbers of words.
+        features: float32 [m, K, F], what is known of each but for what stands around.
+        evidence: whether the law was written down or estimated.
+    """
+
+    around: Around = field(repr=False)
+    words: Ids = field(repr=False)
+    features: Floats = field(repr=False)
+    evidence: Evidence
+
+
+def alike(view: View) -> Ids:
+    """A number for each position [n], the same where the same row was drawn in a text, and in one group."""
+    n = len(view.drawn)
+    alone = np.where(view.drawn == PLACEHOLDER, np.arange(n) + 1, 0)
+    key = np.stack([view.text, view.group, alone, *view.draws.T])
+    return np.unique(key, axis=1, return_inverse=True)[1].ravel()
+
+
+def find(
+    view: View,
+    known: Knowledge,
+    of: Ids,
+    *,
+    k: int,
+    releases: int,
+    draws: int,
+    rng: Randomness,
+    report: Report = quiet,
+) -> Shortlist:
+    """The candidates of every cell.
+
+    Args:
+        view: the releases.
+        known: what public text teaches.
+        of: int64 [n], the cell of each position.
+        k: candidates for each.
+        releases: how many releases are looked at; 0 for an attacker who sees nothing that was drawn.
+        draws: noisy vectors per released row, where the law has to be estimated.
+        rng: for these.
+        report: told of progress.
+    """
+    around = Around.look(view, known, of)
+    passing = around.beliefs()
+    m, k = len(around.text), min(k, int(known.candidate.sum()))
+    words, features = np.zeros((m, k), np.int64), np.zeros((m, k, len(FEATURES)), np.float32)
+    _, first = np.unique(of, return_index=True)
+    prior, elsewhere = known.log_prior.astype(np.float32), _elsewhere(view, known)
+    evidence: Evidence = "exact"
+    done = 0
+    for cells, law, how in _laws(view, known, first, releases, draws, rng, report):
+        evidence = how if how == "estimated" else evidence
+        expected = prior + elsewhere[view.group[first[cells]]]
+        peak = law.max(axis=1, keepdims=True)
+        law = np.maximum(law - np.where(np.isfinite(peak), peak, 0), LEAST)
+        score = law + expected
+        for side in (-1, 1, -2, 2):
+            score += TRUST * around.beside(passing, side, cells)
+        best = highest(score, k)
+        words[cells] = best
+        features[cells, :, 0] = np.take_along_axis(expected, best, axis=1)
+        features[cells, :, 1] = known.log_usual[best]
+        features[cells, :, 2] = np.take_along_axis(law, best, axis=1)
+        features[cells, :, 3] = known.own[best]
+        done += len(cells)
+        report("candidates", done, m)
+    return Shortlist(around=around, words=words, features=features, evidence=evidence)
+
+
+def _elsewhere(view: View, known: Knowledge) -> Floats:
+    """What is added to ln of the prior of each word in each group, float32 [G, U]."""
+    found = np.zeros((len(view.groups), len(known)), np.float32)
+    if view.row_group is not None and len(view.row_group) == int(known.own.sum()):
+        for number in range(len(view.groups)):
+            found[number, : len(view.row_group)][view.row_group != number] = np.log(ELSEWHERE)
+    return found
+
+
+def _laws(
+    view: View, known: Knowledge, first: Ids, releases: int, draws: int, rng: Randomness, report: Report
+) -> Iterator[tuple[Ids, Floats, Evidence]]:
+    """Some cells at a time, and ln of the law of all words there but for a constant, float32 [c, U]."""
+    if releases == 0:
+        for start in range(0, len(first), TOGETHER):
+            cells = np.arange(start, min(start + TOGETHER, len(first)))
+            yield cells, np.zeros((len(cells), len(known)), np.float32), "exact"
+        return
+    cell = np.full(len(view.drawn), -1)
+    cell[first] = np.arange(len(first))
+    for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
+        own = np.flatnonzero(cell[part.positions] >= 0)
+        for start in range(0, len(own), TOGETHER):
+            some = own[start : start + TOGETHER]
+            yield cell[part.positions[some]], _law(part, some, known, releases), part.evidence
+
+
+def _law(part: Likelihoods, some: Ids, known: Knowledge, releases: int) -> Floats:
+    lines = np.zeros((len(some), part.lines.shape[1]), np.float32)
+    for line in part.which[some, :releases].T:
+        lines += part.lines[line]
+    return lines[:, known.row]

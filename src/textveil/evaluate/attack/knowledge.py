@@ -1,0 +1,219 @@
+"""What public text teaches an attacker: which words there are, how frequent they are, and what stands beside what.
+
+In: texts that anybody may read, a table. Out: `Knowledge`.
+Not here: what a release tells (`channel`), and both together (`rerank`).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from textveil.config import WordsOptions
+from textveil.config.extras import needed
+from textveil.randomness import Flags, Ids, Values
+from textveil.table import EmbeddingTable
+from textveil.text import counts, is_public, tokenize
+
+REACH = 3
+"""Neighbours up to this many words away are counted by their distance."""
+
+OUTSIDE = 50_000
+"""At most so many words outside the table are known, the most frequent ones."""
+
+WEIGHT = 10.0
+"""What a neighbour says is held against what is usual, which counts as this many sightings and one for each word that
+was ever seen beside it (Witten and Bell)."""
+
+GENERAL = (10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5)
+"""Sizes, in words, that the general word list may count as beside the public text; the likeliest is taken."""
+
+SEGMENT = 100
+"""Longer texts are cut into parts of so many words, to count which words one text has."""
+
+SEEN = 2
+"""Words that met in fewer texts are not taken to belong together."""
+
+Sparse = Any
+"""A scipy sparse array [U + 1, U + 1] in rows; the last one is the edge of a text."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neighbours:
+    """How much likelier a word is beside another one: P(c | w) / P(c) = base[w] + ratio[w, c].
+
+    Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991).
+    """
+
+    ratio: Sparse = field(repr=False)
+    base: Values = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Knowledge:
+    """U words, and what is usual about them. Public.
+
+    Attributes:
+        words: those of the table, then those that public text has besides. As they stand in the table, else in small
+            letters.
+        row: int64 [U], the row that stands for each.
+        own: bool [U], whether that row is the word itself.
+        candidate: bool [U], whether it can be a private word: words of the public list cannot, where these pass.
+        log_prior: float64 [U], ln of the share of each among private words, -inf for no candidates.
+        log_usual: float64 [U], the same from the general word list alone.
+        beside: by distance and side (-1 is the word before), how much likelier words are beside each.
+        together: pointwise mutual information of words in one text, where positive.
+    """
+
+    words: tuple[str, ...] = field(repr=False)
+    row: Ids = field(repr=False)
+    own: Flags = field(repr=False)
+    candidate: Flags = field(repr=False)
+    log_prior: Values = field(repr=False)
+    log_usual: Values = field(repr=False)
+    beside: Mapping[int, Neighbours] = field(repr=False)
+    together: Sparse = field(repr=False)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each word."""
+        return {word: i for i, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        """U."""
+        return len(self.words)
+
+    def ids(self, table: EmbeddingTable, words: Sequence[str]) -> Ids:
+        """The number of each word, as it stands in a text: int64 [n]; -1 for one that is not known."""
+        return _numbers(table, words, self.number)
+
+
+def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str]) -> Knowledge:
+    """What can be learned from public texts.
+
+    Args:
+        table: of the releases.
+        options: how texts become words there.
+        texts: public texts.
+    """
+    tokens = tokenize(texts)
+    origin = table.origin
+    count = Counter(tokens.words)
+    spelled = dict(zip(count, _spelled(table, list(count)), strict=True))
+    total: Counter[str] = Counter()
+    for word, times in count.items():
+        total[spelled[word]] += times
+    inside = origin.row_of
+    besides = [word for word, _ in total.most_common() if word not in inside][:OUTSIDE]
+    words = (*origin.words, *besides)
+    row = table.lookup(words)[0]
+    own = np.arange(len(words)) < len(origin)
+    passes = options.stopwords == "pass"
+    candidate = np.array([not (passes and is_public(word)) for word in words])
+    number = {word: i for i, word in enumerate(words)}
+    sequence = np.fromiter((number.get(spelled[word], -1) for word in tokens.words), np.int64, len(tokens.words))
+    often = np.bincount(sequence[sequence >= 0], minlength=len(words)).astype(np.float64)
+    listed = counts()
+    general = np.array([listed.get(word.lower(), 0) for word in words]) + 0.5
+    everything = smoothed(often, general)
+    prior, usual = (np.where(candidate, share, 0.0) for share in (everything, general))
+    with np.errstate(divide="ignore"):
+        log_prior, log_usual = np.log(prior / prior.sum()), np.log(usual / usual.sum())
+    return Knowledge(
+        words=words,
+        row=row,
+        own=own,
+        candidate=candidate,
+        log_prior=log_prior,
+        log_usual=log_usual,
+        beside=_beside(sequence, tokens.documents, everything),
+        together=_together(sequence, tokens.documents, len(words)),
+    )
+
+
+def smoothed(often: Values, general: Values) -> Values:
+    """Shares [U] of words that were counted `often`, and are usual in proportion to `general`.
+
+    The general list counts as a text of the length under which each word is the likeliest given all others.
+    """
+    usual = general / general.sum()
+    seen, total = often > 0, often.sum()
+    scores = [
+        float((often[seen] * np.log((often[seen] - 1 + size * usual[seen]) / (total - 1 + size))).sum())
+        for size in GENERAL
+    ]
+    size = GENERAL[int(np.argmax(scores))]
+    found: Values = (often + size * usual) / (total + size)
+    return found
+
+
+def _spelled(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
+    """Each word as the mechanism takes it: that of its row, or in small letters where it is outside the table."""
+    rows = table.origin.find(words)
+    own = table.origin.words
+    return [own[row] if row >= 0 else word.lower() for row, word in zip(rows.tolist(), words, strict=True)]
+
+
+def _numbers(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, int]) -> Ids:
+    distinct = list(dict.fromkeys(words))
+    found = {word: number.get(as_taken, -1) for word, as_taken in zip(distinct, _spelled(table, distinct), strict=True)}
+    return np.fromiter((found[word] for word in words), np.int64, len(words))
+
+
+def _beside(sequence: Ids, documents: Ids, shares: Values) -> dict[int, Neighbours]:
+    """What stands how far before and behind what; beyond the edge of a text stands the edge."""
+    with needed():
+        from scipy import sparse
+
+    edge = len(shares)
+    sizes = np.diff(documents)
+    padded = np.full(len(sequence) + REACH * (len(sizes) + 1), edge)
+    padded[np.arange(len(sequence)) + REACH * (1 + np.repeat(np.arange(len(sizes)), sizes))] = sequence
+    share = np.append(shares, 1.0)
+    found = {}
+    for distance in range(1, REACH + 1):
+        before, behind = padded[:-distance], padded[distance:]
+        kept = (before >= 0) & (behind >= 0) & ~((before == edge) & (behind == edge))
+        count = sparse.coo_array(
+            (np.ones(int(kept.sum())), (before[kept], behind[kept])), shape=(edge + 1, edge + 1)
+        ).tocsr()
+        for side, table in ((-distance, count), (distance, count.T.tocsr())):
+            seen = np.asarray(table.sum(axis=1)).ravel()
+            held = np.diff(table.indptr) + WEIGHT
+            ratio = table.copy()
+            ratio.data = ratio.data / (share[ratio.indices] * np.repeat(seen + held, np.diff(table.indptr)))
+            ratio.data = ratio.data.astype(np.float32)
+            found[side] = Neighbours(ratio=ratio, base=held / (seen + held))
+    return found
+
+
+def _together(sequence: Ids, documents: Ids, words: int) -> Sparse:
+    """Positive pointwise mutual information of two words being in one text."""
+    with needed():
+        from scipy import sparse
+
+    sizes = np.diff(documents)
+    text = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(sequence)) - np.repeat(documents[:-1], sizes)
+    part = np.unique(np.stack([text, place // SEGMENT]), axis=1, return_inverse=True)[1].ravel()
+    kept = sequence >= 0
+    has = sparse.coo_array(
+        (np.ones(int(kept.sum()), np.float32), (part[kept], sequence[kept])),
+        shape=(int(part.max(initial=0)) + 1, words + 1),
+    ).tocsr()
+    has.data[:] = 1
+    often = np.asarray(has.sum(axis=0)).ravel()
+    frequent = often > 0.1 * has.shape[0]  # such words belong to every text
+    has = (has @ sparse.diags_array((~frequent).astype(np.float32))).tocsr()
+    both = (has.T @ has).tocoo()
+    kept = (both.data >= SEEN) & (both.row != both.col)
+    row, column, met = both.row[kept], both.col[kept], both.data[kept]
+    told = np.log(met * has.shape[0] / (often[row] * often[column]))
+    told *= met / (met + 1)
+    good = told > 0
+    return sparse.coo_array(
+        (told[good].astype(np.float32), (row[good], column[good])), shape=(words + 1, words + 1)
+    ).tocsr()

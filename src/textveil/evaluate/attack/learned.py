@@ -1,0 +1,365 @@
+"""An attacker who has learned from public texts of the same kind, and tried the mechanism on them.
+
+In: a case, public texts. Out: how often the private word is the best guess, among the first, and at which rank.
+Not here: what public texts teach (`knowledge`), which words come into question (`candidates`), and what stands around
+a word (`around`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+from textveil.config import options
+from textveil.config.extras import needed
+from textveil.errors import ConfigError
+from textveil.evaluate.attack import candidates, channel
+from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
+from textveil.evaluate.attack.candidates import Shortlist, alike
+from textveil.evaluate.attack.case import Case, View
+from textveil.evaluate.attack.channel import Evidence, estimated
+from textveil.evaluate.attack.contract import Outcome, Report, quiet
+from textveil.evaluate.attack.knowledge import Knowledge, learn
+from textveil.evaluate.attack.posterior import DRAWS, mixes
+from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
+from textveil.evaluate.attack.public import distinct, split
+from textveil.evaluate.logs import log_sum
+from textveil.randomness import Flags, Floats, Ids, Randomness, Values
+from textveil.text import check_texts, ranks
+
+FEWEST = 10
+"""Public texts below which nothing is learned."""
+
+RARE = 5000
+"""A word is rare from this rank of the general word list on."""
+
+SURE = 0.9
+"""Positions of one text with one release are one word, where the simulation finds it in so many of them."""
+
+RIDGE = 1e-3
+"""What a square of a weight costs, against the mean loss of a word."""
+
+SIMULATION = 2**121
+"""Tells the draws of the simulation from all others under one seed."""
+
+LOWER = (
+    "a lower bound: others may learn more, and words that neither the table nor the public texts have are never named"
+)
+
+Setting = Mapping[str, str | int | float]
+
+Look = Callable[[Shortlist, Values], Floats]
+"""What gives features [m, K, F] of candidates from their probabilities [m, K] so far."""
+
+
+def _texts(public: object) -> object:
+    """The public texts, if they are texts; a message does not repeat them."""
+    check_texts(public, what="public text")  # type: ignore[arg-type]
+    return public
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Guesses:
+    """What the attacker takes the n protected words to be.
+
+    Attributes:
+        words: int64 [n, K], numbers of words of `known`, best first.
+        probability: float64 [n, K], how likely each is, of the K candidates.
+        known: the words.
+        evidence: whether the law was written down or estimated.
+    """
+
+    words: Ids = field(repr=False)
+    probability: Values = field(repr=False)
+    known: Knowledge = field(repr=False)
+    evidence: Evidence
+
+
+@options()
+class Learned:
+    """Guesses words as `bayes` does, and then looks at what stands around, as public texts of the same kind teach it.
+
+    The attacker knows the mechanism with its options and law, and has public texts of the same kind as the releases.
+    From these come the prior of each word, which words outside the table stand behind a row, and which words stand
+    beside each other and in one text. The likeliest words of each position by prior and law are then weighed by their
+    neighbours on both sides, those that passed and those that are guessed themselves, by the topic of the text, and by
+    whether they are there again; several times, as neighbours become known better. How much each of this counts is
+    learned on public texts that the attacker releases with the same program, and that were not counted. Nothing of the
+    attacked texts but their release is looked at.
+
+    A guess is right if it is the private word itself: the row that stands for an unknown word is no hit. Of several
+    releases of a text (`textveil attack --releases`) the attacker sums up what they say.
+
+    Args:
+        public: texts of the same kind as the releases, of which none is among the private ones.
+        k: the number of guesses that count.
+        candidates: how many words of each position are weighed.
+        simulated: the number of words of public texts that the mechanism is tried on.
+        passes: how often candidates are weighed by what their neighbours are taken to be.
+        language: whether a masked language model is asked besides, in the end, what fits between the words that are
+            guessed. It finds a few words in a hundred more, and takes most of the time.
+        model: a folder or hub id of that language model; None is the bundled one.
+        draws: noisy vectors per distinct released row, where the law has to be estimated.
+    """
+
+    name: ClassVar[str] = "learned"
+    averages: ClassVar[Literal[True]] = True
+    public: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(default=(), repr=False)
+    k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 10
+    candidates: Annotated[int, Field(ge=50, le=1000, strict=True)] = 100
+    simulated: Annotated[int, Field(ge=100, strict=True)] = 20_000
+    passes: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
+    language: bool = False
+    model: str | None = None
+    draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
+
+    def refusal(self, view: View) -> str:
+        """Where nothing is protected, there are no public texts, or the law of single words is not known."""
+        if not self.public:
+            return "it learns from public texts of the same kind: name a file of them with --public"
+        if len(self._distinct) < FEWEST:  # of phrases of one text, none would be left to try the mechanism on
+            return f"it needs {FEWEST} different public texts at least, and better thousands"
+        if not len(view.drawn):
+            return NOTHING_PROTECTED
+        if view.words.unit == "wordpiece":
+            return "it guesses whole words, not pieces"
+        if mixes(view):
+            return "it guesses words one by one, and the mechanism mixes them: use `bayes` or `window`"
+        if view.program is None:
+            return "the program that made the releases is not known"
+        return channel.refusal(view)
+
+    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+        """top-1, top-k, the mean reciprocal rank, and top-1 of rare words.
+
+        Of several releases after some of them, and after all where memory gave the first of them every time.
+
+        Raises:
+            ConfigError: a private text is among the public ones.
+        """
+        self.check(case)
+        releases = len(case.view.others) + 1
+        seen = steps(releases)
+        blind, *found = self.guess(case.view, (0, *seen), rng=rng, report=report)
+        if releases == 1:
+            yield from self._outcomes(case, found[0], blind, {})
+            return
+        for number, guesses in zip(seen, found, strict=True):
+            yield from self._outcomes(case, guesses, blind, {"releases": number, "memory": ANEW})
+        yield from self._outcomes(case, found[0], blind, {"releases": releases, "memory": ONCE})
+
+    def check(self, case: Case) -> None:
+        """Refuses to learn from what is attacked: no guess would be worth anything.
+
+        Raises:
+            ConfigError: a private text is among the public ones.
+        """
+        shared = len(set(self.public) & set(case.truth.texts))
+        if shared:
+            raise ConfigError(
+                f"public texts must not be among the attacked ones, and {shared:,} are: leave them out of --public"
+            )
+
+    def guess(self, view: View, seen: Sequence[int], *, rng: Randomness, report: Report = quiet) -> list[Guesses]:
+        """What the private words are taken to be after each number of releases.
+
+        Args:
+            view: the releases.
+            seen: numbers of releases; 0 is a guess from what stands around alone.
+            rng: for the choice of texts to try, their releases, and laws that have to be estimated.
+            report: told of progress.
+        """
+        assert view.program is not None, "refused otherwise"
+        public = self._distinct
+        drawn = len(view.drawn) / max(1, len(view.items))
+        counted, tried = split(public, int(self.simulated / drawn), rng)
+        program = view.program.with_parts(randomness=rng.part(SIMULATION))
+        report("simulated releases", 0, len(tried))
+        simulated = Case.of(program, tried, releases=len(view.others) + 1, names=True)
+        part = learn(view.table, view.words, counted)
+        truth = part.ids(view.table, simulated.secret_words)
+        merged = _tells(simulated.view, truth)
+        everything = learn(view.table, view.words, public)
+        found = []
+        for releases in seen:
+            trial = self._find(simulated.view, part, releases, merged, rng, report)
+            weights = _fit(trial, truth, self._looks(simulated.view, part, report))
+            own = self._find(view, everything, releases, merged, rng, report)
+            found.append(_guesses(own, _weighed(own, weights, self._looks(view, everything, report)), everything))
+        return found
+
+    @cached_property
+    def _distinct(self) -> list[str]:
+        """The public texts without repetitions."""
+        return distinct(self.public)
+
+    def _looks(self, view: View, known: Knowledge, report: Report) -> Sequence[Look]:
+        """What is looked at in each pass."""
+        around = partial(_around, report=report)
+        asked = partial(_asked, view=view, known=known, model=self.model, report=report)
+        return [around] * self.passes + [asked] * self.language
+
+    def _find(
+        self, view: View, known: Knowledge, releases: int, merged: bool, rng: Randomness, report: Report
+    ) -> Shortlist:
+        return candidates.find(
+            view,
+            known,
+            alike(view) if merged and releases else np.arange(len(view.drawn)),
+            k=max(self.candidates, self.k),
+            releases=releases,
+            draws=self.draws,
+            rng=rng,
+            report=report,
+        )
+
+    def _outcomes(self, case: Case, found: Guesses, blind: Guesses, setting: Setting) -> Iterator[Outcome]:
+        view, words = case.view, case.secret_words
+        where = np.arange(len(words))
+        rank, before = (_ranks(each, view, words) for each in (found, blind))
+        note = LOWER if found.evidence == "exact" else f"{LOWER}; {estimated(view, self.draws)}"
+        k = min(self.k, found.words.shape[1])
+        rare = ranks(words) > RARE
+        every = np.ones(len(words), bool)
+        measures: list[tuple[str, Callable[[Values], NDArray[np.generic]], Flags]] = [
+            ("top-1", lambda rank: rank <= 1, every),
+            (f"top-{k}", lambda rank: rank <= k, every),
+            ("mean reciprocal rank", lambda rank: 1 / rank, every),
+            (f"top-1 of words below rank {RARE:,}", lambda rank: rank <= 1, rare),
+        ]
+        for metric, measure, kept in measures:
+            if kept.any():
+                yield Outcome(
+                    source=self.name,
+                    metric=metric,
+                    setting=setting,
+                    where=where[kept],
+                    values=measure(rank[kept]).astype(np.float64),
+                    baseline=float(measure(before[kept]).mean()),
+                    note=view.of_drawn(note),
+                    headline=metric in ("top-1", f"top-{k}"),
+                )
+
+
+def _ranks(found: Guesses, view: View, words: Sequence[str]) -> Values:
+    """The rank of each private word among the guesses, float64 [n]; infinite for one that is no candidate."""
+    here = found.words == found.known.ids(view.table, words)[:, None]
+    return np.where(here.any(axis=1), here.argmax(axis=1) + 1.0, np.inf)
+
+
+def _tells(view: View, truth: Ids) -> bool:
+    """Whether words of a text that were released alike are one word: what the simulation says."""
+    of = alike(view)
+    _, first = np.unique(of, return_index=True)
+    further = np.ones(len(of), bool)
+    further[first] = False
+    return bool(further.any() and (truth[further] == truth[first[of[further]]]).mean() >= SURE)
+
+
+# ---- weights ---------------------------------------------------------------------------------------
+
+
+def _fit(found: Shortlist, truth: Ids, looks: Sequence[Look]) -> list[Values]:
+    """Weights of the features, at first and for every pass: what makes the right words the likeliest."""
+    _, first = np.unique(found.around.of, return_index=True)
+    here = found.words == truth[first][:, None]
+    known = np.flatnonzero(here.any(axis=1))
+    right = here[known].argmax(axis=1)
+    features, weights = found.features, [logistic(found.features[known], right)]
+    for look in looks:
+        features = look(found, shares(features, weights[-1]))
+        weights.append(logistic(features[known], right))
+    return weights
+
+
+def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look]) -> Values:
+    """The probability of every candidate [m, K]."""
+    first, *further = weights
+    probability = shares(found.features, first)
+    for look, each in zip(looks, further, strict=True):
+        probability = shares(look(found, probability), each)
+    return probability
+
+
+def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
+    """All features, if words are what is believed so far."""
+    return np.concatenate([found.features, found.around.features(found.words, probability, report)], axis=2)
+
+
+def _asked(
+    found: Shortlist, probability: Values, *, view: View, known: Knowledge, model: str | None, report: Report
+) -> Floats:
+    """All features, and ln of what a language model expects between the likeliest words.
+
+    Of a word outside the table it says nothing; it then has the mean of the other candidates.
+    """
+    origin, likeliest = view.origin, probability.argmax(axis=1)
+    best = found.words[np.arange(len(likeliest)), likeliest]
+    words = list(view.items)
+    for item, word in zip(view.item.tolist(), best[found.around.of].tolist(), strict=True):
+        words[item] = known.words[word]
+    _, first = np.unique(found.around.of, return_index=True)
+    language = masked_lm(origin, model)
+    limited = replace(language, batch=max(1, min(language.batch, CELLS // len(origin))))
+    said = np.empty((*found.words.shape, 1), np.float32)
+    done = 0
+    for which, logits in limited.batches(replace(seen(view), words=words), view.item[first]):
+        some, own = found.words[which], known.own[found.words[which]]
+        told = np.where(own, np.take_along_axis(logits, np.where(own, some, 0), axis=1), 0)
+        mean = told.sum(axis=1, keepdims=True) / np.maximum(1, own.sum(axis=1, keepdims=True))
+        said[which, :, 0] = np.where(own, told - mean, 0)
+        done += len(which)
+        report("language model", done, len(first))
+    return np.concatenate([_around(found, probability, report=report), said], axis=2)
+
+
+def _guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses:
+    order = np.argsort(-probability, axis=1, kind="stable")
+    of = found.around.of
+    words = np.take_along_axis(found.words, order, axis=1)[of]
+    ordered = np.take_along_axis(probability, order, axis=1)[of]
+    return Guesses(words=words, probability=ordered, known=known, evidence=found.evidence)
+
+
+def shares(features: Floats, weights: Values) -> Values:
+    """The probabilities of K candidates with features [m, K, F]: float64 [m, K]."""
+    logits = (features @ weights.astype(np.float32)).astype(np.float64)
+    found: Values = np.exp(logits - log_sum(logits)[:, None])
+    return found
+
+
+def logistic(features: Floats, right: Ids) -> Values:
+    """Weights under which the right one of K candidates is the likeliest: conditional logistic regression.
+
+    Source: McFadden, "Conditional logit analysis of qualitative choice behavior", 1974.
+
+    Args:
+        features: [m, K, F].
+        right: int64 [m], which of the K is right.
+
+    Returns:
+        weights float64 [F]; those of prior and law stay 1 where nothing is to be learned from.
+    """
+    start = np.zeros(features.shape[2])
+    start[[0, 2]] = 1
+    if not len(right):
+        return start
+    with needed():
+        from scipy.optimize import minimize
+
+    chosen = features[np.arange(len(right)), right].mean(axis=0, dtype=np.float64)
+
+    def loss(weights: Values) -> tuple[float, Values]:
+        logits = (features @ weights.astype(np.float32)).astype(np.float64)
+        total = log_sum(logits)
+        share = np.exp(logits - total[:, None]).astype(np.float32)
+        mean = np.einsum("mk,mkf->f", share, features, optimize=True).astype(np.float64) / len(right)
+        away = weights - start
+        return float(total.mean() - chosen @ weights + RIDGE * away @ away), mean - chosen + 2 * RIDGE * away
+
+    found: Values = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return found

@@ -1,0 +1,293 @@
+"""The attacker who learned: a language in which words tell their neighbours, and one in which nothing is told."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.fixtures import NOUNS, Stub, book_of
+
+from textveil.config.frozen import plain
+from textveil.errors import ConfigError, InputError
+from textveil.evaluate.attack import Bayes, Case, attack
+from textveil.evaluate.attack import learned as module
+from textveil.evaluate.attack.knowledge import GENERAL, learn, smoothed
+from textveil.evaluate.attack.learned import Learned, _tells, logistic
+from textveil.evaluate.attack.public import distinct, split
+from textveil.pipeline.privatizer import Privatizer
+from textveil.randomness.streams import SeededRandomness
+
+C = 3.0
+
+FEW = 1e-6
+"""The false-alarm rate of tests that count."""
+
+UNKNOWN = [f"zq{noun}" for noun in NOUNS[:6]]
+"""Words outside the table."""
+
+
+def written(count, seed, length=8):
+    """Distinct texts in which every noun is followed by one of two, told by the noun itself."""
+    draw = np.random.default_rng(seed)
+    texts: set[str] = set()
+    while len(texts) < count:
+        word, words = draw.integers(60), []
+        for _ in range(length):
+            words.append(NOUNS[word])
+            word = (7 * word + draw.integers(2)) % 60
+        texts.add("the " + " ".join(words))
+    return sorted(texts)
+
+
+PUBLIC = tuple(written(400, 1))
+PRIVATE, OTHERS = (tuple(text for text in written(120, seed) if text not in PUBLIC) for seed in (2, 3))
+
+
+def learned(**options):
+    return Learned(**{"public": PUBLIC, "simulated": 600, "candidates": 60, **options})
+
+
+def case_of(table, texts=PRIVATE, name="exponential", **options):
+    return Case.of(Privatizer(name, table=table, seed=4, **options), texts)
+
+
+def outcomes(attacker, case, seed=6):
+    return {outcome.metric: outcome for outcome in attacker.run(case, rng=SeededRandomness(seed))}
+
+
+@pytest.fixture(scope="module")
+def case(small_table):
+    return case_of(small_table, c=C)
+
+
+@pytest.fixture(scope="module")
+def found(case):
+    return outcomes(learned(), case)
+
+
+def test_what_stands_around_tells_more_than_the_release_alone(case, found):
+    bayes, *_ = Bayes(priors=("unigram",)).run(case, rng=SeededRandomness(6))
+    top = found["top-1"]
+    assert top.values.mean() > bayes.values.mean() + 0.15
+    assert top.values.mean() > top.baseline + 0.3
+    assert found["top-10"].values.mean() > top.values.mean()
+    rank = found["mean reciprocal rank"]
+    assert top.values.mean() < rank.values.mean() < found["top-10"].values.mean()
+    assert top.note.startswith("a lower bound")
+    assert [each.headline for each in found.values()] == [True, True, False, False]
+
+
+def test_guesses_repeat_under_a_seed_and_differ_under_another(case, found):
+    again, other = (outcomes(learned(), case, seed)["mean reciprocal rank"].values for seed in (6, 7))
+    assert np.array_equal(found["mean reciprocal rank"].values, again)
+    assert not np.array_equal(again, other)
+
+
+def test_guesses_are_made_without_the_private_texts(case):
+    """The twin learns from them, too: other private texts then give other guesses."""
+    lie = replace(case, truth=replace(case.truth, texts=OTHERS, words=("",) * len(case.truth.words)))
+
+    def guess(attacker, given):
+        return attacker(given).guess(given.view, [1], rng=SeededRandomness(6))[0].probability
+
+    assert np.array_equal(*(guess(lambda given: learned(), each) for each in (case, lie)))
+    leaks = [guess(lambda given: learned(public=(*PUBLIC, *given.truth.texts)), each) for each in (case, lie)]
+    assert not np.array_equal(*leaks)
+    assert not outcomes(learned(), lie)["top-1"].values.any()
+
+
+def test_texts_that_are_attacked_must_not_be_learned_from(case):
+    with pytest.raises(ConfigError, match="1 are") as error:
+        outcomes(learned(public=(*PUBLIC, PRIVATE[0])), case)
+    assert PRIVATE[0] not in str(error.value)
+
+
+def test_a_release_that_tells_nothing_leaves_what_stands_around(small_table):
+    """Every word is released as one; the baseline is the same attacker without the release."""
+    nothing = Stub(release=lambda table, block: np.zeros(len(block.secret), np.int64))
+    case = Case.of(Privatizer("rankcape", table=small_table, k=5, epsilon=1e-6, seed=4), PRIVATE)
+    top = outcomes(learned(), case)["top-1"]
+    n = len(top.values)
+    assert abs(top.values.mean() - top.baseline) <= binom.isf(FEW, n, 0.1) / n - 0.1
+    refused = attack(Case.of(Privatizer(nothing, epsilon=1.0, table=small_table), PRIVATE), [learned()]).refused
+    assert "law" in refused["learned"]
+
+
+def test_a_release_without_noise_names_every_word(small_table):
+    top = outcomes(learned(), case_of(small_table, c=60.0))["top-1"]
+    assert top.values.mean() == 1.0
+
+
+def test_without_context_it_is_no_worse_than_the_bayes_attacker(small_table):
+    """Texts of words drawn evenly: nothing can be learned, and nothing is lost but by chance."""
+    draw = np.random.default_rng(8)
+    texts = [" ".join(draw.choice(NOUNS, 8)) for _ in range(700)]
+    case = case_of(small_table, texts[:300], c=3.0)
+    top = outcomes(learned(public=tuple(texts[300:]), simulated=1600), case)["top-1"].values
+    bayes = next(iter(Bayes(priors=("uniform",)).run(case, rng=SeededRandomness(6)))).values
+    n = len(top)
+    spread = np.sqrt((top != bayes).mean() / n)
+    assert (top - bayes).mean() >= -5 * spread
+
+
+def test_unknown_words_are_guessed_and_their_stand_ins_are_no_hits(small_table):
+    texts = [f"{text} {UNKNOWN[i % 6]}" for i, text in enumerate((*PUBLIC, *PRIVATE))]
+    case = case_of(small_table, texts[-len(PRIVATE) :], c=60.0)
+    last = np.array([word in UNKNOWN for word in case.secret_words])
+    taught = outcomes(learned(public=tuple(texts[:-120])), case)["top-1"].values
+    untaught = outcomes(learned(), case)["top-1"].values
+    assert not untaught[last].any()  # though bayes names the row
+    assert taught[last].mean() > 0.3
+    assert untaught[~last].mean() > 0.9
+
+
+def test_words_of_one_code_are_told_apart_by_what_stands_around(small_table):
+    coarse = small_table.coarse(book_of(small_table, 13))
+    case = case_of(coarse, name="codebook", epsilon=8.0)
+    top = outcomes(learned(), case)["top-1"]
+    bayes = next(iter(Bayes(priors=("unigram",)).run(case, rng=SeededRandomness(6)))).values
+    assert top.values.mean() > bayes.mean() + 0.1
+    assert top.values.mean() > top.baseline + 0.1
+    assert not _tells(case.view, small_table.lookup(case.secret_words)[0])
+
+
+def test_equal_words_are_guessed_together(small_table):
+    """Only where words that were released alike are known to be equal: the attacker finds that out by himself."""
+    twice = [f"{text} and {text.removeprefix('the ')}" for text in PRIVATE]
+    public = tuple(f"{text} and {text.removeprefix('the ')}" for text in PUBLIC)
+    once = outcomes(learned(), case_of(small_table, c=C))["top-1"].values.mean()
+    for consistent in (False, True):
+        case = case_of(small_table, twice, c=C, words={"consistent": consistent})
+        truth = case.view.table.lookup(case.secret_words)[0]
+        assert _tells(case.view, truth) == consistent
+        assert outcomes(learned(public=public), case)["top-1"].values.mean() > once - 0.05
+
+
+def test_what_is_not_attacked_says_why(case, small_table):
+    findings = attack(case, [Learned(), Bayes(priors=("uniform",))])
+    assert "--public" in findings.refused["learned"]
+    assert "10 different" in learned(public=PUBLIC[:4]).refusal(case.view)
+    words = " ".join(PUBLIC[:3]).split()
+    assert "10 different" in learned(public=[" ".join(words[:i]) for i in range(1, 20)]).refusal(case.view)
+    assert "program" in learned().refusal(replace(case.view, program=None))
+    nothing = Case.of(Privatizer("exponential", table=small_table, c=2.0), ["and the"])
+    assert "no word" in learned().refusal(nothing.view)
+    mixed = Case.of(Privatizer("d-chi-stencil", table=small_table, eta=9.0, L=4, sigma=0.75), PRIVATE[:2])
+    assert "mixes" in learned().refusal(mixed.view)
+
+
+def test_an_estimated_law_says_so(small_table):
+    case = case_of(small_table, PRIVATE[:40], name="noise", eta=9.0)
+    top = outcomes(learned(draws=50), case)["top-1"]
+    assert "50 draws" in top.note
+    assert top.values.mean() > top.baseline
+
+
+def test_a_language_model_that_knows_more_is_listened_to(case, found, monkeypatch):
+    """One that knows how texts go on, and one that says the same of all words."""
+    table = case.view.origin
+
+    @dataclass(frozen=True)
+    class Reader:
+        knows: bool
+        batch: int = 64
+
+        def batches(self, texts, items):
+            words = texts.words
+            logits = np.zeros((len(items), len(table)), np.float32)
+            if self.knows:  # the next noun follows from this one, so that the reader need not be told
+                before = table.find([words[item - 1] for item in items])
+                for follows in (0, 1):
+                    logits[np.arange(len(items)), (7 * before + follows) % 60] += np.where(before >= 0, 4, 0)
+            yield np.arange(len(items)), logits
+
+    rates = []
+    for knows in (True, False):
+        monkeypatch.setattr(module, "masked_lm", lambda table, model, knows=knows: Reader(knows))
+        rates.append(outcomes(learned(language=True), case)["top-1"].values.mean())
+    plain = found["top-1"].values.mean()
+    assert rates[0] > plain
+    assert rates[1] > plain - 0.05
+
+
+def test_several_releases_are_summed_up(small_table):
+    privatizer = Privatizer("exponential", table=small_table, c=1.5, seed=4)
+    rows = attack(Case.of(privatizer, PRIVATE[:60], releases=5), [learned()], rng=SeededRandomness(1)).rows
+    top = {
+        (row.setting["releases"], row.setting["memory"]): row.value
+        for row in rows
+        if row.metric == "top-1" and row.slice == "all"
+    }
+    assert list(top) == [(1, "drawn anew"), (2, "drawn anew"), (3, "drawn anew"), (5, "drawn anew"), (5, "drawn once")]
+    assert top[5, "drawn anew"] > top[1, "drawn anew"] + 0.2
+    assert top[5, "drawn once"] == top[1, "drawn anew"]
+
+
+def test_public_texts_are_kept_out_of_what_is_printed():
+    attacker = learned()
+    assert "public" not in plain(attacker)
+    assert PUBLIC[0] not in repr(attacker)
+    with pytest.raises(InputError, match="each public text must be a string"):
+        Learned(public=(PUBLIC[0], 3))  # type: ignore[arg-type]
+
+
+# ---- parts -----------------------------------------------------------------------------------------
+
+
+def test_repetitions_are_left_out():
+    whole = "one two three four five six seven eight"
+    texts = [whole, "three four", "four five six", "two three four five six seven", "nine ten", whole, "six five"]
+    assert distinct(texts) == [whole, "nine ten", "six five"]
+
+
+def test_texts_to_try_share_little_with_those_that_are_counted():
+    draw = np.random.default_rng(5)
+    stories = [[f"w{number}" for number in draw.integers(500, size=9)] for _ in range(300)]
+    texts = [" ".join([*story[:i], f"v{i}", *story[i + 1 :]]) for story in stories for i in (0, 1, 2)]
+    assert len(distinct(texts)) == 900
+    counted, tried = split(texts, 270, SeededRandomness(2))
+    assert len(tried) == 30
+    ends = [{text.split()[-1] + text.split()[-2] + text.split()[-3] for text in part} for part in (tried, counted)]
+    assert not ends[0] & ends[1]
+    assert len(counted) > 750
+
+
+def test_shares_follow_the_counts_where_there_are_enough(small_table):
+    general = np.arange(1.0, 61)
+    true = np.random.default_rng(1).dirichlet(np.ones(60))
+    counts = np.random.default_rng(2).multinomial(100_000, true).astype(float)
+    assert np.abs(smoothed(counts, general) - true).sum() < 0.03
+    alike = np.random.default_rng(2).multinomial(200, general / general.sum()).astype(float)
+    near, far = (np.abs(each - general / general.sum()).sum() for each in (smoothed(alike, general), alike / 200))
+    assert near < far / 2
+    assert len(GENERAL) > 1
+
+
+def test_knowledge_is_counted_from_texts(small_table):
+    known = learn(
+        small_table, Privatizer("exponential", table=small_table, c=1.0).words, ["Apple zzyx the river."] * 20
+    )
+    apple, river, unknown, the = known.ids(small_table, ["APPLE", "river", "Zzyx", "the"]).tolist()
+    assert known.own[[apple, river]].all()
+    assert not known.own[unknown]
+    assert known.candidate[[apple, river, unknown]].all()
+    assert not known.candidate[the]
+    assert known.row[unknown] == small_table.lookup(["zzyx"])[0][0]
+    assert known.ids(small_table, ["nobody"]).tolist() == [-1]
+    share = np.exp(known.log_prior)
+    assert share.sum() == pytest.approx(1)
+    assert share[apple] == pytest.approx(share[river], rel=0.2)
+    assert share[apple] > 5 * np.delete(share, [apple, river, unknown]).max()
+    behind, before = (known.beside[side].ratio.toarray() for side in (-1, 1))
+    assert behind[apple].argmax() == unknown
+    assert before[unknown].argmax() == apple
+    assert before[len(known)].argmax() in (known.ids(small_table, ["."])[0], river)
+
+
+def test_the_logistic_regression_finds_the_weights():
+    draw = np.random.default_rng(3)
+    features = draw.normal(size=(4000, 5, 3)).astype(np.float32)
+    weights = np.array([2.0, -1.0, 0.5])
+    right = (features @ weights + draw.gumbel(size=(4000, 5))).argmax(axis=1)
+    assert np.allclose(logistic(features, right), weights, atol=0.15)
+    assert logistic(features[:0], right[:0]).tolist() == [1, 0, 1]
