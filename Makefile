@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies logit-bounds names lexicon thresholds odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm precision evidence audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies codes logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -204,6 +204,9 @@ measure-adapters: $(VENV)/dev.stamp ## measure the shipped adapters on held-out 
 
 frequencies: $(VENV)/dev.stamp ## count the words of public text anew (training/README.md)
 	@$(BIN)/python -m training.frequencies $(ARGS)
+
+codes: $(VENV)/dev.stamp ## make the general books of codes anew (training/README.md)
+	@$(BIN)/python -m training.books $(ARGS)
 
 logit-bounds: $(VENV)/dev.stamp ## measure the masked LM's logits on public text anew (training/README.md)
 	@$(BIN)/python -m training.logits $(ARGS)

@@ -21,6 +21,7 @@ PROMPT = "Ask Maria Silva (maria@example.org) about the lease"
 COMMANDS = (
     ["protect", PROMPT],
     ["privatize", TEXT],
+    ["privatize", TEXT, "--mechanism", "codebook", "--codes", "24", "--epsilon", "4"],
     ["risk", TEXT],
     ["groups", TEXT],
     ["list", "mechanisms"],

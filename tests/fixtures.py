@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from tests.postgres import MissingServerError, emptied
+from tests.postgres import postgres as server
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.randomness import Floats, Values
+from textveil.table.book import Book, digest_of, fingerprints
 from textveil.table.embedding import EmbeddingTable, PieceVectors, load_table
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
@@ -46,6 +50,30 @@ ENDINGS = ("##ing", "##er", "##ed")
 def gaussian_rows(count: int, dimension: int, seed: int) -> Floats:
     """Rows of many lengths in all directions."""
     return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+
+
+def book_of(table: EmbeddingTable, many: int = 6, **changes: Any) -> Book:
+    """A book for a table: row r has the code r modulo their number, and all words are equally frequent."""
+    rows = np.arange(len(table))
+    sizes = np.bincount(rows % many)
+    made: dict[str, Any] = {
+        "kind": "domain",
+        "source": "twelve letters that nobody sent",
+        "table": table.name,
+        "words": digest_of(table.words),
+        "codes": (rows % many).astype(np.uint16),
+        "spelling": np.arange(many),
+        "masses": (sizes / len(table)).astype(np.float32),
+        "heads": (1 / sizes).astype(np.float32),
+        "domain_heads": (1 / sizes).astype(np.float32),
+        "texts": fingerprints(["A public text.", "Another public text."]),
+    }
+    return Book(**{**made, **changes})
+
+
+def fit(mechanism: str, table: EmbeddingTable) -> EmbeddingTable:
+    """The table for a mechanism: one that draws among codes gets a coarse view of it."""
+    return table.coarse(book_of(table)) if mechanism == "codebook" else table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,3 +214,21 @@ def openai_server() -> Iterator[str]:
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of a server of PostgreSQL; see `postgres`."""
+    pytest.importorskip("psycopg", reason="the extra `store` is not installed")
+    with tempfile.TemporaryDirectory() as folder:  # whose parents others can enter, unlike those of `tmp_path`
+        try:
+            with server(Path(folder)) as url:
+                yield url
+        except MissingServerError as error:
+            pytest.skip(str(error))
+
+
+@pytest.fixture
+def postgres(postgresql: str) -> str:
+    """The URL of an empty database in PostgreSQL."""
+    return emptied(postgresql)

@@ -24,6 +24,7 @@ NAMES = [
     "custext+",
     "rantext",
     "krr",
+    "codebook",
     "cape",
     "rankcape",
     "mask-and-fill",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures import fit
 from textveil.config import registry
 from textveil.errors import TextveilWarning
 from textveil.guarantee import Guarantee, compose, number, summarize
@@ -18,7 +19,7 @@ def release(table, name="noise", **options) -> Guarantee:
     given: dict[str, Any] = {} if "epsilon" in options or not registry.budget_parameter(name)[1] else {"epsilon": 6.0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TextveilWarning)
-        return Privatizer(name, table=table, **given, **options).privatize(TEXT).guarantee
+        return Privatizer(name, table=fit(name, table), **given, **options).privatize(TEXT).guarantee
 
 
 def check(guarantee: Guarantee) -> None:

@@ -24,6 +24,12 @@ from textveil_bench.circumstances import circumstances
 AUDIT = ROWS.with_name("audit.jsonl")
 
 
+def overrides(name: str) -> dict[str, str]:
+    """The options of an audit; a mechanism that draws among codes gets those of a general book."""
+    codes = {"table.codes": "24"} if registry.entry("mechanism", name).codes else {}
+    return {"mechanism.name": name, **codes}
+
+
 def main() -> int:
     """Runs the audit and appends a row per finding, as they come."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -32,7 +38,7 @@ def main() -> int:
     options = parser.parse_args()
     names = options.names or registry.names("mechanism")
     builds = {
-        name: Configured(name=name, resolve=partial(resolve, overrides={"mechanism.name": name}, complete=False))
+        name: Configured(name=name, resolve=partial(resolve, overrides=overrides(name), complete=False))
         for name in names
     }
     shared = {**circumstances(), "small": options.small}

@@ -280,11 +280,11 @@ def _of_case(case: "attack.Case", first: int = 0, meant: Sequence[int] | None = 
         note = "" if found.evidence == "exact" else "a lower bound: the law was estimated"
         right = (found.candidates[:, 0] == secret).astype(np.float64)
         yield Figure(metric=f"MAP {prior}", values=right, texts=of, note=note)
-    nearer = rank(view.table, view.shown, secret, "cosine")
+    nearer = rank(view.origin, view.shown_words, secret, "cosine")
     yield Figure(metric="KNN-1", values=(nearer < 1).astype(np.float64), texts=of)
     yield Figure(metric="KNN-10", values=(nearer < 10).astype(np.float64), texts=of)
-    yield Figure(metric="retention", values=(view.shown == secret).astype(np.float64), texts=of)
-    yield Figure(metric="cosine", values=cosines(view.table, view.shown, secret), texts=of, share=False)
+    yield Figure(metric="retention", values=(view.shown_words == secret).astype(np.float64), texts=of)
+    yield Figure(metric="cosine", values=cosines(view.origin, view.shown_words, secret), texts=of, share=False)
     own = range(len(case.truth.texts)) if meant is None else meant
     one = _meaning(tuple(case.truth.texts[b] for b in own))
     other = load_sentences().encode([view.released[b].text for b in own])

@@ -42,6 +42,7 @@ ALSO = "phonenumbers", "presidio-analyzer", *stores.ALSO
 EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
     "rantext": 6.0,
     "krr": 12.0,
+    "codebook": 4.0,
     "cape": 12.0,
     "rankcape": 8.0,
 }
@@ -53,6 +54,7 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
     sentence = "Maria from Lisbon saw the doctor on Monday about her blood pressure."
     from textveil import Privatizer
     from textveil.config import registry
+    from textveil.table import load_table
     from textveil.text.tokens import tokenize
 
     letter = (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").strip()
@@ -62,7 +64,8 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
     yield {"what": "tokenize", "unit": "MB/s", "value": size / 1e6 / best(lambda: tokenize(texts), repeat)}
     for name in registry.names("mechanism"):
         epsilon = EPSILON.get(name, 70.0)
-        privatizer = Privatizer(name, epsilon=None if name == "stencil" else epsilon)
+        table = load_table(codes="24" if registry.entry("mechanism", name).codes else None)
+        privatizer = Privatizer(name, epsilon=None if name == "stencil" else epsilon, table=table)
         privatizer.privatize(sentence)
         for batch, chosen in (("batch", texts), ("one text", [letter])):
             done = list(privatizer.privatize_many(chosen))

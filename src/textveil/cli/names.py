@@ -137,6 +137,13 @@ def _explain(kind: "KindOfName", name: str) -> None:
         say(f"    {option.name:{widths[0]}}  {option.type:{widths[1]}}  {default}{own}")
     if not budget:
         say("It needs no --epsilon.")
+    if kind == "mechanism" and registry.entry("mechanism", name).codes:
+        from textveil.cli.codes import shelf
+
+        say("\nGeneral books, --codes: the share of a code that one word has at most; and how often a word is named at")
+        say("most, from one code, by whoever expects words as they stand in general public text:")
+        for line in shelf():
+            say(line)
 
 
 SECTION = re.compile(r"^(?:Args|Attributes|Returns|Yields|Raises):$", re.MULTILINE)

@@ -92,6 +92,20 @@ SHARED: dict[str, Shared] = {
         path="table.name",
         help="The words to draw from: see `textveil list tables`, or a folder made by `textveil table build`.",
     ),
+    "codes": Shared(
+        flag="--codes",
+        metavar="C|BOOK",
+        path="table.codes",
+        help="Draw among few codes of words, not among words: the number of codes of a general book (8, 24, 50, 150 or "
+        "400), or a book made by `textveil table codes`. The draw is the same for all words of one code.",
+    ),
+    "emit": Shared(
+        flag="--emit",
+        metavar="words|codes",
+        path="table.spelling",
+        means={"words": "word", "codes": "code"},
+        help="With --codes: what is released for a code, its most typical word or its number, such as code17.",
+    ),
     "seed": Shared(
         flag="--seed",
         metavar="N",

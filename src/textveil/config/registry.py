@@ -37,6 +37,7 @@ class Entry:
         parameter: for a mechanism, the option that sets its own budget parameter in place of `epsilon`; None if there
             is no such option.
         budget: for a mechanism, whether it needs a budget at all.
+        codes: for a mechanism, whether it draws among the codes of a table, so that `table.codes` must be set.
         panel: of a command, the heading under which `textveil --help` lists it.
         on_request: of an attack or measure, whether it is run only if it is named: it takes minutes, or needs more.
         package: the distribution that registers the name.
@@ -46,6 +47,7 @@ class Entry:
     summary: str
     parameter: str | None = None
     budget: bool = True
+    codes: bool = False
     panel: str | None = None
     on_request: bool = False
     package: str = "textveil"
@@ -111,6 +113,11 @@ MECHANISMS: dict[str, Entry] = {
         target="textveil.mechanism.papers:krr",
         summary="k-ary randomised response: the word itself, or any other",
     ),
+    "codebook": Entry(
+        target="textveil.mechanism.papers:codebook",
+        summary="one of a few codes of words (table.codes): the word's own, or any other",
+        codes=True,
+    ),
     "cape": Entry(
         target="textveil.mechanism.papers:cape",
         summary="a bucket of words with similar scores (distance, context), then any word from it",
@@ -160,6 +167,11 @@ ATTACKS: dict[str, Entry] = {
     "bayes": Entry(
         target="textveil.evaluate.attack.bayes:Bayes",
         summary="the best guess of an attacker who knows the mechanism and how people write (MAP)",
+    ),
+    "learned": Entry(
+        target="textveil.evaluate.attack.learned:Learned",
+        summary="the best guess of an attacker who also learned from public texts what stands beside what",
+        on_request=True,
     ),
     "window": Entry(
         target="textveil.evaluate.attack.window:WindowAttack",

@@ -49,13 +49,37 @@ class WordsOptions:
     tokenizer: str | None = None
 
 
+def _written(value: object) -> object:
+    """A number as text: a number of codes may be given as either."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 @options("table.")
 class TableOptions:
-    """Which embedding table, on which device; "chord" normalizes its rows, "euclidean" uses them as they are."""
+    """Which embedding table, on which device, and whether it is looked at coarsely.
+
+    Attributes:
+        name: a registered name or a folder.
+        metric: "chord" normalizes its rows, "euclidean" uses them as they are.
+        device: where the nearest row is searched for.
+        codes: the number of codes of a general book of the package, or the path of a book: words of one code are then
+            one value to the mechanism, and nobody tells them apart. None: every word is a value of its own.
+        spelling: what a code is shown as in a release: its most typical "word", or the "code" itself ("code17").
+    """
 
     name: str = "minilm"
     metric: Literal["chord", "euclidean"] = "chord"
     device: str = "cpu"
+    codes: Annotated[str | None, BeforeValidator(_written)] = None
+    spelling: Literal["word", "code"] = "word"
+
+    def __post_init__(self) -> None:
+        if self.spelling == "code" and self.codes is None:
+            raise ConfigError("table.spelling=code (--emit codes) needs table.codes (--codes): set it, too")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the codes only where they are set."""
+        return {name: value for name, value in asdict(self).items() if self.codes or name not in ("codes", "spelling")}
 
 
 @options("mechanism.")
@@ -311,14 +335,14 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """Plain values in the layout of a configuration file; `resolve` restores them.
 
-        Figures, risk and `words.lasting` are in it only where one of their options is set: stored results are found by
-        their configuration, and these are younger than they are.
+        Figures, risk, codes and `words.lasting` are in it only where one of their options is set: stored results are
+        found by their configuration, and these are younger than they are.
         """
         shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
         return {
             "profile": self.profile,
             "words": {name: value for name, value in asdict(self.words).items() if name != "lasting" or value},
-            "table": asdict(self.table),
+            "table": self.table.to_dict(),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
             **{name: _plain(asdict(getattr(self, name))) for name in shown},
             "epsilon": self.epsilon,

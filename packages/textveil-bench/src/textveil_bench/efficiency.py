@@ -15,6 +15,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def _figures(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
     imported, bare = time.perf_counter(), peak_memory()
     config = resolve(overrides=asked["set"])
-    table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
+    table = load_table(**asdict(config.table))
     loaded = time.perf_counter()
     texts: list[str] = asked["texts"]
     privatizer = Privatizer.from_config(config, table=table)

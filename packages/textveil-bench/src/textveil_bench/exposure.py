@@ -40,7 +40,7 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
     """
     view = case.view
     prior = cast(StaticName, top.setting["prior"])
-    same = static(view.table, prior, view.words.stopwords)[None]
+    same = static(view.origin, prior, view.words.stopwords)[None]
     guesses = {label: int(within(view, same, i).argmax()) for i, label in enumerate(view.groups)}
     usual = int(same.argmax())
     texts, values = [view.text[top.where]], [top.values]
@@ -62,7 +62,7 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
             for word in _counted(source[places[i - first] : places[i - first + 1]], view.words)
         ]
         words, guess = zip(*hidden, strict=True) if hidden else ((), ())
-        hits = view.table.lookup(words)[0] == np.array(guess, np.int64)
+        hits = view.origin.lookup(words)[0] == np.array(guess, np.int64)
         values.append(np.concatenate([np.ones(passed), hits.astype(np.float64)]))
         texts.append(np.full(passed + len(hidden), b))
     everything = np.concatenate(values)
