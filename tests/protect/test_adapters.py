@@ -28,6 +28,7 @@ from textveil.protect.adapters import (
 )
 from textveil.protect.detectors import detector, find_all
 from textveil.protect.spans import TYPE_NAME, TYPES
+from textveil.text import tokenize
 
 CANARY = "zanzibarquux"
 
@@ -103,6 +104,42 @@ def test_words_become_characters():
         (5, "Ann", "PERSON", 1.0),
         (5, "Lee", "PERSON", 1.0),
     ]
+
+
+class Row:
+    """Tags one row of words as what it was told."""
+
+    name = "row"
+
+    def __init__(self, words: str, type_: str) -> None:
+        self.words, self.type = words, type_
+
+    def find(self, texts: models.Ragged) -> list[models.Entity]:
+        row = tokenize([self.words]).words
+        (at,) = (i for i in range(len(texts.words)) if texts.words[i : i + len(row)] == row)
+        return [models.Entity(0, at, at + len(row), self.type, 0.9)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "type_", "found"),
+    [
+        ("branch add-dark-mode", "add-dark-mode", "person", False),
+        ("branch add-dark-mode", "dark", "location", False),
+        ("in kettle-socket-rivet && ls", "rivet && ls", "organization", False),
+        ("the record kettle-socket-rivet: x", "record kettle-socket-rivet", "organization", False),
+        ("a b-c-d b-e-f g", "e", "person", False),
+        ("whisk-clamp-ladder", "whisk-", "SECRET", False),
+        ("whisk-clamp-ladder", "whisk-clamp-ladder", "SECRET", True),
+        ("branch anna-kowalska-login", "anna-kowalska-login", "person", True),
+        ("branch anna-kowalska-login", "kowalska", "person", True),
+        ("ask Anna in kettle-socket-rivet", "Anna in kettle-socket", "person", True),
+        ("add-dark-mode, kettle, rivet-socket-bolt", "kettle", "person", True),
+        ("kettle-socket", "kettle-socket", "organization", True),
+        ("Kettle-Socket-Rivet", "Kettle-Socket-Rivet", "organization", True),
+    ],
+)
+def test_a_slug_is_a_name_only_where_a_word_of_it_is(text, words, type_, found):
+    assert bool(TaggerDetector(name="t", model=Row(words, type_)).find([text])) == found
 
 
 def test_a_span_is_as_private_as_its_entity():

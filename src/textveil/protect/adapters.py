@@ -9,6 +9,7 @@ model never goes to the network.
 
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,10 @@ from textveil.errors import ConfigError, DetectorError, ModelError, shown
 from textveil.protect.patterns.addresses import UNITS
 from textveil.protect.spans import Span
 from textveil.table import fetch
-from textveil.text import is_public, tokenize
+from textveil.text import is_ordinary, is_public, lexicon, tokenize
+
+Places = Sequence[tuple[int, int]]
+"""Parts of a text in their order: of each the first character, and one past the last."""
 
 UNSCORED = 0.85
 """The score of a span whose library gives none; Presidio uses the same value."""
@@ -75,6 +79,8 @@ ALIASES = {
 
 
 _NUMBER = re.compile(r"\d[\d.,]*")
+_SLUG = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+){2,}(?![\w-])")
+"""Three or more words in small letters with hyphens between them, as branches, packages and classes are named."""
 
 
 def type_of(label: str) -> str:
@@ -118,9 +124,10 @@ class TaggerDetector:
         """The entities of all texts, tagged in one batch.
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
-        public words at the ends of a name (from, 's, a comma) are dropped.
+        public words at the ends of a name (from, 's, a comma) are dropped, and so is what is only a slug.
         """
         tokens = tokenize(texts)
+        slugs = [list(_nameless(text)) for text in texts]
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):
             first = int(tokens.documents[entity.text])
@@ -128,6 +135,8 @@ class TaggerDetector:
             if entity.type not in encoder.DETAILS:
                 words = _trimmed(tokens.words, words.start, words.stop)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
+            if not places or _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
+                continue
             for start, end in _lines(texts[entity.text], places):
                 score = min(entity.score, 1.0)  # a sum of probabilities
                 private, evidence = entity.private, entity.evidence
@@ -147,10 +156,30 @@ def _trimmed(words: Sequence[str], start: int, end: int) -> range:
     return range(start + small.index(False), end - small[::-1].index(False))
 
 
-def _lines(text: str, places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _nameless(text: str) -> Iterator[tuple[int, int]]:
+    """The slugs of a text in which no word is a name."""
+    for slug in _SLUG.finditer(text):
+        if not any(map(_is_name, slug[0].split("-"))):
+            yield slug.span()
+
+
+def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs: Places) -> bool:
+    """Whether an entity has part of a nameless slug and no name beside it; a detail, as a passphrase is, may be one."""
+    start, end = places[0][0], places[-1][1]
+    at = bisect_right(slugs, start, key=lambda slug: slug[1])
+    if at == len(slugs) or slugs[at][0] >= end:
+        return False
+    passphrase = entity.type in encoder.DETAILS and slugs[at] == (start, end)
+    return not (passphrase or any(map(_is_name, words)))
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word is on the list of names, and is no ordinary word besides."""
+    return word.lower() in lexicon.lists()[0] and not is_ordinary(word)
+
+
+def _lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
     """An entity's words as spans, split at line ends, tabs and runs of spaces."""
-    if not places:
-        return
     start, end = places[0]
     for begin, stop in places[1:]:
         if text[end:begin] not in ("", " "):
