@@ -29,6 +29,7 @@ from textveil.mechanism import Block, Layout
 from textveil.randomness import Floats, Values
 from textveil.table.book import Book, digest_of, fingerprints
 from textveil.table.embedding import EmbeddingTable, PieceVectors, load_table
+from textveil.table.frequency import shares
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -53,18 +54,21 @@ def gaussian_rows(count: int, dimension: int, seed: int) -> Floats:
 
 
 def book_of(table: EmbeddingTable, many: int = 6, **changes: Any) -> Book:
-    """A book for a table: row r has the code r modulo their number, and all words are equally frequent."""
-    rows = np.arange(len(table))
-    sizes = np.bincount(rows % many)
+    """A book for a table: row r has the code r modulo their number. In its own texts all words are equally frequent."""
+    code, prior = changes.get("codes", np.arange(len(table)) % many), shares(table)
+    size = max(many, int(code.max()) + 1)
+    sizes, masses, heads = np.bincount(code, minlength=size), np.bincount(code, prior, size), np.zeros(size)
+    np.maximum.at(heads, code, prior)
+    sizes, masses = np.maximum(sizes, 1), np.maximum(masses, 1e-9)
     made: dict[str, Any] = {
         "kind": "domain",
         "source": "twelve letters that nobody sent",
         "table": table.name,
         "words": digest_of(table.words),
-        "codes": (rows % many).astype(np.uint16),
+        "codes": code.astype(np.uint16),
         "spelling": np.arange(many),
-        "masses": (sizes / len(table)).astype(np.float32),
-        "heads": (1 / sizes).astype(np.float32),
+        "masses": masses.astype(np.float32),
+        "heads": (heads / masses).astype(np.float32),
         "domain_heads": (1 / sizes).astype(np.float32),
         "texts": fingerprints(["A public text.", "Another public text."]),
     }

@@ -7,7 +7,10 @@ They take some minutes on one core. Another machine may round a distance the oth
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from textveil.table import bookmaking, load_table
 from training import cli, data
@@ -31,7 +34,8 @@ def main() -> None:
     given = cli.with_corpora(parser)
     table, texts = load_table(), data.wikipedia(given.data)[:ARTICLES]
     given.out.mkdir(exist_ok=True)
-    for made in bookmaking.make_books(table, given.sizes, kind="general", source=SOURCE, texts=texts):
+    for each in bookmaking.make_books(table, given.sizes, kind="general", source=SOURCE, texts=texts):
+        made = replace(each, texts=np.empty(0, np.uint64))  # public articles: whoever has one may release it
         path = given.out / f"{len(made)}.npz"
         made.save(path)
         print(f"{path.name}: {path.stat().st_size:,} bytes", *made.facts(), sep="\n  ")

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from tests.fixtures import NOUNS, book_of, gaussian_rows
 
-from textveil import Privatizer
+from textveil import Privatizer, Session
 from textveil.config import Config, resolve
 from textveil.errors import ConfigError, InputError
 from textveil.evaluate.attack import Case
+from textveil.guarantee import compose, summarize
 from textveil.mechanism import Block, Law, Layout, guessing
-from textveil.pipeline.coarse import BY_WORD, DRAWN_GROUPS, WITHIN
+from textveil.pipeline.coarse import BESIDES, BY_WORD, DRAWN_GROUPS, RETURNED, WITHIN
 from textveil.protect import Uniform
 from textveil.table import EmbeddingTable, load_table, shares
 
@@ -90,7 +91,7 @@ class TestStatement:
         assert "For two words of one of its 6 codes it is 0." in found.headline()
         said = found.explain()
         assert WITHIN in said
-        assert BY_WORD not in said
+        assert {BY_WORD, BESIDES, RETURNED}.isdisjoint(found.claim.caveats)
         for fact in BOOK.facts():
             assert fact in said
         assert found.claim.options["book"] == BOOK.to_json()
@@ -100,6 +101,33 @@ class TestStatement:
         found = codebook(words={"consistent": True}).privatize("apple river apple candle anchor")
         assert BY_WORD in found.guarantee.explain()
         assert found.released.items[0].text == found.released.items[2].text
+
+    def test_a_text_that_returns_as_it_was_shows_that_it_is_the_same(self):
+        session = Session()
+        session.repeats = "user"
+        made = codebook()
+        first, again, other = (made.privatize(text, session) for text in (TEXT, TEXT, TEXT.replace("stone", "spider")))
+        assert first.text == again.text
+        for found in (first, again, other):
+            assert "equal words" in found.guarantee.mask
+            assert RETURNED in found.guarantee.explain()
+
+    def test_what_the_file_of_a_book_says_of_general_text_is_counted_anew(self):
+        """A book that understates its most frequent words passes for one of the same codes, and is not believed."""
+        modest = replace(BOOK, masses=np.full(CODES, 0.01, np.float32), heads=np.full(CODES, 0.1, np.float32))
+        said, true = (codebook(table=TABLE.coarse(each)).privatize(TEXT).guarantee for each in (modest, BOOK))
+        assert modest.named(EPSILON) < 0.2 * BOOK.named(EPSILON)
+        assert said.claim.options["book"]["head"] == BOOK.to_json()["head"] > modest.to_json()["head"]
+        assert said.claim.caveats[2:] == true.claim.caveats[2:]  # but for the digest
+        assert said.claim.caveats[0] == WITHIN
+
+    def test_statements_add_up_to_what_holds_for_all(self):
+        plain, named = codebook().privatize(TEXT).guarantee, codebook().privatize(TEXT).guarantee
+        named = replace(named, claim=replace(named.claim, codes=0, caveats=(*named.claim.caveats, BESIDES)))
+        for both in (summarize([plain, named]), compose([named, plain])):
+            assert both.claim.codes == 0
+            assert BESIDES in both.claim.caveats
+        assert summarize([plain, plain]).claim.codes == CODES
 
     def test_metric_promises_are_about_codes(self):
         found = Privatizer("noise", epsilon=9, table=COARSE).privatize(TEXT).guarantee
@@ -185,6 +213,7 @@ class TestSpelling:
         assert not any(word.startswith("code") for word in shown[1:3])
         assert any(word.startswith("code") for word in shown)
         assert "it is 0" not in found.guarantee.headline()
+        assert BESIDES in found.guarantee.explain()
 
 
 class TestRefused:

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import math
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,17 @@ class TestView:
                 view.coarse(book)
         with pytest.raises(ConfigError, match="must be word or code"):
             table.coarse(book, spelling="letter")
+        ones = np.ones(CODES, np.float32)
+        shorter = replace(book, codes=book.codes[:-1], heads=ones, domain_heads=ones)
+        assert shorter.words == book.words
+        with pytest.raises(ConfigError, match="is a book for the words of the table small"):
+            table.coarse(shorter)
+
+    def test_codes_that_no_distance_tells_apart(self):
+        same = EmbeddingTable.build(name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1)))
+        with pytest.raises(ConfigError, match="the 3 codes of a book have one and the same mean vector"):
+            same.coarse(book_of(same, 3))
+        assert same.coarse(book_of(same, 2)).diameter == pytest.approx(2**0.5)
 
 
 FAULTS: dict[str, dict[str, Any]] = {
@@ -103,6 +116,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "has a word for each": {"codes": (np.arange(60) % 5).astype(np.uint16)},
     "spells each code by a word of that code": {"spelling": np.array([1, 0, 2, 3, 4, 5])},
     "has shares above 0": {"heads": np.zeros(CODES, np.float32)},
+    "has a most frequent word in each code": {"domain_heads": np.full(CODES, 0.09, np.float32)},
     "has shares in the texts": {"domain_heads": None},
     "lists their fingerprints": {"texts": np.empty(0, np.uint64)},
 }
@@ -171,14 +185,39 @@ class TestBook:
         with pytest.raises(InputError, match="1 of the texts given") as raised:
             book.refuse(["Something else.", "  another\tPUBLIC text. "])
         assert "another" not in str(raised.value).lower().replace("another book", "")
-        assert fingerprint("A public text.") == fingerprint(" a  Public\ntext. ")
+        for same in (
+            " a  Public\ntext. ",
+            "\uff21 public te\uff58t.",
+            "a\u00a0public te\u200axt.".replace("\u200a", ""),
+        ):
+            assert fingerprint("A public text.") == fingerprint(same)
+        assert fingerprint("\ufb01ne stra\u00dfe") == fingerprint("FINE STRASSE")
+        assert fingerprint("A public text.") != fingerprint("A public test.")
+
+    def test_nothing_of_it_changes(self, table):
+        codes = np.arange(60, dtype=np.uint16) % CODES
+        book = book_of(table, CODES, codes=codes)
+        digest = book.digest
+        codes[:] = 0
+        for each in (book, pickle.loads(pickle.dumps(book))):
+            assert each.digest == digest
+            assert each.codes.max() == CODES - 1
+            for values in (each.codes, each.spelling, each.masses, each.heads, each.domain_heads, each.texts):
+                with pytest.raises(ValueError, match="read-only"):
+                    values[0] = 1
+        assert table.name not in repr(book)
 
     def test_facts(self, table, book):
         said = " ".join(book.facts())
         assert book.digest[:16] in said
         assert "made from twelve letters that nobody sent" in said
         assert "10 to 10 words have one code" in said
-        assert "at most .100 (.100 in the median) of it in general public text" in said
+        most = f"{math.ceil(1000 * book.heads.max() - 1e-3) / 1000:.3f}".lstrip("0")
+        assert f"at most {most} (" in said
+        assert "by the book's own count at most .100 (.100 in the median) in the texts that it was made from" in said
+        counted = np.full(CODES, 0.25, np.float32)
+        assert "at most .250 (.250 in the median) of it in general public text" in " ".join(book.facts(counted))
+        assert book.to_json(counted)["head"] == 0.25
         assert "label" not in said
         assert "lets the label of a text through" in " ".join(book_of(table, CODES, kind="task").facts())
         alone = book_of(table, 60)

@@ -7,7 +7,7 @@ import pytest
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError, InputError
-from textveil.table import Book, EmbeddingTable, make_books, shares
+from textveil.table import Book, EmbeddingTable, bookmaking, make_books, shares
 from textveil.table.book import fingerprint
 from textveil.table.bookmaking import Corpus
 
@@ -71,6 +71,59 @@ class TestFeatures:
 
 
 KITCHEN_ROWS, ROOM_ROWS = slice(0, 20), slice(40, 60)
+
+
+def lloyd(features, weights, centres):
+    """k-means as it is written down: in every round all words are compared with all centres."""
+    code = np.full(len(features), -1)
+    for _ in range(bookmaking.ROUNDS):
+        now = ((features[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        if np.array_equal(now, code):
+            break
+        code = now
+        centres = np.array(
+            [np.average(features[code == c], axis=0, weights=weights[code == c]) for c in range(len(centres))]
+        )
+    return code, centres
+
+
+class TestClusters:
+    @pytest.mark.parametrize("codes", [2, 7, 40])
+    def test_it_is_k_means(self, codes):
+        rng = np.random.default_rng(codes)
+        features, weights = rng.normal(size=(400, 5)).astype(np.float32), rng.random(400)
+        start = features[rng.choice(400, codes, replace=False)].astype(np.float64)
+        squares, code, centres = bookmaking._k_means(features, weights, start)
+        expected, means = lloyd(features.astype(np.float64), weights, start)
+        assert code.tolist() == expected.tolist()
+        np.testing.assert_allclose(centres, means, atol=1e-5)
+        assert squares == pytest.approx(weights @ ((features - means[expected]) ** 2).sum(axis=1), rel=1e-4)
+
+    def test_joined_codes_have_the_means_of_their_words(self):
+        rng = np.random.default_rng(3)
+        features, weights, prior = (
+            rng.normal(size=(300, 4)).astype(np.float32),
+            rng.random(300),
+            rng.dirichlet(np.full(300, 0.1)),
+        )
+        _, code, centres = bookmaking._k_means(features, weights, features[:40].astype(np.float64))
+        joined, means = bookmaking._joined(code, centres, weights, [prior], 0.5)
+        assert 2 <= len(means) < 40
+        for c in range(len(means)):
+            np.testing.assert_allclose(
+                np.average(features[joined == c], axis=0, weights=weights[joined == c]), means[c], atol=1e-5
+            )
+            assert prior[joined == c].max() / prior[joined == c].sum() <= 0.5
+        assert all(len({*joined[code == c]}) == 1 for c in range(40))
+
+    def test_many_codes_start_once(self, monkeypatch):
+        steps = []
+        make(20, report=lambda step, done, total: steps.append((step, total)))
+        assert {total for step, total in steps if step == "codes"} == {bookmaking.STARTS}
+        monkeypatch.setattr(bookmaking, "MANY", 10)
+        steps.clear()
+        make(20, report=lambda step, done, total: steps.append((step, total)))
+        assert steps == [("codes", 1)]
 
 
 class TestBook:

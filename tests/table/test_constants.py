@@ -333,6 +333,8 @@ def test_tables_that_have_no_constants() -> None:
     with pytest.raises(TableError, match="two different rows"):
         constants.minimum_distance(np.ones((4, 3)))
     with pytest.raises(TableError, match="two different rows"):
+        constants.l1_diameter(np.ones((4, 3)))
+    with pytest.raises(TableError, match="two different rows"):
         constants.bounds(lambda: [np.ones((2, 3)), np.ones((2, 3))], "euclidean")
     with pytest.raises(BudgetError, match="positive"):
         constants.exponential_constant(spread(), -1.0)

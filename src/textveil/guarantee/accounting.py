@@ -220,7 +220,7 @@ def _domain(claim: Claim) -> tuple[Restricted | None, str]:
 
 
 def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]) -> Claim:
-    """The first of several like claims, with the additive parts of all joined, and whether any of them draws."""
+    """The first of several like claims, with the additive parts and caveats of all, and what holds for all of them."""
     restricted = claim.restricted and replace(
         claim.restricted, additive=join(each.restricted.additive for each in claims if each.restricted)
     )
@@ -229,6 +229,8 @@ def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Seque
         additive=join(each.additive for each in claims),
         most=join(each.most for each in claims),
         draws=any(each.draws for each in claims),
+        codes=min(each.codes for each in claims),
+        caveats=_union(each.caveats for each in claims),
         restricted=restricted,
     )
 
@@ -245,5 +247,4 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
         options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
         reason="; ".join(_union((release.claim.reason,) for release in releases if release.claim.reason)),
         assumptions=_union(release.claim.assumptions for release in releases),
-        caveats=_union(release.claim.caveats for release in releases),
     )

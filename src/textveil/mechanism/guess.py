@@ -15,7 +15,7 @@ from textveil.mechanism.select import Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance
 from textveil.randomness import Values
-from textveil.table import EmbeddingTable
+from textveil.table import EmbeddingTable, shares
 
 CELLS = 1 << 22
 """Probabilities that are held at once: 32 MiB."""
@@ -35,20 +35,14 @@ def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values | None =
         mechanism: has a law, and draws each word alone.
         table: its V rows are what is drawn for, and released.
         prior: the probability of each word, as a row of the table's origin, summing to 1. In a coarse view the guess of
-            a code is its likeliest word. None: as words stand in general public text, which the book of a coarse view
-            says itself.
+            a code is its likeliest word. None: as words stand in general public text.
 
     Raises:
         ConfigError: the mechanism has no law that could be written down, or looks at other words.
     """
     name = mechanism.claim(table).mechanism
-    if prior is None:
-        book = table.root.book
-        assert book is not None, "a table of words has its shares"
-        masses = book.masses.astype(np.float64)
-        heads = masses * book.heads
-    else:
-        masses, heads = table.gathered(prior), table.heads(prior)
+    prior = shares(table.origin) if prior is None else prior
+    masses, heads = table.gathered(prior), table.heads(prior)
     if not mechanism.claim(table).alone:
         raise ConfigError(
             f"how often a word is guessed is known only where it is drawn alone, and {name} looks at others"

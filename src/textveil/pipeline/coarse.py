@@ -1,6 +1,6 @@
 """What a statement says where a table is looked at coarsely.
 
-In: a claim, and the book of the view. Out: the claim with what the book is, and what it hides.
+In: a claim, and a coarse view. Out: the claim with what the book is, and what it hides.
 Not here: the view (`table`), and the mechanism that runs over it (`mechanism`).
 """
 
@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 
 from textveil.guarantee import Claim
-from textveil.table import Book
+from textveil.table import EmbeddingTable, shares
 
 WITHIN = (
     "two words of one code are one value to the mechanism: the loss between them is 0, however often they are released "
@@ -18,22 +18,40 @@ DRAWN_GROUPS = (
     "two words of one code and one group are one value to the mechanism; those of one code but of different groups are "
     "not, because groups are drawn at random: what the draw of a group tells of them counts"
 )
+BESIDES = (
+    "names and figures that are drawn beside codes are drawn as they are, from lists and by noise, not by code: two of "
+    "one code are told apart, each with the epsilon of its own type; what is said of codes is of all other words"
+)
 BY_WORD = (
-    "equal words are released alike by the word, not by the code: the mask tells different words of one code apart"
+    "equal words are one draw, by the word and not by the code: a word loses its epsilon once, at all its places "
+    "together, and the mask shows these places; so different words of one code are told apart by how often they stand "
+    "in a text or session, and beside what, which no epsilon bounds"
+)
+RETURNED = (
+    "a text that returns is released as it was before: whether two releases are of the same text shows, also where it "
+    "differs from another in words of one code alone"
 )
 
 
-def coarsely(claim: Claim, book: Book, named: float | None, *, consistent: bool, drawn_groups: bool) -> Claim:
+def coarsely(
+    claim: Claim, table: EmbeddingTable, named: float | None, *, consistent: bool, drawn_groups: bool, besides: bool
+) -> Claim:
     """The claim of a mechanism that runs over the codes of a book.
 
     Args:
         claim: the mechanism's, on the coarse view.
-        book: of the view.
+        table: the coarse view, or a projection of it.
         named: how often the likeliest word of a code is named right at most, None where that is not known.
         consistent: whether equal words are released alike.
         drawn_groups: whether the group of a word is drawn at random.
+        besides: whether names or figures are drawn that are no codes.
     """
-    notes = [DRAWN_GROUPS if drawn_groups else WITHIN, *book.facts()]
+    book = table.root.book
+    assert book is not None, "it is a view by codes"
+    heads = book.shares_of_heads(shares(table.origin))  # a file may say anything
+    notes = [DRAWN_GROUPS if drawn_groups else WITHIN, *book.facts(heads)]
+    if besides:
+        notes.append(BESIDES)
     if consistent:
         notes.append(BY_WORD)
     if claim.kind == "metric":
@@ -46,6 +64,6 @@ def coarsely(claim: Claim, book: Book, named: float | None, *, consistent: bool,
     return replace(
         claim,
         codes=len(book),
-        options={**claim.options, "book": book.to_json()},
+        options={**claim.options, "book": book.to_json(heads)},
         caveats=(*claim.caveats, *notes),
     )

@@ -123,23 +123,24 @@ def build(setup: Setup) -> Parts:
 
 def _claim(setup: Setup) -> Claim:
     """What the mechanism promises, with what re-ranking and groups add to it."""
-    claim, book = setup.claim, setup.loaded.root.book
-    if book is not None:
+    claim, grouping = setup.claim, setup.grouping
+    if setup.loaded.root.book is not None:
         claim = coarsely(
             claim,
-            book,
+            setup.loaded,
             _named_at_most(setup),
             consistent=setup.words.consistent,
             drawn_groups=setup.randomised,
+            besides=grouping is not None and bool(grouping.named or grouping.moved),
         )
     if setup.rerank.m > 1:
         said = {**claim.options, "rerank": asdict(setup.rerank)}
         claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
-    if setup.grouping is not None:
-        claim = _grouped_claim(claim, setup.grouping, setup.protect, setup.groups, setup.names)
-        if setup.grouping.moved:
+    if grouping is not None:
+        claim = _grouped_claim(claim, grouping, setup.protect, setup.groups, setup.names)
+        if grouping.moved:
             said = {**claim.options, "figures": asdict(setup.figures)}
-            notes = Figures(options=setup.figures).notes(setup.grouping.moved)
+            notes = Figures(options=setup.figures).notes(grouping.moved)
             claim = replace(claim, options=said, caveats=(*claim.caveats, *notes))
     return claim
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from textveil.guarantee import Group, Guarantee, Loss
 from textveil.mechanism import Role, WordRule, oov
+from textveil.pipeline.coarse import RETURNED
 from textveil.pipeline.draw import Release, labels_cost
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
@@ -56,6 +57,8 @@ def state(
     drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
     reasons += _unbounded(protection, span)
     claim, places = parts.claim, (drawn.stop - drawn.start) * parts.claim.draws
+    if parts.table.root.book is not None and released.mask.consistent and not parts.words.consistent:
+        claim = replace(claim, caveats=(*claim.caveats, RETURNED))
     if release.capped[drawn].any():
         claim = replace(claim, most=float(release.most[drawn].max()))
     if oov.draws(parts.words):

@@ -12,12 +12,13 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ LONGEST = 500
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Book:
-    """A public map of V words to C codes. Two books of one digest are equal.
+    """A public map of V words to C codes, whose arrays are read-only. Two books of one digest are equal.
 
     Attributes:
         kind: `general` (made from general public text), `domain` (from texts of one domain) or `task` (from labelled
@@ -51,6 +52,7 @@ class Book:
         masses: float32 [C], the share of each code among the words of general public text that are not on the public
             list.
         heads: float32 [C], the share of each code's most frequent word within it, there: how badly it hides that word.
+            Both are as the maker counted; statements count them anew.
         domain_heads: the same as words stand in the texts that the book was made from; None for a general book.
         texts: uint64 [n], fingerprints of these texts, rising; none for a book of the vectors alone. The
             general books of the package do not list the public articles that they were made from.
@@ -59,7 +61,7 @@ class Book:
 
     kind: BookKind
     source: str
-    table: str
+    table: str = field(repr=False)
     words: str = field(repr=False)
     codes: NDArray[np.uint16] = field(repr=False)
     spelling: Ids = field(repr=False)
@@ -70,8 +72,16 @@ class Book:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        for each in fields(self):  # or what is changed later would be in no digest
+            if isinstance(value := getattr(self, each.name), np.ndarray):
+                object.__setattr__(self, each.name, value := value.copy())
+                value.setflags(write=False)
         if reason := self._fault():
             raise TableError(f"a book of codes {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Makes it anew, because arrays that were pickled can be written."""
+        return partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
 
     def _fault(self) -> str:
         """What does not hold of this book, as words that go on "a book of codes"; empty if all does."""
@@ -91,6 +101,9 @@ class Book:
         for shares in (self.masses, self.heads, self.domain_heads):
             if shares is not None and not (shares.shape == (len(self),) and ((shares > 0) & (shares <= 1)).all()):
                 return "has shares above 0, and at most 1, for each code and its most frequent word"
+        for shares in (self.heads, self.domain_heads):
+            if shares is not None and (shares * self.sizes < 1 - 1e-5).any():
+                return "has a most frequent word in each code, which is no smaller share of it than others"
         if (self.kind == "general") != (self.domain_heads is None):
             return "has shares in the texts of its domain or task, and a general one has none"
         if self.texts.dtype != np.uint64 or (self.kind != "general" and not len(self.texts)):
@@ -149,17 +162,17 @@ class Book:
 
     # ---- what holds of it ----------------------------------------------------------------------------
 
-    def check(self, table: str, words: str) -> None:
+    def check(self, table: str, words: Sequence[str]) -> None:
         """Refuse a table that it was not made for.
 
         Args:
             table: the table's name.
-            words: `digest_of` the table's words.
+            words: the table's words.
 
         Raises:
             ConfigError: the table has other words.
         """
-        if words != self.words:
+        if len(words) != len(self.codes) or digest_of(words) != self.words:
             raise ConfigError(
                 f"table.codes is a book for the words of the table {self.table}, and {table} has others: take that "
                 "table, or make a book for this one with `textveil table codes`"
@@ -206,32 +219,38 @@ class Book:
         kept = np.exp(epsilon)
         return float(np.maximum(likely * kept, others).sum() / (kept + len(self) - 1))
 
-    def to_json(self) -> dict[str, object]:
-        """What accompanies a statement, as plain data."""
-        sizes = np.sort(self.sizes)
+    def to_json(self, heads: Floats | None = None) -> dict[str, object]:
+        """What accompanies a statement, as plain data; for the heads see `facts`."""
+        sizes, heads = np.sort(self.sizes), self.heads if heads is None else heads
         return {
             "digest": self.digest,
             "kind": self.kind,
             "source": self.source,
             "codes": len(self),
             "words": {"least": int(sizes[0]), "median": float(np.median(sizes)), "most": int(sizes[-1])},
-            "head": round(float(self.heads.max()), 6),
+            "head": round(float(heads.max()), 6),
             "domain_head": None if self.domain_heads is None else round(float(self.domain_heads.max()), 6),
             "texts": len(self.texts),
         }
 
-    def facts(self) -> tuple[str, ...]:
-        """What a statement says of it, in full: what it is and was made from, its sizes, and what hides little."""
+    def facts(self, heads: Floats | None = None) -> tuple[str, ...]:
+        """What a statement says of it, in full: what it is and was made from, its sizes, and what hides little.
+
+        Args:
+            heads: the share of each code's most frequent word within it, as words stand in general public text,
+                float32 [C]; None: as the book says.
+        """
         sizes, alone = np.sort(self.sizes), int((self.sizes == 1).sum())
+        heads = self.heads if heads is None else heads
         about = (
             f"the {self.kind} book {self.digest[:16]} of {len(self)} codes is public; it was made from {self.source}"
         )
         many = f"{sizes[0]:,} to {sizes[-1]:,} words have one code, {int(np.median(sizes)):,} in the median"
         if alone:
             many += f"; {alone:,} of the codes have a single word, and hide nothing within themselves"
-        shares = f"the most frequent word of a code is {_span(self.heads)} of it in general public text"
+        shares = f"the most frequent word of a code is {_span(heads)} of it in general public text"
         if self.domain_heads is not None:
-            shares += f", and {_span(self.domain_heads)} in the texts that the book was made from"
+            shares += f", and by the book's own count {_span(self.domain_heads)} in the texts that it was made from"
         if self.kind != "task":
             return about, many, shares
         return about, many, shares, "a book of a task lets the label of a text through by design: its codes tell it"
@@ -317,8 +336,8 @@ def digest_of(words: Sequence[str]) -> str:
 
 
 def fingerprint(text: str) -> int:
-    """64 bits of SHA-256 of a text, which whitespace and capitals do not change."""
-    plain = " ".join(text.split()).casefold()
+    """64 bits of SHA-256 of a text, which whitespace, capitals, and other forms of its characters do not change."""
+    plain = " ".join(normalize("NFKC", normalize("NFKC", text).casefold()).split())
     return int.from_bytes(hashlib.sha256(plain.encode(errors="surrogatepass")).digest()[:8], "big")
 
 

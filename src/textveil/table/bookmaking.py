@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, InputError
-from textveil.randomness import Draws, Floats, Ids, SeededRandomness, Values
+from textveil.randomness import Draws, Flags, Floats, Ids, SeededRandomness, Values
 from textveil.table.book import MOST_CODES, Book, BookKind, digest_of, fingerprints
 from textveil.table.codes import norms
 from textveil.table.embedding import EmbeddingTable
@@ -48,11 +48,15 @@ PRIOR = 10.0
 TOGETHER, TELLING = 3.0, 4.0
 """How much it counts how words stand together, and what they tell of labels, beside their vectors."""
 
-ROUNDS, STARTS = 40, 3
-"""Rounds of k-means at most, and how often it starts anew; the best result is kept."""
+ROUNDS, STARTS, MANY = 40, 3, 1000
+"""Rounds of k-means at most, and how often it starts anew, the best result being kept: once for more codes than the
+third number, where one start is within .5% of another."""
 
 TYPICAL = 20
 """The word that spells a code is one of so many most frequent words of it: the one nearest to their centre."""
+
+CELLS = 1 << 22
+"""Distances that are held at once: 16 MiB."""
 
 BATCH = 1000
 """Texts that are cut into words at once."""
@@ -174,7 +178,7 @@ def make_books(
     for codes in sizes:
         code, centres = _clusters(features, weights, codes, seed, report)
         if head is not None:
-            code, centres = _joined(code, centres, features, weights, [general, own], head)
+            code, centres = _joined(code, centres, weights, [general, own], head)
         order = np.argsort(-np.bincount(code, own, minlength=len(centres)), kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
@@ -294,10 +298,11 @@ def _telling(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Fl
 
 def _clusters(features: Floats, weights: Values, codes: int, seed: int, report: Progress) -> tuple[Ids, Values]:
     """The best of some runs of weighted k-means: the cluster of each word [V], and the centres [C, d]."""
-    streams = SeededRandomness(seed).open([STARTS])
+    starts = STARTS if codes <= MANY else 1
+    streams = SeededRandomness(seed).open([starts])
     best: tuple[float, Ids, Values] | None = None
     for start, (_, draws) in enumerate(streams.chunks(1)):
-        report("codes", start, STARTS)
+        report("codes", start, starts)
         found = _k_means(features, weights, _spread_out(features, weights, codes, draws))
         if best is None or found[0] < best[0]:
             best = found
@@ -309,45 +314,71 @@ def _spread_out(features: Floats, weights: Values, codes: int, draws: Draws) -> 
     """Centres to start from: words drawn with their weight times the squared distance to those drawn before."""
     chance = draws.uniform(codes)[0]
     squares = np.einsum("ij,ij->i", features, features)
-    away = np.full(len(features), np.inf)
-    chosen: list[int] = []
-    for each in chance.tolist():
-        mass = np.cumsum(weights * (away if chosen else 1.0))
-        if mass[-1] <= 0:  # fewer different words than codes
-            chosen.append(next(row for row in range(len(features)) if row not in set(chosen)))
-            continue
-        chosen.append(min(int(np.searchsorted(mass, each * mass[-1], side="right")), len(features) - 1))
-        last = features[chosen[-1]]
+    away, left = np.full(len(features), np.inf), np.ones(len(features), np.bool_)
+    chosen = np.empty(codes, np.int64)
+    for at, each in enumerate(chance.tolist()):
+        mass = np.cumsum(weights * (away if at else 1.0))
+        drawn = min(int(np.searchsorted(mass, each * mass[-1], side="right")), len(features) - 1)
+        chosen[at] = drawn if mass[-1] > 0 else left.argmax()  # fewer different words than codes
+        left[chosen[at]] = False
+        last = features[chosen[at]]
         near = squares - 2 * (features @ last) + last @ last
-        away = np.minimum(away, np.maximum(near, 0))
-        away[chosen] = 0
+        away = np.minimum(away, np.maximum(near, 0)) * left
     return features[chosen].astype(np.float64)
 
 
 def _k_means(features: Floats, weights: Values, centres: Values) -> tuple[float, Ids, Values]:
     """Lloyd's algorithm from these centres: the weighted sum of squares, the cluster of each word, and the centres."""
-    code, gap = np.full(len(features), -1), np.zeros(len(features), np.float32)
+    now, gap = _nearest(features, centres)
+    code = np.full_like(now, -1)
     for _ in range(ROUNDS):
-        gaps = _gaps(features, centres)
-        now = gaps.argmin(axis=1)
-        gap = gaps[np.arange(len(now)), now]
-        for empty in np.flatnonzero(np.bincount(now, minlength=len(centres)) == 0).tolist():
-            several = np.bincount(now, minlength=len(centres))[now] > 1
-            far = int(np.argmax(np.where(several, weights * np.maximum(gap, 0), -1.0)))
-            now[far], gap[far] = empty, 0.0
+        _fill(now, gap, weights, len(centres))
         if np.array_equal(now, code):
             break
-        code = now
-        centres = _centres(features, weights, code, len(centres))
+        changed = now != code
+        moved = np.bincount(np.concatenate([now[changed], code[changed & (code >= 0)]]), minlength=len(centres)) > 0
+        code, centres, own = now, centres.copy(), np.flatnonzero(moved[now])
+        centres[moved] = _centres(features[own], weights[own], (np.cumsum(moved) - 1)[code[own]], int(moved.sum()))
+        now, gap = _nearest_now(features, centres, code, gap, moved)
     squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     return float(weights @ (gap + squares)), code, centres
 
 
-def _gaps(features: Floats, centres: Values) -> Floats:
-    """Squared distances to centres, but for the words' own squares, [V, C]."""
-    gaps = features @ (-2 * centres.T).astype(np.float32)
-    gaps += np.einsum("ij,ij->i", centres, centres).astype(np.float32)
-    return np.asarray(gaps, np.float32)
+def _fill(code: Ids, gap: Floats, weights: Values, codes: int) -> None:
+    """Give each code without a word one that is far from its centre, and not alone there."""
+    sizes = np.bincount(code, minlength=codes)
+    for empty in np.flatnonzero(sizes == 0).tolist():
+        far = int(np.argmax(np.where(sizes[code] > 1, weights * np.maximum(gap, 0), -1.0)))
+        sizes[code[far]] -= 1
+        sizes[empty] = 1
+        code[far], gap[far] = empty, 0.0
+
+
+def _nearest_now(features: Floats, centres: Values, code: Ids, gap: Floats, moved: Flags) -> tuple[Ids, Floats]:
+    """`_nearest` after some centres have moved: where a word's own came no farther, none that stood still is nearer."""
+    own = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum("ij,ij->i", features, centres[code])
+    now, near = code.copy(), own.astype(np.float32)
+    for which, among in ((near > gap, np.ones_like(moved)), (near <= gap, moved)):
+        words, rows = np.flatnonzero(which), np.flatnonzero(among)
+        found, reached = _nearest(features[words], centres[rows])
+        nearer = reached < near[words]
+        now[words[nearer]], near[words[nearer]] = rows[found[nearer]], reached[nearer]
+    return now, near
+
+
+def _nearest(features: Floats, centres: Values) -> tuple[Ids, Floats]:
+    """The nearest of C centres to each word [V], and its squared distance but for the word's own square, [V]."""
+    found, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
+    if not len(centres):
+        return found, gap
+    turned, squares = (-2 * centres.T).astype(np.float32), np.einsum("ij,ij->i", centres, centres).astype(np.float32)
+    size = max(1, CELLS // len(centres))
+    for start in range(0, len(features), size):
+        gaps = features[start : start + size] @ turned
+        gaps += squares
+        found[start : start + size] = gaps.argmin(axis=1)
+        gap[start : start + size] = gaps.min(axis=1)
+    return found, gap
 
 
 def _centres(features: Floats, weights: Values, code: Ids, codes: int) -> Values:
@@ -362,33 +393,46 @@ def _centres(features: Floats, weights: Values, code: Ids, codes: int) -> Values
 
 def _heads(code: Ids, prior: Values, codes: int) -> Floats:
     """The share of the likeliest word in each code, float32 [C]."""
+    share = _most(code, prior, codes) / np.bincount(code, prior, minlength=codes)
+    return np.minimum(share, 1).astype(np.float32)
+
+
+def _most(code: Ids, prior: Values, codes: int) -> Values:
+    """The probability of the likeliest word in each code [C]."""
     most = np.zeros(codes)
     np.maximum.at(most, code, prior)
-    return np.minimum(most / np.bincount(code, prior, minlength=codes), 1).astype(np.float32)
+    return most
 
 
-def _joined(
-    code: Ids, centres: Values, features: Floats, weights: Values, priors: Sequence[Values], head: float
-) -> tuple[Ids, Values]:
+def _joined(code: Ids, centres: Values, weights: Values, priors: Sequence[Values], head: float) -> tuple[Ids, Values]:
     """Codes joined with their nearest until no word is more than its share of a code.
 
     Raises:
         ConfigError: two codes are left, and still a word is more.
     """
+    mass = np.bincount(code, weights, minlength=len(centres))
+    sums = np.array([np.bincount(code, prior, minlength=len(centres)) for prior in priors])
+    most = np.array([_most(code, prior, len(centres)) for prior in priors])
+    centres, now = centres.copy(), np.arange(len(centres))  # what has become of each code
+    left = np.ones(len(centres), np.bool_)
     while True:
-        most = np.max([_heads(code, prior, len(centres)) for prior in priors], axis=0)
-        worst = int(most.argmax())
-        if most[worst] <= head:
-            return code, centres
-        if len(centres) <= 2:
+        shares = (most / sums).max(axis=0) * left
+        worst = int(shares.argmax())
+        if shares[worst] <= head:
+            number = np.cumsum(left) - 1
+            return number[now[code]], centres[left]
+        if left.sum() <= 2:
             raise ConfigError(
                 f"no book of two codes or more keeps the share of each word in its code below {head:g}: allow more"
             )
-        away = np.einsum("ij,ij->i", centres - centres[worst], centres - centres[worst])
-        away[worst] = np.inf
-        code = np.where(code == worst, int(away.argmin()), code)
-        code = np.where(code > worst, code - 1, code)
-        centres = _centres(features, weights, code, len(centres) - 1)
+        left[worst] = False
+        away = np.einsum("ij,ij->i", centres, centres) - 2 * (centres @ centres[worst])
+        other = int(np.where(left, away, np.inf).argmin())
+        now[now == worst] = other
+        centres[other] = np.average(centres[[other, worst]], axis=0, weights=mass[[other, worst]])
+        mass[other] += mass[worst]
+        sums[:, other] += sums[:, worst]
+        most[:, other] = np.maximum(most[:, other], most[:, worst])
 
 
 def _typical(code: Ids, centres: Values, features: Floats, prior: Values) -> Ids:

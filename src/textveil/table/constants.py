@@ -167,6 +167,9 @@ def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -
 
     A pair is measured only if both cheap bounds, |x - y|_1 <= |x - m|_1 + |y - m|_1 about the mean m and
     |x - y|_1 <= sqrt(d) |x - y|_2, exceed the largest distance found so far.
+
+    Raises:
+        TableError: all rows are equal.
     """
     rows = _double(vectors)
     radius = np.abs(rows - rows.mean(axis=0)).sum(axis=1)
@@ -177,6 +180,8 @@ def l1_diameter(vectors: Floats | Values, *, progress: Progress | None = None) -
         away = np.abs(rows - rows[here]).sum(axis=1)
         here = int(away.argmax())
         best = max(best, float(away[here]))
+    if not best:
+        raise TableError(_EQUAL)
     kept = int((radius + radius[0] > best).sum())
     spread = math.sqrt(rows.shape[1]) * (1 + 1e-7)
     if kept < 2:

@@ -21,7 +21,7 @@ from textveil.config import registry
 from textveil.errors import ConfigError, InputError, TableError, shown
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import constants
-from textveil.table.book import Book, digest_of, find_book
+from textveil.table.book import Book, find_book
 from textveil.table.codes import NEARLY, Rows, Stored, norms
 from textveil.table.cuda import check_device
 from textveil.table.nearest import Nearest
@@ -625,7 +625,7 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
         raise ConfigError(f"table.spelling must be word or code, got {shown(str(spelling))}")
     if table.parent is not None or table.holds_pieces:
         raise ConfigError("table.codes needs a table of whole words that is no view itself: take another table")
-    book.check(table.name, digest_of(table.words))
+    book.check(table.name, table.words)
     means = np.zeros((len(book), table.dimension))
     for number, slab in enumerate(table.slabs()):
         np.add.at(means, book.codes[number * SLAB : number * SLAB + len(slab)], slab.astype(np.float64))
@@ -635,6 +635,11 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
         empty = lengths <= NEARLY[np.dtype(np.float32)]  # words in opposite directions: their typical word's
         means[empty] = table.take(book.spelling[empty])
         means /= norms(means)[:, None]
+    if np.ptp(means, axis=0).max() <= NEARLY[np.dtype(np.float32)]:
+        raise ConfigError(
+            f"the {len(book)} codes of a book have one and the same mean vector, so that no distance tells them apart: "
+            "make another one with `textveil table codes`"
+        )
     words = [table.words[row] for row in book.spelling.tolist()]
     if spelling == "code":
         words = [f"code{code}" for code in range(len(book))]
