@@ -57,7 +57,7 @@ def _lines(svg):
 
 def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     claim = {"claim": "a|b", "source": "figure 2", "data": "sst2", "answer": "does not hold", "says": "-.1"}
-    claim["metric"] = "accuracy"
+    claim |= {"metric": "accuracy", "comparison": "0123"}
     published = {"series": "noise", "metric": "accuracy", "published": 0.5, "source": "table 1"}
     found = {
         "target": "fig-1",
@@ -80,9 +80,9 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     assert re.fullmatch(r"The \d+ cells took \d+ minutes of one core\.", cost)
     assert not empty
     assert lines[:4] == [
-        "| paper | claims | holds | cannot be told | does not hold |",
-        "|---|---|---|---|---|",
-        "| P (2025) | of the paper | 0 | 0 | 1 |",
+        "| paper | comparisons | holds | cannot be told | does not hold | not tested |",
+        "|---|---|---|---|---|---|",
+        "| P (2025) | of the paper | 0 | 0 | 1 | 0 |",
         "",
     ]
     assert lines[4] == "## Figure 1"
@@ -98,6 +98,12 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     assert "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
     (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": [], "tables": []}), encoding="utf-8")
     assert "Computed on" not in report.reproduced(tmp_path), "nothing was"
+    other = {**claim, "comparison": "4567", "answer": "not tested", "claim": "ours: b"}
+    (tmp_path / "fig-2.json").write_text(json.dumps({**found, "target": "fig-2", "claims": [claim, other]}), "utf-8")
+    lines = report.reproduced(tmp_path).splitlines()
+    assert "| P (2025) | of the paper | 0 | 0 | 1 | 0 |" in lines, "one comparison counts once"
+    assert "| P (2025) | ours, beside them | 0 | 0 | 0 | 1 |" in lines
+    assert sum(line.endswith("| -.1; the comparison of `fig-1`, which counts there |") for line in lines) == 1
 
 
 def test_the_newest_row_of_a_measurement_counts():

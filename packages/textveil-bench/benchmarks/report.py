@@ -7,7 +7,7 @@ Not here: measuring (`run`).
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
@@ -281,8 +281,12 @@ _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->
 
 def reproduced(folder: Path = REPRODUCED) -> str:
     """What became of the papers' claims, as Markdown, from the stored documents of `textveil reproduce`."""
+    from textveil_bench.reproduce.document import repeated
+
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"), key=_numbered)]
-    return "\n".join([*_cost(folder), *_counts(found), *(line for each in found for line in _target(each))])
+    again = repeated(found)
+    targets = (line for each in found for line in _target(each, again))
+    return "\n".join([*_cost(folder), *_counts(found, again), *targets])
 
 
 def _cost(folder: Path) -> Iterator[str]:
@@ -293,17 +297,23 @@ def _cost(folder: Path) -> Iterator[str]:
     yield from (f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes of one core.", "")
 
 
-ANSWERS = "holds", "cannot be told", "does not hold"
+ANSWERS = "holds", "cannot be told", "does not hold", "not tested"
+
+Again = Mapping[tuple[str, int], str]
+"""Claims that do not count, by target and position: the target that has made the same comparison before."""
 
 
-def _counts(found: list[dict[str, Any]]) -> Iterator[str]:
-    """How many claims of each paper came out how, those of ours beside them on a line of their own."""
+def _counts(found: list[dict[str, Any]], again: Again) -> Iterator[str]:
+    """How many comparisons of each paper came out how, those of ours beside them on a line of their own."""
+    from textveil_bench.reproduce.document import OURS
+
     papers: dict[str, list[str]] = {}
     for each in found:
-        for claim in each["claims"]:
-            whose = "ours, beside them" if claim["claim"].startswith("ours: ") else "of the paper"
-            papers.setdefault(f"{each['paper']} | {whose}", []).append(claim["answer"])
-    yield from (f"| paper | claims | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+        for i, claim in enumerate(each["claims"]):
+            if (each["target"], i) not in again:
+                whose = "ours, beside them" if claim["claim"].startswith(OURS) else "of the paper"
+                papers.setdefault(f"{each['paper']} | {whose}", []).append(claim["answer"])
+    yield from (f"| paper | comparisons | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
     for paper in sorted(papers):
         yield f"| {paper} | {' | '.join(str(papers[paper].count(answer)) for answer in ANSWERS)} |"
     yield ""
@@ -314,7 +324,7 @@ def _numbered(path: Path) -> list[str | int]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
-def _target(found: dict[str, Any]) -> Iterator[str]:
+def _target(found: dict[str, Any], again: Again) -> Iterator[str]:
     """A figure or table: data, claims, values beside the paper's, tables, what was not run, and what is wrong."""
     from textveil_bench.reproduce.page import plainly
 
@@ -327,9 +337,11 @@ def _target(found: dict[str, Any]) -> Iterator[str]:
         yield from (f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.", "")
     if found["claims"]:
         yield from ("| claim | source | data | metric | | what our rows say |", "|---" * 6 + "|")
-        for each in found["claims"]:
-            answer = f"**{each['answer']}**"
-            cells = each["claim"], each["source"], each["data"], each["metric"], answer, each["says"]
+        for i, each in enumerate(found["claims"]):
+            answer, says = f"**{each['answer']}**", each["says"]
+            if (first := again.get((found["target"], i))) is not None:
+                says += f"; the comparison of `{first}`, which counts there"
+            cells = each["claim"], each["source"], each["data"], each["metric"], answer, says
             yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
     if published := [each for each in found["published"] if each["value"] is not None]:

@@ -41,5 +41,7 @@ is by how much, 0 by default). `at` is `budget`, to compare equal budgets; `orde
 with the first of the other, and so on; or {risk: METRIC, levels: [...]}, to read both at equal values of another
 metric. A series with one budget is compared at all of the other's; at a risk, a selector may match several series, of
 which the best is used. A number in `series` stands for itself everywhere. `data` lists the data sets that are judged
-one by one. The answer is `holds`, `does not hold` or `cannot be told`; see `verdict`.
+one by one. The answer is `holds`, `does not hold`, `cannot be told` or `not tested`; see `verdict`. A claim whose `at`
+is `budget` is not tested where the two budgets are different options, as SanText's epsilon, which multiplies a distance
+of the table, and Cape's nominal one. The sentence of a claim must say what is compared, and no more.
 """

@@ -4,7 +4,7 @@ In: `Reproduced`. Out: plain data, without per-text values.
 Not here: how it is judged (`verdict`), and how it is shown on a terminal (`cli.reproduce`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,8 +16,11 @@ from textveil_bench.reproduce.run import Reproduced
 from textveil_bench.reproduce.targets import AtRisk, Target, WantedMetric
 from textveil_bench.reproduce.verdict import SECONDS, Beside, Judged, figure
 
-VERSION = 1
+VERSION = 2
 """Version of the document format; raised when a field changes its meaning."""
+
+OURS = "ours: "
+"""How a claim begins that no paper makes."""
 
 Plain = dict[str, Any]
 
@@ -41,6 +44,29 @@ def document(made: Reproduced) -> Plain:
         "contradicts": list(made.contradicts),
         "circumstances": dict(made.circumstances),
     }
+
+
+def repeated(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
+    """The claims whose comparison another claim has made already, so that it counts once.
+
+    The first claim counts that a paper makes; if none does, the first of ours.
+
+    Args:
+        documents: of targets, in order.
+
+    Returns:
+        the target of the claim that counts, by target and position of each other one.
+    """
+    claims = [(each["target"], i, claim) for each in documents for i, claim in enumerate(each["claims"])]
+    claims.sort(key=lambda each: each[2]["claim"].startswith(OURS))
+    first: dict[str, str] = {}
+    found: dict[tuple[str, int], str] = {}
+    for target, i, claim in claims:
+        if claim["comparison"] in first:
+            found[target, i] = first[claim["comparison"]]
+        else:
+            first[claim["comparison"]] = target
+    return found
 
 
 def metrics(target: Target) -> list[WantedMetric]:
@@ -102,6 +128,7 @@ def _judged(found: Judged) -> Plain:
         "data": found.data,
         "metric": found.expectation.metric.title,
         "answer": found.answer,
+        "comparison": found.comparison,
         "says": found.says,
         "gaps": [_interval(gap) for gap in found.gaps],
         "places": [

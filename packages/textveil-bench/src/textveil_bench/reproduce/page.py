@@ -74,9 +74,10 @@ def index(shown: Sequence[ShownTarget]) -> str:
 
 
 HEAD = (
-    "Our mechanisms beside the papers' ones, and what became of each claim. A claim holds where the paired difference "
-    "is on its side with all texts drawn again and again; it does not hold where it is on the other side; else it "
-    "cannot be told. In figures with a green corner, the nearer to it, the better: little risk, much use."
+    "Our mechanisms beside the papers' ones, and what became of each claim. A claim holds where the mean of the paired "
+    "differences is on its side with all texts drawn again and again; it does not hold where that, or the difference "
+    "at one place, is on the other side; else it cannot be told. What could not be compared is not tested. In "
+    "figures with a green corner, the nearer to it, the better: little risk, much use."
 )
 
 

@@ -286,7 +286,7 @@ def read(name: str, values: Plain) -> Target:
     own = {key: each for key, each in values.items() if key != LIKE}
     if LIKE in values:
         other = load(values[LIKE])
-        same = {key: getattr(other, key) for key in ("panels", "quick", "full", "hub")}
+        same = {key: getattr(other, key) for key in ("panels", "quick", "full", "hub", "hub_first")}
         own = {**same, **own, "sweep": changed(other.sweep, own.get("sweep", {}))}
     return Target(name=name, **own)
 

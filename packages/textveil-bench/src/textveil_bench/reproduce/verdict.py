@@ -10,15 +10,21 @@ the paired bootstrap. With D the difference minus the margin of the claim:
 
     holds            the interval of the mean of D is above 0, and D is significantly below 0 at no place
     does not hold    the interval of the mean of D is below 0, or D is significantly so at some place
-    cannot be told   anything else, including a missing series
+    cannot be told   anything else that was compared
+    not tested       nothing was: a series or a metric is missing, the two have no place in common, or they are to be
+                     compared at equal numbers of two kinds of budget
 
 "near" holds if the interval is within the margin at every place, and does not hold if the difference is significantly
 outside at some place. Significantly: with k places, at level 0.05 / k each.
+
+What holds is a mean: places where D is below 0, though not significantly, are told with it. Two claims are of one
+comparison if they ask the same of the same cells (`Judged.comparison`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from hashlib import blake2b
 from itertools import compress, pairwise, product
 from math import isclose
 from typing import Any, Literal
@@ -34,7 +40,7 @@ from textveil_bench.report.markup import budget
 from textveil_bench.reproduce.computed import Table
 from textveil_bench.reproduce.targets import AtRisk, Expectation, PublishedValue, ShownValue, Target, WantedMetric
 
-Answer = Literal["holds", "does not hold", "cannot be told"]
+Answer = Literal["holds", "does not hold", "cannot be told", "not tested"]
 
 LEVELS = 5
 """Number of values of a risk at which series are compared if a target gives none."""
@@ -112,7 +118,8 @@ class Judged:
         gaps: for each pair of neighbours, the mean difference with its interval.
         places: of all pairs.
         against: those significantly on the other side.
-        why: why there is no verdict, if there was nothing to compare.
+        why: why nothing was compared.
+        comparison: a digest of what is asked of which cells: A below B is B above A.
     """
 
     expectation: Expectation
@@ -122,6 +129,7 @@ class Judged:
     places: tuple[ComparedPlace, ...] = field(default=(), repr=False)
     against: tuple[ComparedPlace, ...] = field(default=(), repr=False)
     why: str = ""
+    comparison: str = ""
 
     @property
     def says(self) -> str:
@@ -132,10 +140,20 @@ class Judged:
         if 0 < len(self.against) < len(self.places):
             worst = max(self.against, key=self._apart)
             said += f"; surely on the other side at {worst.name}: {_signed(worst.gap)}"
+        elif self.answer == "holds" and (other := self._other):
+            worst = max(other, key=self._apart)
+            where = worst.name if len(other) == 1 else f"{len(other)} of them, least at {worst.name}"
+            said += f"; not so at {where}: {_signed(worst.gap)}"
         elif self.expectation.direction == "near" and self.answer == "cannot be told" and len(self.places) > 1:
             widest = max(self.places, key=self._apart)
             said += f"; farthest at {widest.name}: {_signed(widest.gap)}"
         return said
+
+    @property
+    def _other(self) -> list[ComparedPlace]:
+        """The places where the difference itself, surely or not, does not reach the claim's margin."""
+        near = self.expectation.direction == "near"
+        return [] if near else [each for each in self.places if -self._apart(each) < self.expectation.by]
 
     def _apart(self, place: ComparedPlace) -> float:
         """How far a place is from the claim, in units of the metric."""
@@ -343,38 +361,75 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
     sides: list[Side] = [
         float(where) if isinstance(where, int | float) else chosen(where, series) for where in expectation.series
     ]
-    gaps: list[Interval] = []
-    places: list[ComparedPlace] = []
-    against: list[ComparedPlace] = []
-    answers: list[Answer] = []
-    met = _at_risk if isinstance(expectation.at, AtRisk) else _at_budgets
+    comparison = _comparison(expectation, data, sides)
     try:
-        for one, other in pairwise(sides):
-            own = list(met(expectation, one, other))
-            if not own:
-                return Judged(
-                    expectation=expectation, data=data, answer="cannot be told", why=_missing(expectation, one, other)
-                )
-            differences = [difference(a, b) for _, a, b in own]
-            found = [
-                ComparedPlace(name=name, one=a.value, other=b.value, gap=gap.interval)
-                for (name, a, b), gap in zip(own, differences, strict=True)
-            ]
-            gaps.append(_mean(differences).interval)
-            places += found
-            against += compress(found, (_against(expectation, gap, len(own)) for gap in differences))
-            answers.append(_answer(expectation, differences))
-    except ConfigError as error:  # rows do not fit the target: reported, and the other claims are still judged
-        return Judged(expectation=expectation, data=data, answer="cannot be told", why=str(error))
-    answer = reduce(_worse, answers)
+        found = list(_compared(expectation, sides))
+    except ConfigError as error:  # nothing to compare, or rows that do not fit: the other claims are still judged
+        return Judged(expectation=expectation, data=data, answer="not tested", why=str(error), comparison=comparison)
     return Judged(
         expectation=expectation,
         data=data,
-        answer=answer,
-        gaps=tuple(gaps),
-        places=tuple(places),
-        against=tuple(against),
+        answer=reduce(_worse, (each.answer for each in found)),
+        gaps=tuple(each.gap for each in found),
+        places=tuple(place for each in found for place in each.places),
+        against=tuple(place for each in found for place in each.against),
+        comparison=comparison,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pair:
+    """Two neighbouring series, compared."""
+
+    answer: Answer
+    gap: Interval
+    places: Sequence[ComparedPlace]
+    against: Sequence[ComparedPlace]
+
+
+def _compared(expectation: Expectation, sides: Sequence["Side"]) -> Iterator[_Pair]:
+    """Each series with the next.
+
+    Raises:
+        ConfigError: nothing can be compared.
+    """
+    met = _at_risk if isinstance(expectation.at, AtRisk) else _at_budgets
+    for one, other in pairwise(sides):
+        own = list(met(expectation, one, other))
+        if not own:
+            raise ConfigError(_missing(expectation, one, other))
+        differences = [difference(a, b) for _, a, b in own]
+        places = [
+            ComparedPlace(name=name, one=a.value, other=b.value, gap=gap.interval)
+            for (name, a, b), gap in zip(own, differences, strict=True)
+        ]
+        yield _Pair(
+            answer=_answer(expectation, differences),
+            gap=_mean(differences).interval,
+            places=places,
+            against=list(compress(places, (_against(expectation, gap, len(own)) for gap in differences))),
+        )
+
+
+def _comparison(expectation: Expectation, data: str, sides: Sequence["Side"]) -> str:
+    """A digest of what is asked of which releases; of a series without rows, of its selector."""
+    members: list[Any] = [
+        sorted(str(_releases(row)) for curve in side for cell in curve.cells for row in cell.rows)
+        if isinstance(side, list) and side
+        else (data, where)
+        for side, where in zip(sides, expectation.series, strict=True)
+    ]
+    direction = expectation.direction
+    if direction == "below":  # A below B is B above A
+        members.reverse()
+        direction = "above"
+    asked = (members, expectation.metric, direction, expectation.by, expectation.at)
+    return blake2b(repr(asked).encode(), digest_size=8).hexdigest()
+
+
+def _releases(row: compare.Row) -> tuple[Any, ...]:
+    """What the releases of a row follow from; baselines are told by their names."""
+    return row["data"]["digest"], row["configuration"] or row["entry"], row["seed"]
 
 
 Side = list[SelectedCells] | float
@@ -393,7 +448,7 @@ def _missing(expectation: Expectation, one: Side, other: Side) -> str:
 
 
 def _worse(one: Answer, other: Answer) -> Answer:
-    order: tuple[Answer, ...] = ("does not hold", "cannot be told", "holds")
+    order = ("does not hold", "cannot be told", "holds")
     return min(one, other, key=order.index)
 
 
@@ -446,8 +501,16 @@ Met = tuple[str, Estimate, Estimate]
 
 
 def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
-    """The two at equal budgets, or in order; a single cell is compared with all of the other's."""
+    """The two at equal budgets, or in order; a single cell is compared with all of the other's.
+
+    Raises:
+        ConfigError: equal budgets are asked for, and the two have budgets of different kinds.
+    """
     mine, theirs = _single(one), _single(other)
+    kinds = {(each.row["budget"] or {}).get("path") for each in (*mine, *theirs) if not isinstance(each, float)}
+    if expectation.at == "budget" and len(named := sorted(filter(None, kinds))) > 1:
+        names = " and ".join(each.rpartition(".")[2] for each in named)
+        raise ConfigError(f"{names} are budgets of two kinds: equal numbers of them are not equal")
     pairs: Iterable[tuple[Cell | float, Cell | float]]
     if min(len(mine), len(theirs)) == 1:
         pairs = product(mine, theirs)
