@@ -1,6 +1,7 @@
 """Books of codes on the command line: made, described, and drawn from."""
 
 import json
+import re
 
 import pytest
 from tests.fixtures import NOUNS, gaussian_rows
@@ -60,6 +61,18 @@ def test_a_domain_book_is_made_described_and_drawn_from(run, folder):
     code, _, err = run("privatize", "public.txt", *drawn[2:])
     assert code != 0
     assert "made from other texts than those that are released" in err
+
+
+def test_the_profile_data_writes_words_or_codes(run, folder):
+    (folder / "letters.csv").write_text(
+        "text,stars\nthe bakery is in the valley,5\ncall +351 21 123 4567 for butter,1\n"
+    )
+    for emit, form in (("words", r"[a-z]+"), ("codes", r"code\d{1,2}")):
+        made = ("privatize-files", "letters.csv", "--profile", "data", "--emit", emit, "--output", emit)
+        assert run(*made)[0] == 0
+        said = (folder / emit / "letters.csv").read_text().splitlines()
+        assert re.fullmatch(rf"the {form} is in the {form},5", said[1])
+        assert re.fullmatch(rf"{form} <PHONE> for {form},1", said[2])
 
 
 def test_a_task_book_says_what_it_lets_through(run, folder):

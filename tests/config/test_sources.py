@@ -118,6 +118,7 @@ def test_a_file_is_flattened(tmp_path):
 
 def test_every_profile_is_listed():
     assert sorted(sources.profiles()) == [
+        "data",
         "document",
         "paper-cape",
         "paper-custext",

@@ -73,7 +73,7 @@ def test_levels_and_profiles_are_those_of_the_privatizer(opened):
 
 def test_the_gateways_own_options_come_first(opened):
     said = opened.asked("open")
-    assert [each["name"] for each in said["profiles"]] == ["prompt", "document", "strict"]
+    assert [each["name"] for each in said["profiles"]] == ["prompt", "data", "document", "strict"]
     assert "this gateway" in said["profiles"][0]["title"]
     assert list(said["levels"]) == ["identifiers", "personal", "names"]
 

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,8 @@ from textveil.guarantee import compose, summarize
 from textveil.mechanism import Block, Law, Layout, guessing
 from textveil.pipeline.coarse import BESIDES, BY_WORD, DRAWN_GROUPS, RETURNED, WITHIN
 from textveil.protect import Uniform
-from textveil.table import EmbeddingTable, load_table, shares
+from textveil.table import EmbeddingTable, find_book, load_table, shares
+from textveil.text import Kind
 
 CODES = 6
 EPSILON = 3.0
@@ -189,6 +191,57 @@ class TestStatement:
         assert WITHIN not in said.explain()
         assert DRAWN_GROUPS in said.explain()
         assert "it is 0" not in said.headline()
+
+
+class TestProfile:
+    """The profile `data`: few codes for all content words, and placeholders for identifiers as in `document`."""
+
+    TEXT = "Maria Silva owes the bank money. Call +351 21 123 4567, or write to maria@example.org by 3 March 2021."
+
+    def test_what_it_says(self):
+        found = Privatizer.from_profile("data").privatize(self.TEXT)
+        book = find_book("24")
+        assert found.guarantee.epsilon == 4
+        assert found.guarantee.kind == "ldp"
+        assert "words drawn among 24 codes at epsilon 4 (any two words)" in found.guarantee.summary()
+        assert "For two words of one of its 24 codes it is 0." in found.guarantee.headline()
+        assert {WITHIN, *book.facts()} < {*found.guarantee.claim.caveats}
+        assert {BESIDES, BY_WORD, RETURNED}.isdisjoint(found.guarantee.claim.caveats)
+        assert "equal words" not in found.guarantee.mask
+
+    def test_the_law_is_randomised_response_over_the_codes_of_the_general_book(self):
+        made, book = Privatizer.from_profile("data"), find_book("24")
+        words = [made.table.origin.words[row] for row in (5, 700, *np.flatnonzero(book.codes == book.codes[5])[:3])]
+        rows, _ = made.table.lookup(words)
+        block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
+        assert isinstance(made.mechanism, Law)
+        law = made.mechanism.log_probs(made.table, block, np.full(len(rows), 4.0))
+        kept = math.exp(4) / (math.exp(4) + 23)
+        np.testing.assert_allclose(np.exp(law[np.arange(len(rows)), rows]), kept, rtol=1e-12)
+        assert (law[2:] == law[0]).all()
+
+    def test_identifiers_are_placeholders_as_in_document(self):
+        def holes(profile):
+            items = Privatizer.from_profile(profile).privatize(self.TEXT).released.items
+            return [
+                (item.text.strip("<>").rstrip("_1234"), item.group) for item in items if item.kind is Kind.PLACEHOLDER
+            ]
+
+        assert holes("data") == holes("document")
+        assert [label for label, _ in holes("data")] == ["PHONE", "EMAIL", "DATE"]
+
+    def test_codes_are_emitted(self):
+        made = Privatizer.from_config(resolve(profile="data", overrides={"table.spelling": "code"}))
+        found = made.privatize(self.TEXT)
+        drawn = [item.text for item in found.released.items if item.kind is Kind.WORD]
+        assert len(drawn) > 5
+        assert all(re.fullmatch(r"code\d{1,2}", each) for each in drawn)
+        assert "<PHONE>" in found.text
+        assert found.guarantee.claim.options["book"] == made.table.book.to_json()
+
+    def test_another_book_or_budget_may_be_asked_for(self):
+        made = Privatizer.from_config(resolve(profile="data", overrides={"table.codes": "8", "epsilon": 2}))
+        assert "among 8 codes at epsilon 2" in made.privatize(self.TEXT).guarantee.summary()
 
 
 class TestSpelling:
