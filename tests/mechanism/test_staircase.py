@@ -221,10 +221,13 @@ def test_likelihoods_of_released_rows_are_columns_of_the_law(
         block = Block(layout=Layout.of(*np.ones_like(everyone).tolist()), rows=everyone)
         law = mechanism.log_probs(table, block, np.full(len(table), 3.0))
         assert law is not None
-        rows = everyone[::-1][: len(table) - 3].copy()
-        found = mechanism.log_likelihoods(table, rows, 3.0)
+        every, few = everyone[::-1][: len(table) - 3].copy(), everyone[3::11][::-1].copy()
+        for rows in (few, every, few):  # by distances, from lists, and from lists that are there already
+            found = mechanism.log_likelihoods(table, rows, 3.0)
+            assert found is not None
+            assert np.abs(found - law[:, rows].T).max() < 1e-6  # float32
+        found = mechanism.log_likelihoods(table, every, 3.0)
         assert found is not None
-        assert np.abs(found - law[:, rows].T).max() < 1e-6  # float32
         assert len(np.unique(np.round(found, 3))) > 1 or sizes[0] >= len(table)
 
 

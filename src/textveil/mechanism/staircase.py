@@ -20,12 +20,15 @@ from textveil.errors import ConfigError
 from textveil.mechanism.rule import SCALE
 from textveil.mechanism.utility import Scores
 from textveil.randomness import Draws, Flags, Floats, Ids, Ints, Values, weighted_choice
-from textveil.table import EmbeddingTable
+from textveil.table import LISTED, EmbeddingTable
 
 MOST_LEVELS = 1000
 
 PART = 64
 """Released rows whose distances to all others are held at once: 11 MB for 21,719."""
+
+MANY = 1 / 4
+"""From this share of all rows on, the nearest rows of all are listed, which costs less and is kept."""
 
 CLOSE = 1e-5
 """Distances that differ by less are taken again, as exactly as ranks are decided."""
@@ -104,24 +107,39 @@ class Staircase:
     def log_likelihoods(self, table: EmbeddingTable, rows: Ids, epsilon: float) -> Floats:
         """ln P(row | private row) of released rows for all private rows, float32 [m, V], where nearness is the score.
 
-        A row is on the level of its rank among the words near the private one, so that all it takes is its distance,
-        and that of the last word of each level.
+        A row is on the level of its rank among the words near the private one. Of many rows that is read from lists of
+        the nearest; of few, all it takes is their distance, and that of the last word of each level.
+
+        Args:
+            table: of V rows.
+            rows: int64 [m], distinct.
+            epsilon: what is spent.
         """
         ends, weights = self.ends(table), self.weights(np.array([epsilon]))[0].astype(np.float64)
-        logs = np.log(weights) - math.log(weights @ np.diff(ends, prepend=0))
+        logs = (np.log(weights) - math.log(weights @ np.diff(ends, prepend=0))).astype(np.float32)
+        everyone, most = np.arange(len(table)), int(ends[-2])
+        if len(table) * most <= LISTED and (len(rows) > MANY * len(table) or table.lists(most)):
+            near, line = table.neighbours(everyone, most), np.full(len(table), -1)
+            line[rows] = np.arange(len(rows))
+            private, rank = np.nonzero(line[near] >= 0)
+            found = np.full((len(rows), len(table)), logs[-1])
+            level = np.repeat(np.arange(len(ends) - 1), np.diff(ends[:-1], prepend=0))
+            found[line[near[private, rank]], private] = logs[level[rank]]
+            return found
         found = np.empty((len(rows), len(table)), np.float32)
         lasts = [(int(end), table.kth(int(end))) for end in ends[:-1]]
+        reaches = [table.pairs.distances(everyone, last) for _, last in lasts]
         for start in range(0, len(rows), PART):
             part = rows[start : start + PART]
             level = np.zeros((len(part), len(table)), np.int64)
             distances = table.distances(part)
-            for end, last in lasts:
-                level += _beyond(table, part, distances, end, last)
+            for (end, last), reach in zip(lasts, reaches, strict=True):
+                level += _beyond(table, part, distances, end, last, reach)
             found[start : start + PART] = logs[level]
         return found
 
 
-def _beyond(table: EmbeddingTable, rows: Ids, distances: Values, end: int, last: Ids) -> Flags:
+def _beyond(table: EmbeddingTable, rows: Ids, distances: Values, end: int, last: Ids, reach: Values) -> Flags:
     """Whether each row is not among the `end` nearest of each private row, bool [m, V].
 
     Args:
@@ -130,9 +148,8 @@ def _beyond(table: EmbeddingTable, rows: Ids, distances: Values, end: int, last:
         distances: their distances to all rows, float64 [m, V].
         end: how many are near, the private row itself included.
         last: int64 [V], the last of them for each private row.
+        reach: float64 [V], the distance of that one.
     """
-    everyone = np.arange(len(table))
-    reach = table.pairs.distances(everyone, last)
     beyond: Flags = distances > reach
     which, private = np.nonzero(np.abs(distances - reach) < CLOSE)
     exact = table.pairs.distances(private, rows[which])  # as ranks are decided, ties going to the lowest row

@@ -450,6 +450,11 @@ class EmbeddingTable:
             found[short] = made[np.searchsorted(missing, rows[short])]
         return found
 
+    def lists(self, k: int) -> bool:
+        """Whether the `k` nearest rows of every row are cached, so that `neighbours` computes nothing."""
+        found = self._lists.get(k)
+        return found is not None and bool((found >= 0).all())
+
     def kth(self, k: int) -> Ids:
         """Of every row the one that is the k-th nearest to it, int64 [V]; the first is the row itself.
 

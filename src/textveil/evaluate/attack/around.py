@@ -5,6 +5,7 @@ Not here: what public text teaches (`knowledge`), which words are candidates (`c
 neighbour has (`learned`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,61 +14,53 @@ import numpy as np
 from textveil.config.extras import needed
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.contract import Report, quiet
-from textveil.evaluate.attack.knowledge import REACH, Knowledge, Sparse
+from textveil.evaluate.attack.knowledge import SIDES, Knowledge, Sparse
 from textveil.evaluate.logs import highest
-from textveil.randomness import Floats, Ids, Values
+from textveil.randomness import Flags, Floats, Ids, Values
 
 BELIEVED = 16
 """Of so many candidates of a neighbour it is weighed what they would say of a word."""
 
-TOGETHER = 256
-"""Cells that are looked at together: for each all U words are held."""
+TOGETHER = 1 << 14
+"""Cells that are looked at together."""
 
-SIDES = tuple(side for distance in range(1, REACH + 1) for side in (-distance, distance))
-"""Neighbours by side and distance: -2 is the second word before."""
+BLOCK = 256
+"""Lines that are summed together: few, so that they stay in the cache."""
+
+TEXTS = 64
+"""Texts whose topics are looked at together: for each all U words are held."""
 
 FEATURES = (*(f"beside {side}" for side in SIDES), "topic", "mean topic", "again", "surely again")
 """What stands around, as numbers; see `features`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Beliefs:
-    """What each of T words, and the edge of a text, is taken to be.
-
-    Attributes:
-        held: the probability of each word, sparse [T + 1, U + 1].
-        rest: float64 [T + 1], that of anything else.
-    """
-
-    held: Sparse = field(repr=False)
-    rest: Values = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Around:
     """Which words stand around the words to be guessed.
 
-    m cells are guessed: a cell is one protected position, or several that have the same word.
+    m cells are guessed: a cell is one protected position, or several that have the same word. The cells are in the
+    order of their texts. There are S sides, in the order of `SIDES`.
 
     Attributes:
         known: what public text teaches.
         of: int64 [n], the cell of each protected position.
         members: which positions each cell has, sparse [m, n].
         text: int64 [m], the text of each cell.
-        places: int64 [n], where each position is among the T words of all texts.
+        documents: int64 [B + 1], where each text starts among the T words of all texts.
         passed: int64 [T], the number of each word that passed; -1 for all others.
-        neighbour: by side int64 [n], the place of the neighbour; T beyond the edge.
-        documents: int64 [B + 1], where each text starts.
+        told: int64 [n, S], the row of `known.told` that the neighbour at each side has; the last one, which is empty,
+            where it did not pass.
+        beside: int64 [n, S], the cell of the neighbour at each side; -1 where it is none.
     """
 
     known: Knowledge
     of: Ids
     members: Sparse = field(repr=False)
     text: Ids
-    places: Ids
-    passed: Ids = field(repr=False)
-    neighbour: dict[int, Ids] = field(repr=False)
     documents: Ids
+    passed: Ids = field(repr=False)
+    told: Ids = field(repr=False)
+    beside: Ids = field(repr=False)
 
     @classmethod
     def look(cls, view: View, known: Knowledge, of: Ids) -> "Around":
@@ -78,15 +71,16 @@ class Around:
             known: what public text teaches.
             of: the cell of each position.
         """
-        layout, total = view.layout, len(view.layout.roles)
+        layout, total, edge = view.layout, len(view.layout.roles), len(known)
         shown = np.flatnonzero(view.passed >= 0)
         passed = np.full(total, -1)
         passed[shown] = known.ids(view.table, [view.items[i] for i in layout.unit_of[shown].tolist()])
-        neighbour = {}
-        for side in SIDES:
-            at = layout.positions + side
-            inside = (at >= layout.documents[view.text]) & (at < layout.documents[view.text + 1])
-            neighbour[side] = np.where(inside, at, total)
+        at = layout.positions[:, None] + np.array(SIDES)
+        start, end = layout.documents[view.text], layout.documents[view.text + 1]
+        at = np.where((at >= start[:, None]) & (at < end[:, None]), at, total)
+        word = np.append(passed, edge)[at]
+        cell = np.full(total + 1, -1)
+        cell[layout.positions] = of
         cells = int(of.max(initial=-1)) + 1
         text = np.zeros(cells, np.int64)
         text[of] = view.text
@@ -95,86 +89,151 @@ class Around:
             of=of,
             members=_sparse(np.ones(len(of)), of, np.arange(len(of)), (cells, len(of))),
             text=text,
-            places=layout.positions,
-            passed=passed,
-            neighbour=neighbour,
             documents=layout.documents,
+            passed=passed,
+            told=np.where(word >= 0, word + np.arange(len(SIDES)) * (edge + 1), len(SIDES) * (edge + 1)),
+            beside=cell[at],
         )
 
-    def beliefs(self, candidates: Ids | None = None, probability: Values | None = None) -> Beliefs:
-        """What is believed of all words: those that passed are known, the others are candidates, if these are given.
+    def close(self, cells: Ids, sides: int) -> Floats:
+        """ln of how much likelier each word is for neighbours that passed, but for a constant: float32 [c, U].
+
+        What several positions of a cell say is added up.
+
+        Args:
+            cells: int64 [c].
+            sides: how many sides are looked at, the closest ones.
+        """
+        with needed():
+            from scipy import sparse
+
+        members = self.members[cells]
+        said = self.known.told[self.told[members.indices, :sides].ravel()]
+        ends = said.indptr[::sides][members.indptr]
+        shape = (len(cells), said.shape[1])
+        found: Floats = sparse.csr_array((said.data, said.indices, ends), shape=shape).toarray()[:, :-1]
+        return found
+
+    def passing(self, candidates: Ids) -> Floats:
+        """The same at each side, of each candidate alone: float32 [m, K, S].
 
         Args:
             candidates: int64 [m, K], numbers of words.
-            probability: [m, K].
         """
-        total, edge = len(self.passed), len(self.known)
-        certain = np.flatnonzero(self.passed >= 0)
-        row, column = np.append(certain, total), np.append(self.passed[certain], edge)
-        weight = np.ones(len(row))
-        if candidates is not None and probability is not None:
-            best = highest(probability, min(BELIEVED, probability.shape[1]))
-            words, weights = (np.take_along_axis(each, best, axis=1)[self.of] for each in (candidates, probability))
-            row = np.append(row, np.repeat(self.places, best.shape[1]))
-            column, weight = np.append(column, words), np.append(weight, weights)
-        held = _sparse(weight, row, column, (total + 1, edge + 1))
-        return Beliefs(held=held, rest=np.maximum(0, 1 - np.asarray(held.sum(axis=1)).ravel()))
-
-    def beside(self, beliefs: Beliefs, side: int, cells: Ids) -> Floats:
-        """ln of how much likelier each word is for the neighbours on a side, but for a constant: float32 [c, U].
-
-        The neighbour is summed over: sum_w q(w) P(x | w) / P(x). What several positions of a cell say is added up.
-        """
-        members = self.members[cells]
-        at = self.neighbour[side][members.indices]
-        held, beside = beliefs.held[at], self.known.beside[side]
-        usual = held @ beside.base + beliefs.rest[at]
-        said = held @ beside.ratio
-        said.data = np.log1p(said.data / np.repeat(usual, np.diff(said.indptr)).astype(np.float32))
-        if len(at) > len(cells):
-            rows = np.repeat(np.arange(len(cells)), np.diff(members.indptr))
-            said = _sparse(np.ones(len(at)), rows, np.arange(len(at)), (len(cells), len(at))) @ said
-        found: Floats = said.toarray()[:, :-1]
+        told = self.known.told
+        found = np.empty((*candidates.shape, len(SIDES)), np.float32)
+        for cells, position, side in self._parts(self.told < told.shape[0] - 1):
+            row = self.told[position, side]
+            weights = _sparse(np.ones(len(row)), np.arange(len(row)), row, (len(row), told.shape[0]))
+            found[cells] = self._summed(cells, position, side, asked(weights, told, candidates[self.of[position]]))
         return found
 
-    def features(self, candidates: Ids, probability: Values, report: Report = quiet) -> Floats:
+    def features(self, candidates: Ids, probability: Values, passing: Floats, report: Report = quiet) -> Floats:
         """What stands around says of each candidate, when words are what is believed so far: float32 [m, K, F].
 
         Neighbours at each side and distance; the words that are in one text with it, by the sum and the mean of their
-        pointwise mutual information; and whether it is in the text again.
+        pointwise mutual information; and whether it is in the text again. A neighbour that did not pass is summed over:
+        sum_w q(w) P(x | w) / P(x).
 
         Args:
             candidates: int64 [m, K], numbers of words.
             probability: [m, K].
+            passing: what neighbours that passed say of each.
             report: told of progress.
         """
-        beliefs = self.beliefs(candidates, probability)
-        held, together = beliefs.held[:-1], self.known.together
-        m, texts, total = len(self.text), len(self.documents) - 1, len(self.passed)
-        document = np.repeat(np.arange(texts), np.diff(self.documents))
-        bags = _sparse(np.ones(total), document, np.arange(total), (texts, total)) @ held
-        own = _sparse(np.ones(len(self.of)), self.of, self.places, (m, total)) @ held
-        sizes = np.sqrt(np.maximum(1, np.diff(self.documents)))
-        found = np.empty((m, candidates.shape[1], len(FEATURES)), np.float32)
-        for start in range(0, m, TOGETHER):
-            cells = np.arange(start, min(start + TOGETHER, m))
-            some, part = candidates[cells], found[cells[0] : cells[-1] + 1]
-            for i, side in enumerate(SIDES):
-                part[:, :, i] = np.take_along_axis(self.beside(beliefs, side, cells), some, axis=1)
-            text = self.text[cells]
-            here, which = np.unique(text, return_inverse=True)
-            topic = (bags[here] @ together).toarray()[which] - (own[cells] @ together).toarray()
-            part[:, :, -4] = np.take_along_axis(topic, some, axis=1) / 10
-            part[:, :, -3] = 10 * part[:, :, -4] / sizes[text][:, None]
-            again = np.take_along_axis(bags[here].toarray()[which] - own[cells].toarray(), some, axis=1)
-            part[:, :, -2] = np.clip(again, 0, 1)
-            part[:, :, -1] = again > 0.5
-            report("what stands around", start, m)
+        known, sides, words = self.known, len(SIDES), len(self.known) + 1
+        m, k = candidates.shape
+        best = highest(probability, min(BELIEVED, k))
+        likely = np.take_along_axis(probability, best, axis=1)
+        held = _sparse(
+            likely, np.repeat(np.arange(m), best.shape[1]), np.take_along_axis(candidates, best, axis=1), (m, words)
+        )
+        usual = held @ known.bases + np.maximum(0, 1 - likely.sum(axis=1))[:, None]
+        found = np.empty((m, k, len(FEATURES)), np.float32)
+        found[:, :, :sides] = passing
+        topic = np.empty((m, k), np.float32)
+        for cells, position, side in self._parts(self.beside >= 0):
+            cell, own = self.beside[position, side], np.arange(m)[cells]
+            columns = candidates[np.append(self.of[position], own)]
+            columns += (np.append(side, np.full(len(own), sides)) * words)[:, None]
+            said = asked(held[np.append(cell, own)], known.ratios, columns)
+            topic[cells] = said[len(cell) :]
+            said = np.log1p(said[: len(cell)] / usual[cell, side].astype(np.float32)[:, None])
+            found[cells, :, :sides] += self._summed(cells, position, side, said)
+            report("what stands around", cells.stop, m)
+        times = np.diff(self.members.indptr).astype(np.float32)[:, None]
+        again = np.zeros((m, k), np.float32)
+        np.put_along_axis(again, best, likely.astype(np.float32), axis=1)
+        self._texts(held, candidates, times * topic, times * again, found[:, :, sides:])
         return found
+
+    def _texts(self, held: Sparse, candidates: Ids, topic: Floats, again: Floats, found: Floats) -> None:
+        """Fills in what the text as a whole says, less what the cell itself does: `topic` and `again`."""
+        texts = len(self.documents) - 1
+        shown = np.flatnonzero(self.passed >= 0)
+        shape = (texts, held.shape[1])
+        document = np.searchsorted(self.documents, shown, side="right") - 1
+        bags = _sparse(np.ones(len(shown)), document, self.passed[shown], shape)
+        bags += (
+            _sparse(np.diff(self.members.indptr), self.text, np.arange(len(self.text)), (texts, held.shape[0])) @ held
+        )
+        sizes = np.sqrt(np.maximum(1, np.diff(self.documents)))
+        for start in range(0, texts, TEXTS):
+            own = slice(*np.searchsorted(self.text, [start, start + TEXTS]))
+            some, which = candidates[own], (self.text[own] - start)[:, None]
+            bag = bags[start : start + TEXTS]
+            here = (bag @ self.known.together).toarray()[which, some] - topic[own]
+            found[own, :, 0] = here / 10
+            found[own, :, 1] = here / sizes[self.text[own]][:, None]
+            there = bag.toarray()[which, some] - again[own]
+            found[own, :, 2] = np.clip(there, 0, 1)
+            found[own, :, 3] = there > 0.5
+
+    def _parts(self, which: Flags) -> Iterator[tuple[slice, Ids, Ids]]:
+        """Some cells at a time, and of their positions and sides those that are wanted, of [n, S]."""
+        m = len(self.text)
+        for start in range(0, m, TOGETHER):
+            cells = slice(start, min(start + TOGETHER, m))
+            inside = (self.of >= cells.start) & (self.of < cells.stop)
+            position, side = np.nonzero(which & inside[:, None])
+            yield cells, position, side
+
+    def _summed(self, cells: slice, position: Ids, side: Ids, said: Floats) -> Floats:
+        """What was said [r, K] at some sides of some positions, summed up by cell: float32 [c, K, S]."""
+        count, sides = cells.stop - cells.start, len(SIDES)
+        rows = (self.of[position] - cells.start) * sides + side
+        total = _sparse(np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows))) @ said
+        found: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
+        return found
+
+
+def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:
+    """`weights @ rows` in some columns of each line, float32 [r, K]; no other is computed.
+
+    Args:
+        weights: [r, W]; no line has two entries in one column.
+        rows: [W, X].
+        columns: int64 [r, K], which columns of each line.
+    """
+    lines = weights.tocsc()
+    found, spread = np.zeros(columns.shape, np.float32), np.zeros(rows.shape[1], np.float32)
+    both = np.flatnonzero((np.diff(lines.indptr) > 0) & (np.diff(rows.indptr) > 0))
+    for first, last, start, end in np.stack(
+        [lines.indptr[both], lines.indptr[both + 1], rows.indptr[both], rows.indptr[both + 1]], axis=1
+    ).tolist():
+        filled = rows.indices[start:end]
+        spread[filled] = rows.data[start:end]
+        for part in range(first, last, BLOCK):
+            own = slice(part, min(part + BLOCK, last))
+            line = lines.indices[own]
+            found[line] += lines.data[own, None] * spread.take(columns[line])
+        spread[filled] = 0
+    return found
 
 
 def _sparse(values: Any, rows: Ids, columns: Ids, shape: tuple[int, int]) -> Sparse:
     with needed():
         from scipy import sparse
 
-    return sparse.coo_array((np.asarray(values, np.float32), (rows, columns)), shape=shape).tocsr()
+    held = (np.asarray(values, np.float32).ravel(), (rows.ravel(), columns.ravel()))
+    return sparse.coo_array(held, shape=shape).tocsr()

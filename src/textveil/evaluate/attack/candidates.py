@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from textveil.evaluate.attack import channel
-from textveil.evaluate.attack.around import TOGETHER, Around
+from textveil.evaluate.attack.around import Around
 from textveil.evaluate.attack.case import View
-from textveil.evaluate.attack.channel import Evidence, Likelihoods
+from textveil.evaluate.attack.channel import Evidence
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.knowledge import Knowledge
 from textveil.evaluate.logs import highest
@@ -21,6 +21,12 @@ from textveil.randomness import Floats, Ids, Randomness
 
 TRUST = 0.7
 """How much the two words before and behind count in the choice of candidates, where they passed."""
+
+CLOSE = 4
+"""These are so many sides."""
+
+TOGETHER = 64
+"""Cells whose candidates are chosen together: for each all U words are held."""
 
 LEAST = np.float32(-40.0)
 """ln of the law of a word is not taken to be further below that of the likeliest."""
@@ -40,12 +46,14 @@ class Shortlist:
         around: the cells, and what stands around.
         words: int64 [m, K], numbers of words.
         features: float32 [m, K, F], what is known of each but for what stands around.
+        passing: float32 [m, K, S], what neighbours that passed say of each, at each side.
         evidence: whether the law was written down or estimated.
     """
 
     around: Around = field(repr=False)
     words: Ids = field(repr=False)
     features: Floats = field(repr=False)
+    passing: Floats = field(repr=False)
     evidence: Evidence
 
 
@@ -81,30 +89,29 @@ def find(
         report: told of progress.
     """
     around = Around.look(view, known, of)
-    passing = around.beliefs()
     m, k = len(around.text), min(k, int(known.candidate.sum()))
     words, features = np.zeros((m, k), np.int64), np.zeros((m, k, len(FEATURES)), np.float32)
     _, first = np.unique(of, return_index=True)
-    prior, elsewhere = known.log_prior.astype(np.float32), _elsewhere(view, known)
+    expected = known.log_prior.astype(np.float32) + _elsewhere(view, known)
     evidence: Evidence = "exact"
     done = 0
-    for cells, law, how in _laws(view, known, first, releases, draws, rng, report):
+    for cells, which, lines, how in _laws(view, known, first, releases, draws, rng, report):
         evidence = how if how == "estimated" else evidence
-        expected = prior + elsewhere[view.group[first[cells]]]
-        peak = law.max(axis=1, keepdims=True)
-        law = np.maximum(law - np.where(np.isfinite(peak), peak, 0), LEAST)
-        score = law + expected
-        for side in (-1, 1, -2, 2):
-            score += TRUST * around.beside(passing, side, cells)
+        peak = lines.max(axis=1, keepdims=True)
+        law = np.maximum(lines - np.where(np.isfinite(peak), peak, 0), LEAST)
+        group = view.group[first[cells]]
+        pairs, pair = np.unique(np.stack([which, group]), axis=1, return_inverse=True)
+        score = (law[pairs[0]] + expected[pairs[1]])[pair.ravel()]
+        score += TRUST * around.close(cells, CLOSE)
         best = highest(score, k)
         words[cells] = best
-        features[cells, :, 0] = np.take_along_axis(expected, best, axis=1)
+        features[cells, :, 0] = expected[group[:, None], best]
         features[cells, :, 1] = known.log_usual[best]
-        features[cells, :, 2] = np.take_along_axis(law, best, axis=1)
+        features[cells, :, 2] = law[which[:, None], best]
         features[cells, :, 3] = known.own[best]
         done += len(cells)
         report("candidates", done, m)
-    return Shortlist(around=around, words=words, features=features, evidence=evidence)
+    return Shortlist(around=around, words=words, features=features, passing=around.passing(words), evidence=evidence)
 
 
 def _elsewhere(view: View, known: Knowledge) -> Floats:
@@ -118,24 +125,23 @@ def _elsewhere(view: View, known: Knowledge) -> Floats:
 
 def _laws(
     view: View, known: Knowledge, first: Ids, releases: int, draws: int, rng: Randomness, report: Report
-) -> Iterator[tuple[Ids, Floats, Evidence]]:
-    """Some cells at a time, and ln of the law of all words there but for a constant, float32 [c, U]."""
+) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
+    """Some cells at a time, the line of each, and of each line ln of the law of all words but for a constant [l, U]."""
     if releases == 0:
         for start in range(0, len(first), TOGETHER):
             cells = np.arange(start, min(start + TOGETHER, len(first)))
-            yield cells, np.zeros((len(cells), len(known)), np.float32), "exact"
+            yield cells, np.zeros_like(cells), np.zeros((1, len(known)), np.float32), "exact"
         return
     cell = np.full(len(view.drawn), -1)
     cell[first] = np.arange(len(first))
     for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
         own = np.flatnonzero(cell[part.positions] >= 0)
+        drawn, which = np.unique(part.which[own, :releases], axis=0, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")  # cells of one line stand together
         for start in range(0, len(own), TOGETHER):
-            some = own[start : start + TOGETHER]
-            yield cell[part.positions[some]], _law(part, some, known, releases), part.evidence
-
-
-def _law(part: Likelihoods, some: Ids, known: Knowledge, releases: int) -> Floats:
-    lines = np.zeros((len(some), part.lines.shape[1]), np.float32)
-    for line in part.which[some, :releases].T:
-        lines += part.lines[line]
-    return lines[:, known.row]
+            some = order[start : start + TOGETHER]
+            here, line = np.unique(which.ravel()[some], return_inverse=True)
+            law = np.zeros((len(here), part.lines.shape[1]), np.float32)
+            for each in drawn[here].T:
+                law += part.lines[each]
+            yield cell[part.positions[own[some]]], line, law[:, known.row], part.evidence

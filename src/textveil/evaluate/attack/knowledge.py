@@ -21,6 +21,9 @@ from textveil.text import counts, is_public, tokenize
 REACH = 3
 """Neighbours up to this many words away are counted by their distance."""
 
+SIDES = tuple(side for distance in range(1, REACH + 1) for side in (-distance, distance))
+"""Neighbours by side and distance, the closest first: -2 is the second word before."""
+
 OUTSIDE = 50_000
 """At most so many words outside the table are known, the most frequent ones."""
 
@@ -38,12 +41,14 @@ SEEN = 2
 """Words that met in fewer texts are not taken to belong together."""
 
 Sparse = Any
-"""A scipy sparse array [U + 1, U + 1] in rows; the last one is the edge of a text."""
+"""A scipy sparse array in rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbours:
-    """How much likelier a word is beside another one: P(c | w) / P(c) = base[w] + ratio[w, c].
+    """How much likelier a word is beside another one: P(c | w) / P(c) = base[w] + ratio[w, c], both [U + 1, ...].
+
+    Word U is the edge of a text.
 
     Source: Witten and Bell, "The zero-frequency problem", IEEE Transactions on Information Theory 37 (1991).
     """
@@ -65,7 +70,7 @@ class Knowledge:
         log_prior: float64 [U], ln of the share of each among private words, -inf for no candidates.
         log_usual: float64 [U], the same from the general word list alone.
         beside: by distance and side (-1 is the word before), how much likelier words are beside each.
-        together: pointwise mutual information of words in one text, where positive.
+        together: pointwise mutual information of words in one text, where positive: sparse [U + 1, U + 1].
     """
 
     words: tuple[str, ...] = field(repr=False)
@@ -81,6 +86,36 @@ class Knowledge:
     def number(self) -> dict[str, int]:
         """The number of each word."""
         return {word: i for i, word in enumerate(self.words)}
+
+    @cached_property
+    def told(self) -> Sparse:
+        """What neighbours that are known tell: ln of P(c | w) / P(c) but for a constant, [S (U + 1) + 1, U + 1].
+
+        The sides lie one below the other, in the order of `SIDES`; the last row is empty, for those that tell nothing.
+        """
+        with needed():
+            from scipy import sparse
+
+        parts = []
+        for side in SIDES:
+            beside = self.beside[side]
+            part = beside.ratio.copy()
+            part.data = np.log1p(part.data / np.repeat(beside.base, np.diff(part.indptr)).astype(np.float32))
+            parts.append(part)
+        return sparse.vstack([*parts, sparse.csr_array((1, len(self) + 1), dtype=np.float32)], format="csr")
+
+    @cached_property
+    def ratios(self) -> Sparse:
+        """`ratio` at all sides, in the order of `SIDES`, and `together`, side by side: [U + 1, (S + 1) (U + 1)]."""
+        with needed():
+            from scipy import sparse
+
+        return sparse.hstack([*(self.beside[side].ratio for side in SIDES), self.together], format="csr")
+
+    @cached_property
+    def bases(self) -> Values:
+        """`base` at all sides, in the order of `SIDES`: float64 [U + 1, S]."""
+        return np.stack([self.beside[side].base for side in SIDES], axis=1)
 
     def __len__(self) -> int:
         """U."""

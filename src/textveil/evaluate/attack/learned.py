@@ -8,14 +8,14 @@ a word (`around`).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Annotated, ClassVar, Literal
+from hashlib import blake2b
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from textveil.config import options
-from textveil.config.extras import needed
+from textveil.config import WordsOptions, options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import candidates, channel
 from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
@@ -28,6 +28,7 @@ from textveil.evaluate.attack.posterior import DRAWS, mixes
 from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
 from textveil.evaluate.attack.public import distinct, split
 from textveil.evaluate.logs import log_sum
+from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Flags, Floats, Ids, Randomness, Values
 from textveil.text import check_texts, ranks
 
@@ -43,12 +44,26 @@ SURE = 0.9
 RIDGE = 1e-3
 """What a square of a weight costs, against the mean loss of a word."""
 
+SAMPLED = 2000
+"""Weights are first looked for on about so many words."""
+
+TOGETHER = 64
+"""Words whose candidates are weighed together: few, so that they stay in the cache."""
+
+CLOSE = 1e-7
+"""Weights are found where the loss would fall by no more."""
+
+KEPT = 8
+"""So many results of counting, and of guesses from what stands around alone, are kept for the next releases."""
+
 SIMULATION = 2**121
 """Tells the draws of the simulation from all others under one seed."""
 
 LOWER = (
     "a lower bound: others may learn more, and words that neither the table nor the public texts have are never named"
 )
+
+_Made = TypeVar("_Made")
 
 Setting = Mapping[str, str | int | float]
 
@@ -93,6 +108,9 @@ class Learned:
 
     A guess is right if it is the private word itself: the row that stands for an unknown word is no hit. Of several
     releases of a text (`textveil attack --releases`) the attacker sums up what they say.
+
+    What was counted in public texts is kept as long as the attacker: of many releases only the first ones wait for it.
+    With one seed, so is what can be guessed without what was drawn, which many budgets have in common.
 
     Args:
         public: texts of the same kind as the releases, of which none is among the private ones.
@@ -180,22 +198,43 @@ class Learned:
         program = view.program.with_parts(randomness=rng.part(SIMULATION))
         report("simulated releases", 0, len(tried))
         simulated = Case.of(program, tried, releases=len(view.others) + 1, names=True)
-        part = learn(view.table, view.words, counted)
+        part, everything = (self._knowledge(view, texts) for texts in (counted, public))
         truth = part.ids(view.table, simulated.secret_words)
         merged = _tells(simulated.view, truth)
-        everything = learn(view.table, view.words, public)
-        found = []
-        for releases in seen:
+
+        def told(releases: int) -> Guesses:
             trial = self._find(simulated.view, part, releases, merged, rng, report)
             weights = _fit(trial, truth, self._looks(simulated.view, part, report))
             own = self._find(view, everything, releases, merged, rng, report)
-            found.append(_guesses(own, _weighed(own, weights, self._looks(view, everything, report)), everything))
-        return found
+            return _guesses(own, _weighed(own, weights, self._looks(view, everything, report)), everything)
+
+        blind = ("blind", _learnable(view), _digest(tried), _digest(counted), _mask(simulated.view), _mask(view))
+        return [told(releases) if releases else self._kept(blind, partial(told, 0)) for releases in seen]
 
     @cached_property
     def _distinct(self) -> list[str]:
         """The public texts without repetitions."""
         return distinct(self.public)
+
+    @cached_property
+    def _memo(self) -> dict[object, Any]:
+        return {}
+
+    def _kept(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What was made for a key, kept until so many others were asked for."""
+        made: _Made = self._memo.pop(key) if key in self._memo else make()
+        self._memo[key] = made
+        for old in list(self._memo)[:-KEPT]:
+            del self._memo[old]
+        return made
+
+    def _knowledge(self, view: View, texts: Sequence[str]) -> Knowledge:
+        """What public texts teach, counted once for all books of a table."""
+        key = (_learnable(view), _digest(texts))
+        known = self._kept(key, partial(learn, view.origin, view.words, texts))
+        if view.table is view.origin:
+            return known
+        return self._kept((*key, view.table.digest), lambda: replace(known, row=view.table.lookup(known.words)[0]))
 
     def _looks(self, view: View, known: Knowledge, report: Report) -> Sequence[Look]:
         """What is looked at in each pass."""
@@ -241,7 +280,7 @@ class Learned:
                     values=measure(rank[kept]).astype(np.float64),
                     baseline=float(measure(before[kept]).mean()),
                     note=view.of_drawn(note),
-                    headline=metric in ("top-1", f"top-{k}"),
+                    headline=metric != "mean reciprocal rank",
                 )
 
 
@@ -258,6 +297,30 @@ def _tells(view: View, truth: Ids) -> bool:
     further = np.ones(len(of), bool)
     further[first] = False
     return bool(further.any() and (truth[further] == truth[first[of[further]]]).mean() >= SURE)
+
+
+# ---- what is kept ----------------------------------------------------------------------------------
+
+
+def _learnable(view: View) -> tuple[str, WordsOptions]:
+    """What it depends on, apart from the texts, what public texts teach."""
+    return view.origin.digest, view.words
+
+
+def _digest(texts: Sequence[str]) -> bytes:
+    return blake2b(repr(texts).encode()).digest()
+
+
+def _mask(view: View) -> bytes:
+    """A digest of all that is seen of releases but for what was drawn."""
+    items = list(view.items)
+    for item in view.item.tolist():
+        items[item] = ""
+    layout, hidden = view.layout, view.drawn == PLACEHOLDER
+    found = blake2b(repr((items, view.groups)).encode())
+    for array in (layout.roles, layout.documents, layout.unit_of, view.passed >= 0, view.group, view.row_group, hidden):
+        found.update(repr(None if array is None else (array.shape, array.tobytes())).encode())
+    return found.digest()
 
 
 # ---- weights ---------------------------------------------------------------------------------------
@@ -287,7 +350,8 @@ def _weighed(found: Shortlist, weights: Sequence[Values], looks: Sequence[Look])
 
 def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
     """All features, if words are what is believed so far."""
-    return np.concatenate([found.features, found.around.features(found.words, probability, report)], axis=2)
+    around = found.around.features(found.words, probability, found.passing, report)
+    return np.concatenate([found.features, around], axis=2)
 
 
 def _asked(
@@ -348,18 +412,40 @@ def logistic(features: Floats, right: Ids) -> Values:
     start[[0, 2]] = 1
     if not len(right):
         return start
-    with needed():
-        from scipy.optimize import minimize
+    chosen = features[np.arange(len(right)), right]
+    weights = start
+    for step in (max(1, len(right) // SAMPLED), 1):  # what is found on a sample is a good start
+        weights = _newton(features[::step], chosen[::step], start, weights)
+    return weights
 
-    chosen = features[np.arange(len(right)), right].mean(axis=0, dtype=np.float64)
 
-    def loss(weights: Values) -> tuple[float, Values]:
-        logits = (features @ weights.astype(np.float32)).astype(np.float64)
+def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
+    """Weights of the least loss, by Newton's method from some weights on; steps that lead up are halved."""
+    loss, gradient, curvature = _loss(features, chosen, start, weights)
+    step = np.linalg.solve(curvature, gradient)
+    while gradient @ step > CLOSE:
+        tried = _loss(features, chosen, start, weights - step)
+        if tried[0] < loss:
+            weights, (loss, gradient, curvature) = weights - step, tried
+            step = np.linalg.solve(curvature, gradient)
+        else:
+            step = step / 2
+    return weights
+
+
+def _loss(features: Floats, chosen: Floats, start: Values, weights: Values) -> tuple[float, Values, Values]:
+    """The mean loss with what the weights themselves cost, its gradient [F], and its curvature [F, F]."""
+    m, _, f = features.shape
+    loss, gradient, curvature = 0.0, np.zeros(f), np.zeros((f, f))
+    for at in range(0, m, TOGETHER):
+        part = features[at : at + TOGETHER]
+        logits = part @ weights.astype(np.float32)
         total = log_sum(logits)
-        share = np.exp(logits - total[:, None]).astype(np.float32)
-        mean = np.einsum("mk,mkf->f", share, features, optimize=True).astype(np.float64) / len(right)
-        away = weights - start
-        return float(total.mean() - chosen @ weights + RIDGE * away @ away), mean - chosen + 2 * RIDGE * away
-
-    found: Values = minimize(loss, start, jac=True, method="L-BFGS-B").x
-    return found
+        weighed = part * np.exp(logits - total[:, None].astype(np.float32))[:, :, None]
+        mean = weighed.sum(axis=1)
+        loss += total.sum() / m
+        gradient += mean.sum(axis=0, dtype=np.float64) / m
+        curvature += (weighed.reshape(-1, f).T @ part.reshape(-1, f) - mean.T @ mean) / m
+    usual, away = chosen.mean(axis=0, dtype=np.float64), weights - start
+    loss += float(RIDGE * away @ away - usual @ weights)
+    return loss, gradient - usual + 2 * RIDGE * away, curvature + 2 * RIDGE * np.eye(f)
