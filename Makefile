@@ -186,6 +186,17 @@ evidence: export OMP_NUM_THREADS := 1
 evidence: $(VENV)/dev.stamp ## compare mechanisms at equal risk on the corpora of $$TEXTVEIL_CORPORA (about 40 minutes)
 	@$(BIN)/python $(BENCH)/benchmarks/evidence.py $(ARGS)
 
+# Of PocketSphinx only its language model is used.
+build/pocketsphinx/stamp:
+	@$(BIN)/python -m pip install --disable-pip-version-check -qq --no-deps --target $(@D) pocketsphinx==5.1.1
+	@touch $@
+
+codebooks: export HF_HUB_OFFLINE := 1
+codebooks: export OMP_NUM_THREADS := 1
+codebooks: export PYTHONPATH := build/pocketsphinx
+codebooks: $(VENV)/dev.stamp build/pocketsphinx/stamp ## measure how codes are spelled, on the corpora of $$TEXTVEIL_CORPORA (about 10 minutes)
+	@$(BIN)/python $(BENCH)/benchmarks/codebooks.py $(ARGS)
+
 audit: export HF_HUB_OFFLINE := 1
 audit: $(VENV)/dev.stamp ## audit every mechanism on the whole default table, and store the findings
 	@$(BIN)/python $(BENCH)/benchmarks/audit.py $(ARGS)

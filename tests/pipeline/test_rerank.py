@@ -1,6 +1,7 @@
 """Re-ranking: what the model is shown, which word is taken, and that nothing but the shown words changes."""
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.fixtures import NOUNS, gaussian_rows
+from tests.fixtures import NOUNS, book_of, gaussian_rows
 
 from textveil.config.layers import keywords, resolve
 from textveil.config.sections import Rerank, WordsOptions
@@ -17,15 +18,17 @@ from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, attack, load
 from textveil.evaluate.audit.path import pipeline
 from textveil.evaluate.audit.subject import Subject
+from textveil.evaluate.audit.totality import totality
 from textveil.evaluate.measure import fluency, measure
 from textveil.guarantee import summarize
 from textveil.mechanism import PLACEHOLDER
+from textveil.pipeline import privatizer as sentence
 from textveil.pipeline import rerank as module
 from textveil.pipeline.privatizer import Privatizer
 from textveil.pipeline.results import Rehearsal
 from textveil.randomness.streams import SeededRandomness
 from textveil.session.state import Session
-from textveil.table import store, vectors
+from textveil.table import load_table, shares, store, vectors
 from textveil.table.embedding import EmbeddingTable
 from textveil.text.tokens import tokenize
 
@@ -68,8 +71,8 @@ def liking(monkeypatch: pytest.MonkeyPatch) -> Liking:
     return made
 
 
-def by_hand(rehearsal: Rehearsal, m: int) -> list[int]:
-    """The rows to show: of the m nearest the likeliest, among the words that were drawn."""
+def by_hand(rehearsal: Rehearsal, m: int, listed: Callable[[int, int], list[int]] = near) -> list[int]:
+    """The rows to show: of those that are listed for what was drawn the likeliest, among the words that were drawn."""
     rows = iter(rehearsal.drawn.tolist())
     texts = [
         [(item, next(rows) if item.kind == "word" else -1) for item in each.released.items]
@@ -77,11 +80,11 @@ def by_hand(rehearsal: Rehearsal, m: int) -> list[int]:
     ]
     found = []
     for text in texts:
-        words = [item.text if row < 0 else NOUNS[row] for item, row in text]
+        words = [item.text if row < 0 else NOUNS[listed(row, 1)[0]] for item, row in text]
         for i, (_, row) in enumerate(text):
             if row >= 0:
                 fit = Liking.logits(words[:i], words[i + 1 :])
-                found.append(max(near(row, m), key=lambda candidate: fit[candidate]))
+                found.append(max(listed(row, m), key=lambda candidate: fit[candidate]))
     return found
 
 
@@ -291,8 +294,134 @@ def test_measures_look_at_what_is_shown(liking):
     assert rows["retention"] == np.mean(case.view.shown == case.truth.rows)
     assert rows["cosine"] == pytest.approx((shown * private).sum(axis=1).mean(), abs=1e-6)
     assert np.array_equal(fluency._targets(case)[1][case.view.item], case.view.shown)
-    kept = Case(view=replace(case.view, shown=case.truth.rows), truth=case.truth)
+    kept = Case(view=replace(case.view, shown_words=case.truth.rows), truth=case.truth)
     assert measure(kept, metrics=("retention",)).rows[0].value == 1
+
+
+# ---- codes -----------------------------------------------------------------------------------------------
+
+BOOK = book_of(TABLE, 6)
+CODES = TABLE.coarse(BOOK)
+
+
+def spelled(m: int = 5, table: EmbeddingTable = CODES, **options: Any) -> Privatizer:
+    given = {"mechanism": "codebook", "epsilon": 3.0, "seed": 1, "table": table, "rerank": {"m": m}}
+    return Privatizer(**{**given, **options})
+
+
+def frequent(code: int, m: int) -> list[int]:
+    """The m words of a code that may spell it, by hand: its typical one, then the most frequent in general text."""
+    rows = [row for row in range(60) if row % 6 == code]
+    return sorted(rows, key=lambda row: (row != BOOK.spelling[code], -shares(TABLE)[row], row))[:m]
+
+
+@pytest.mark.parametrize("m", [2, 5, 10, 1000])
+def test_a_code_is_spelled_by_the_one_of_its_frequent_words_that_is_expected(m, liking):
+    plain, found = spelled(0).rehearse(TEXTS), spelled(m).rehearse(TEXTS)
+    assert np.array_equal(found.drawn, plain.drawn)
+    assert found.shown.tolist() == by_hand(plain, m, frequent) != plain.shown.tolist()
+    assert plain.shown.tolist() == BOOK.spelling[plain.drawn].tolist()
+
+
+def test_a_released_word_leads_back_to_its_code(liking):
+    texts = [" ".join(NOUNS[i::7]) for i in range(7)]
+    for table in (CODES, CODES.project(3)):
+        rehearsal = spelled(table=table).rehearse(texts)
+        words = [item.text for result in rehearsal.results for item in result.released.items]
+        assert {*words} - {NOUNS[row] for row in BOOK.spelling}
+        assert CODES.find(words).tolist() == rehearsal.drawn.tolist()
+        assert TABLE.find(words).tolist() == rehearsal.shown.tolist()
+
+
+def spellings(texts: list[str], stub: Any) -> list[str]:
+    """Releases whose codes follow from the places alone, so that all texts with one mask have the same codes."""
+    mechanism = stub(release=lambda table, block: np.arange(len(block.secret)) % 6)
+    return [spelled(mechanism=mechanism).privatize(text).text for text in texts]
+
+
+PRIVATE = ["The lemon and river, castle!", "the ribbon and Apple, pillow!"]
+
+
+def test_equal_codes_are_spelled_alike_whatever_the_words_were(liking, stub):
+    """Two texts whose releases are the same but for their spelling; a spelling that looks at the words is caught."""
+    one, two = spellings(PRIVATE, stub)
+    assert one == two
+    assert liking.shown[0] == liking.shown[1]
+
+
+def test_a_spelling_that_looks_at_the_words_is_caught(liking, stub, monkeypatch):
+    """The broken twin: of each code it shows the word nearest to the private one."""
+    secrets = iter(PRIVATE)
+
+    def peeking(options: Rerank, table: EmbeddingTable, releases: Any, rows: Any) -> Any:
+        private = TABLE.find([word for word in tokenize([next(secrets)]).words if word.lower() in NOUNS])
+        words = [[row for row in range(60) if row % 6 == code] for code in BOOK.codes[rows].tolist()]
+        near = [min(own, key=lambda row: abs(row - at)) for own, at in zip(words, private.tolist(), strict=True)]
+        return np.array(near)
+
+    monkeypatch.setattr(sentence, "rerank", peeking)
+    one, two = spellings(PRIVATE, stub)
+    assert one != two
+    assert CODES.find(tokenize([one]).words).tolist() == CODES.find(tokenize([two]).words).tolist()
+
+
+def test_words_of_the_public_list_spell_a_code_last(liking):
+    words = ["the", "castle", "river", "and", "lemon", "ribbon"]
+    table = EmbeddingTable.build(name="six", words=words, vectors=gaussian_rows(6, 4, 1))
+    book = book_of(table, 2, spelling=np.array([2, 5]))
+    module._frequent.cache_clear()
+    first, second = module._frequent(table.coarse(book), 9).tolist()
+    assert [words[row] for row in first] == ["river", "lemon", "the"]
+    assert sorted(words[row] for row in second[1:]) == ["and", "castle"]
+    assert words[second[0]] == "ribbon"
+    assert words[second[-1]] == "and"
+
+
+def test_where_codes_have_few_words_their_spelling_stands_for_the_rest():
+    book = book_of(TABLE, 2, codes=(np.arange(60) >= 58).astype(np.uint16), spelling=np.array([0, 58]))
+    assert module._frequent(TABLE.coarse(book), 4)[1].tolist() == [58, 59, 58, 58]
+
+
+def test_what_the_statement_says_of_spelled_codes(liking):
+    plain, found = (spelled(m).privatize(TEXTS[0]).guarantee for m in (0, 5))
+    assert found.headline() == plain.headline()
+    assert found.epsilon == plain.epsilon
+    assert (module.SPELLED in found.claim.caveats, module.NOTE in found.claim.caveats) == (True, False)
+    assert found.claim.options["rerank"] == {"m": 5, "model": None}
+
+
+def test_names_stay_names_where_codes_are_spelled():
+    table = load_table("minilm")
+    options = {"protect": {"detectors": "tagger"}, "names": {"types": "PERSON"}, "words": {"casing": "copy"}}
+    texts = ["Yesterday Maria Silva met the plumber in the garden."]
+    coarse = table.coarse(book_of(table, 40))
+    plain, found = (
+        Privatizer("codebook", epsilon=4, table=coarse, seed=1, rerank={"m": m}, **options).rehearse(texts)
+        for m in (0, 20)
+    )
+    one, two = ([item.text for item in each.results[0].released.items] for each in (plain, found))
+    assert one[1:3] == two[1:3]
+    assert one != two
+    assert np.array_equal(found.named, plain.named)
+
+
+def test_who_knows_the_mechanism_learns_no_more_from_the_spelling(liking):
+    texts = [" ".join(NOUNS[i::7]) for i in range(7)]
+    plain, case = (Case.of(spelled(m), texts) for m in (0, 20))
+    assert np.array_equal(case.view.shown, case.view.drawn)
+    assert not np.array_equal(case.view.shown_words, plain.view.shown_words)
+    attackers = [load("bayes", {"priors": ("uniform", "unigram")}), load("membership", None)]
+    before, after = (
+        [row.value for row in attack(each, attackers, rng=SeededRandomness(0)).rows] for each in (plain, case)
+    )
+    assert before == after
+    assert len(before) > 9
+
+
+def test_the_audit_of_spelled_codes(liking):
+    subject = Subject(build=lambda seed=None: spelled(seed=seed), small=True, privatizer=spelled(seed=None))
+    assert totality(subject).verdict == "holds"
+    assert pipeline(subject).verdict == "holds"
 
 
 # ---- a real model ----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "re-ranking tells equal words apart": {"rerank": {"m": 2}, "words": {"consistent": True}},
     "codebook needs codes": {"mechanism": "codebook"},
     "codes are of whole words": {"table": CODES, "words": {"unit": "wordpiece"}},
-    "codes are not re-ranked": {"table": CODES, "rerank": {"m": 2}},
+    "codes have no spelling to choose": {"table": WORDS.coarse(book_of(WORDS), spelling="code"), "rerank": {"m": 2}},
     "names need a detector": {"names": NAMES},
     "drawn labels show no names": {"names": NAMES, "protect": LABELS, "groups": FINITE, "epsilon": None},
     "figures need a detector": {"figures": FIGURES},

@@ -116,7 +116,8 @@ SHARED: dict[str, Shared] = {
         flag="--rerank",
         metavar="M",
         path="rerank.m",
-        help="Replace each drawn word by the one of its M nearest that a masked language model expects there.",
+        help="Replace each drawn word by the one of its M nearest that a masked language model expects there; with "
+        "--codes, by the one of its code's M most frequent.",
     ),
     "level": Shared(
         flag="--level",

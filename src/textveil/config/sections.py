@@ -94,8 +94,11 @@ class MechanismOptions:
 class Rerank:
     """Whether each drawn word is replaced by the one of its nearest words that fits best, by a masked language model.
 
+    Where codes are drawn (`table.codes`), each is spelled by the one of its words that fits best.
+
     Attributes:
-        m: how many nearest words to choose from, the drawn one included; 0 or 1 keeps the drawn word.
+        m: how many nearest words to choose from, the drawn one included, or of a code how many of its most frequent
+            ones; 0 or 1 keeps the drawn word, and the most typical one of a code.
         model: a folder or hub id of a masked language model; None is the bundled one.
     """
 

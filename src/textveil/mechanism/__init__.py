@@ -23,6 +23,7 @@ from textveil.mechanism.contract import (
 from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.fill import Fill
 from textveil.mechanism.guess import guessing
+from textveil.mechanism.information import entropy, information, kept
 from textveil.mechanism.moved_figures import Figures
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
 from textveil.mechanism.oov import WordRule, apart
@@ -74,7 +75,10 @@ __all__ = [
     "WordRule",
     "apart",
     "cape",
+    "entropy",
     "exact_loss",
     "guessing",
+    "information",
     "losses",
+    "kept",
 ]

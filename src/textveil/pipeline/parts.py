@@ -17,7 +17,7 @@ from textveil.errors import TextveilWarning
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Figures, Law, Layout, Mechanism, Names, guessing
 from textveil.pipeline.coarse import coarsely
-from textveil.pipeline.rerank import NOTE
+from textveil.pipeline.rerank import NOTE, SPELLED
 from textveil.pipeline.rules import Setup, check
 from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
 from textveil.randomness import Randomness, SeededRandomness, SystemRandomness
@@ -135,7 +135,7 @@ def _claim(setup: Setup) -> Claim:
         )
     if setup.rerank.m > 1:
         said = {**claim.options, "rerank": asdict(setup.rerank)}
-        claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE))
+        claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE if book is None else SPELLED))
     if grouping is not None:
         claim = _grouped_claim(claim, grouping, setup.protect, setup.groups, setup.names)
         if grouping.moved:

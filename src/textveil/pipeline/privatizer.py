@@ -322,7 +322,9 @@ class Privatizer(Parts):
             release = repeats.applied(release)
         shown = release.rows
         if self.rerank.m > 1:
-            as_drawn = spell(self, tokens, protection, plan, shown, steps=release.steps, notes=None)[0]
+            as_drawn = spell(
+                self, tokens, protection, plan, shown, words=self.table.words, steps=release.steps, notes=None
+            )[0]
             shown = self._reranked(as_drawn, protection, shown)
         return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, here, repeats)
 
@@ -331,11 +333,17 @@ class Privatizer(Parts):
         return draw(self, protection, plan)
 
     def _reranked(self, releases: Sequence[Released], protection: Protection, rows: Ids) -> Ids:
-        """The rows to show in the place of those that were drawn: from the releases alone, so that it costs nothing."""
+        """The rows to show in the place of those that were drawn: from the releases alone, so that it costs nothing.
+
+        They are rows of the table's origin: a code is shown as any of its words.
+        """
         shown = rows.copy()
         drawn = rows != PLACEHOLDER
-        shown[drawn] = rerank(self.rerank, self.table, releases, rows[drawn])
-        shown[protection.named] = rows[protection.named]  # or they would be names no more
+        free = drawn.copy()
+        free[protection.named] = False  # names are drawn among words, and would be names no more
+        shown[free] = self.table.originals(rows[free])
+        shown[drawn] = rerank(self.rerank, self.table, releases, shown[drawn])
+        shown[protection.named] = rows[protection.named]
         return shown
 
     def _unmeasured(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
@@ -365,7 +373,12 @@ class Privatizer(Parts):
         steps = moved_alike(self, tokens, protection, plan, release.steps, notes)
         if repeats is not None:
             repeats.keep(drawn, steps)
-        releases, earlier = spell(self, tokens, protection, plan, shown, steps=steps, notes=notes, news=news)
+        reranked, table = self.rerank.m > 1, self.table
+        words = table.origin.words if reranked else table.words
+        releases, earlier = spell(
+            self, tokens, protection, plan, shown, words=words, steps=steps, notes=notes, news=news
+        )
+        positions = plan.block.layout.positions
         foreign = self._unmeasured(tokens.texts)
         made = []
         for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
@@ -396,8 +409,8 @@ class Privatizer(Parts):
             words=tuple(tokens.words),
             protection=protection,
             plan=plan,
-            drawn=drawn[plan.block.layout.positions],
-            shown=shown[plan.block.layout.positions],
+            drawn=drawn[positions],
+            shown=shown[positions] if reranked else table.originals(shown[positions]),
             parameter=release.parameter,
             named=drawn[protection.named.nonzero()[0]],
         )

@@ -84,6 +84,7 @@ def spell(
     plan: Plan,
     rows: Ids,
     *,
+    words: Sequence[str],
     steps: Ids,
     notes: Notes | None,
     news: Sequence[Sequence[PrivateValue]] = (),
@@ -103,6 +104,7 @@ def spell(
         protection: their groups.
         plan: their roles.
         rows: int64 [T], what is shown.
+        words: those that rows of words that are no names stand for.
         steps: int64 [N], what is added to numbers that are moved up, and to figures.
         notes: for the session; None without one.
         news: for each text the values that were found for the first time.
@@ -110,7 +112,7 @@ def spell(
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
     """
-    table, pieces, consistent = parts.table, parts.pieces, parts.words.consistent
+    pieces, consistent = parts.pieces, parts.words.consistent
     first = np.cumsum(plan.counts) - plan.counts
     drawn = np.zeros(len(plan.roles), bool)
     replaced = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
@@ -119,9 +121,9 @@ def spell(
     kinds[plan.rules == WordRule.ADD], kinds[plan.rules == WordRule.DROP] = 3, 4
     chosen = np.flatnonzero(drawn).tolist()
     if pieces is None:
-        named, origin = protection.named.tolist(), table.origin  # names are no codes
+        named, names = protection.named.tolist(), parts.table.origin.words  # names are no codes
         drawn_rows = zip(chosen, rows[first[chosen]].tolist(), strict=True)
-        spelled = [origin.words[row] if named[i] else table.words[row] for i, row in drawn_rows]
+        spelled = [names[row] if named[i] else words[row] for i, row in drawn_rows]
     else:
         spelled = pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
     shown = list(tokens.words)

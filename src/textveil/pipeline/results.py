@@ -99,7 +99,8 @@ class Rehearsal:
         protection: which of them are public, and their groups, [N].
         plan: their roles and budgets, and the block with its secret rows.
         drawn: the rows that the mechanism drew for the n protected positions, int64 [n].
-        shown: the rows that are released there, int64 [n]: others than those only where words were re-ranked.
+        shown: the rows of the words that are shown there, in the table's origin, int64 [n]: others than those of
+            `drawn` only where words were re-ranked.
         parameter: the mechanism's parameter there, float64 [n].
         named: the rows that were drawn for words that are replaced by names, int64 [m], in the order of the words.
     """

@@ -199,11 +199,11 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         ),
     ),
     Exclusion(
-        name="codes are not re-ranked",
-        when=lambda s: s.loaded.root.book is not None,
+        name="codes have no spelling to choose",
+        when=lambda s: s.loaded.root.spelling == "code",
         must=lambda s: s.rerank.m <= 1,
         say=lambda s: (
-            "rerank.m cannot go with table.codes, because the nearest words of a released one have other codes: leave "
+            "rerank.m cannot go with table.spelling=code (--emit codes), because codes are shown and no words: leave "
             "one of them out"
         ),
     ),

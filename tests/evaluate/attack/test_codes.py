@@ -33,7 +33,8 @@ def test_the_truth_is_words_and_what_was_drawn_are_codes(case):
     assert case.truth.rows.tolist() == TABLE.lookup(case.secret_words)[0].tolist()
     assert case.truth.coded.tolist() == BOOK.codes[case.truth.rows].tolist()
     assert case.view.drawn.max() < CODES
-    assert case.view.shown_words.tolist() == BOOK.spelling[case.view.shown].tolist()
+    assert case.view.shown_words.tolist() == BOOK.spelling[case.view.drawn].tolist()
+    assert case.view.shown.tolist() == case.view.drawn.tolist()
     assert case.view.origin is TABLE
 
 

@@ -55,7 +55,8 @@ class View:
         drawn: int64 [n], the row that the mechanism drew for every protected position, -1 for a placeholder. Whoever
             knows the mechanism is given it also where words were re-ranked, though it is then not seen: it tells at
             least as much as what is, so that no attacker on the release alone does better.
-        shown: int64 [n], the released row there: `drawn` but where words were re-ranked.
+        shown_words: int64 [n], the row in `origin` of the word that is shown, -1 for a placeholder: that of `drawn` but
+            where words were re-ranked.
         parameter: float64 [n], the mechanism's parameter there.
         passed: int64 [T], the row of a word that passed, in `table`, -1 where none did.
         groups: names of the budget groups.
@@ -75,7 +76,7 @@ class View:
     words: WordsOptions
     layout: Layout = field(repr=False)
     drawn: Ids = field(repr=False)
-    shown: Ids = field(repr=False)
+    shown_words: Ids = field(repr=False)
     parameter: Values = field(repr=False)
     passed: Ids = field(repr=False)
     groups: tuple[str, ...]
@@ -98,9 +99,12 @@ class View:
         return self.table.origin
 
     @cached_property
-    def shown_words(self) -> Ids:
-        """int64 [n], the row in `origin` of the word that is shown, -1 for a placeholder: `shown`, or its spelling."""
-        return self.table.originals(self.shown)
+    def shown(self) -> Ids:
+        """int64 [n], the row in `table` of the word that is shown: `drawn` but where words were re-ranked.
+
+        Of a code that is spelled by any of its words it is the code, so `drawn`.
+        """
+        return self.table.coded(self.shown_words)
 
     @cached_property
     def draws(self) -> Ids:
@@ -228,7 +232,7 @@ class Case:
             words=privatizer.words,
             layout=layout,
             drawn=rehearsal.drawn,
-            shown=rehearsal.shown,
+            shown_words=rehearsal.shown,
             parameter=rehearsal.parameter,
             passed=np.where(layout.roles == Role.PASS, block.rows, -1),
             groups=rehearsal.protection.labels,

@@ -51,7 +51,8 @@ def totality(subject: Subject) -> Finding:
 
     Where the statement is infinite, words may also pass, be dropped as the mask says, or be numbers that are moved.
     """
-    known = {word.lower() for word in subject.table.words}
+    table = subject.table.origin if subject.privatizer.rerank.m > 1 else subject.table  # codes are spelled by any word
+    known = {word.lower() for word in table.words}
     mixed = " ".join(["the", *(word for _, word in STRANGE), "and", subject.table.words[0]])
     cases = [*STRANGE, ("an empty text", ""), ("spaces", "  \n"), ("all in one text", mixed)]
     cases.append(("a long text", " ".join([STRANGE[0][1]] * LONG)))

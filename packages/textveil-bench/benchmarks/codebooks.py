@@ -1,0 +1,168 @@
+"""Measures what the spelling of codes does to how releases read, and what attackers then find: `make codebooks`.
+
+In: the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `ag_news`), the general books. Out: rows in
+benchmarks/rows/codebooks.jsonl, the tables of the documents.
+Not here: spelling itself (`pipeline.rerank`), attacks and measures.
+
+Fluency is measured twice: as pseudo-perplexity by the masked language model that chose the words, where it falls by
+construction, and as perplexity by a trigram model that had no part in it, that of PocketSphinx. Both spellings stand
+for the same codes, so they are compared text by text. Draws are seeded, so that a row can be repeated.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import report
+from attacks import sentences
+from evidence import news
+from rich.console import Console
+
+from textveil.randomness import Ids, Values
+from textveil_bench.circumstances import circumstances
+
+if TYPE_CHECKING:
+    from pocketsphinx import NGramModel
+
+    from textveil.evaluate.attack import Case
+
+SEED = 1
+TEXTS = 200
+CODES, EPSILONS = (50, 400), (8.0, 4.0)
+CANDIDATES = 20
+"""Frequent words of a code, of which the expected one is taken."""
+
+TYPICAL, EXPECTED = "typical word", "expected word"
+PSEUDO, TRIGRAM = "pseudo-perplexity", "trigram perplexity"
+TIMES = "times the {}'s"
+UNKNOWN = -(1 << 29)
+"""What the trigram model says of a word that it does not know; its logarithms have the base 1.0001."""
+
+
+def measurements(corpora: Path) -> Iterator[dict[str, Any]]:
+    """Rows of all releases of both corpora."""
+    from pocketsphinx import NGramModel, get_model_path
+
+    from textveil import Privatizer
+    from textveil.evaluate.attack import Case
+    from textveil.table import load_table
+
+    model = NGramModel.readfile(get_model_path("en-us/en-us.lm.bin"))
+    chosen = {
+        "AG News": news(corpora / "ag_news" / "test.shared.tsv.gz", TEXTS),
+        "SST-2": sentences(corpora / "sst2" / "dev.shared.tsv.gz", TEXTS),
+    }
+    for data, texts in chosen.items():
+        for codes in CODES:
+            table = load_table(codes=str(codes))
+            for epsilon in EPSILONS:
+                typical, expected = (
+                    Case.of(Privatizer("codebook", epsilon=epsilon, table=table, seed=SEED, rerank={"m": m}), texts)
+                    for m in (0, CANDIDATES)
+                )
+                for name, metric, found in figures(typical, expected, model):
+                    release = name if name == "original" else f"{codes} codes, epsilon {epsilon:g}, {name}"
+                    what = f"spelling, {data}, {release}: {metric}"
+                    yield {"what": what, "release": release, "data": data, "metric": metric, "unit": "mean", **found}
+
+
+Figures = Iterator[tuple[str, str, dict[str, Any]]]
+
+
+def figures(typical: "Case", expected: "Case", model: "NGramModel") -> Figures:
+    """Whose, metric and figure of each measurement of two spellings of the same codes."""
+    from textveil.evaluate.measure.fluency import perplexity
+
+    cases = {TYPICAL: typical, EXPECTED: expected}
+    pseudo = {name: {each.setting["of"]: each for each in perplexity(case)} for name, case in cases.items()}
+    where = pseudo[TYPICAL]["original"].where
+    masked = {"original": pseudo[TYPICAL]["original"].values}
+    masked |= {name: found["released"].values for name, found in pseudo.items()}
+    names = ["original", *cases]
+    for name in names:
+        yield name, PSEUDO, geometric(masked[name], where)
+    texts, values = surprise([typical.truth.words, typical.view.items, expected.view.items], typical, model)
+    trigram = dict(zip(names, values, strict=True))
+    for metric, found, own in ((PSEUDO, masked, where), (TRIGRAM, trigram, texts)):
+        for name, other in ((TYPICAL, "original"), (EXPECTED, "original"), (EXPECTED, TYPICAL)):
+            ratio = found[name] - found[other]  # at the same words, which differ from release to release
+            yield name, f"{metric}, {TIMES.format(other)}", geometric(ratio, own)
+    for name, case in cases.items():
+        yield from guessed(name, case)
+
+
+def surprise(versions: Sequence[Sequence[str]], case: "Case", model: "NGramModel") -> tuple[Ids, list[Values]]:
+    """Of each version of the words of texts the mean of -ln p in every text, over words that are known in all.
+
+    Each word stands after the two before it, or after as many as are known; signs are left out.
+
+    Returns:
+        The numbers of the texts that have such a word, and the means of each version there.
+    """
+    keep = [i for i, word in enumerate(case.view.items) if word[:1].isalnum()]
+    text = (np.searchsorted(case.view.documents, keep, side="right") - 1).tolist()
+    words = [[version[i].lower() for i in keep] for version in versions]
+    fits = np.array([[model.prob([word]) > UNKNOWN for word in each] for each in words])
+    known = np.flatnonzero(fits.all(axis=0))
+    found = []
+    for each, fit in zip(words, fits, strict=True):
+        values = []
+        for i in known.tolist():
+            before: list[str] = []
+            for j in (i - 1, i - 2):
+                if j < 0 or text[j] != text[i]:
+                    before.append("<s>")
+                    break
+                if not fit[j]:
+                    break
+                before.append(each[j])
+            values.append(-model.prob([each[i], *before]) * math.log(1.0001))
+        found.append(np.array(values))
+    own, which = np.unique(np.array(text)[known], return_inverse=True)
+    return own, [np.bincount(which, values) / np.bincount(which) for values in found]
+
+
+def geometric(values: Values, where: Ids) -> dict[str, Any]:
+    """The geometric mean over texts of exp of these values, with its interval."""
+    from textveil.evaluate.intervals import mean
+
+    found = mean(values, where, share=False)
+    low, high = (math.exp(end) for end in (found.low, found.high))
+    return {"value": math.exp(found.value), "low": low, "high": high, "n": len(values)}
+
+
+def guessed(name: str, case: "Case") -> Figures:
+    """How many words attackers name: by the law and public frequencies, with a language model besides, by the word."""
+    from textveil.evaluate import attack
+    from textveil.randomness import SeededRandomness
+
+    attackers = [attack.load("bayes", {"priors": ("unigram", "context")}), attack.load("neighbour", {})]
+    for row in attack.attack(case, attackers, rng=SeededRandomness(SEED).part(2**100)).rows:
+        if row.slice == "all" and row.metric in ("top-1", "Pr@1") and row.setting.get("distance") != "euclidean":
+            prior = f", {row.setting['prior']}" if "prior" in row.setting else ""
+            yield name, f"{row.source}{prior}", {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
+
+
+def main() -> None:
+    """Measures everything, replaces the rows, and fills the documents."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    corpora = os.environ.get("TEXTVEIL_CORPORA")
+    if corpora is None:
+        sys.exit("codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)")
+    shared, console = {**circumstances(), "seed": SEED}, Console(stderr=True)
+    lines = []
+    for row in measurements(Path(corpora)):
+        console.print(f"{row['what']}: {row['value']:.3f}", highlight=False, soft_wrap=True)
+        lines.append(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+    report.CODEBOOKS.write_text("".join(lines), encoding="utf-8")
+    report.write_documents()
+
+
+if __name__ == "__main__":
+    main()
