@@ -7,7 +7,8 @@ import pytest
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil import cli
-from textveil.table import Book
+from textveil.mechanism import information, kept
+from textveil.table import Book, shipped
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,36 @@ def test_a_book_of_the_vectors_alone(run, folder):
     assert code == 0
     assert "the general book" in out.lower()
     assert Book.read(folder / "alone.book").options["seed"] == 3
+
+
+def test_books_are_compared_at_an_epsilon(run):
+    """The figures are those of the books; the one that tells most of a word is marked."""
+    made = ("table", "codes", *TABLE, "--public", "public.txt")
+    for codes in ("2", "30"):
+        assert run(*made, "--codes", codes, "-o", f"{codes}.book")[0] == 0
+    for epsilon, best in (("1", "2.book"), ("8", "30.book")):
+        code, out, err = run("table", "books", "2.book", "30.book", "--epsilon", epsilon, "--json")
+        assert (code, err) == (0, "")
+        found = json.loads(out)
+        assert found["epsilon"] == float(epsilon)
+        for each in found["books"]:
+            book = Book.read(each["book"])
+            assert each["digest"] == book.digest
+            assert each["information"] == information(book.masses, float(epsilon)) <= each["entropy"]
+            assert each["named"] == book.named(float(epsilon))
+            assert each["own_code"] == kept(len(book), float(epsilon))
+        assert [each["book"] for each in found["books"] if each["most"]] == [best]
+        lines = run("table", "books", "2.book", "30.book", "--epsilon", epsilon)[1].splitlines()
+        assert [line.split()[1] for line in lines[1:3] if "*" in line] == [best.removesuffix(".book")]
+    code, out, _ = run("table", "books", "--epsilon", "4")
+    assert [line.lstrip(" *").split()[0] for line in out.splitlines()[1:-2]] == [str(size) for size in shipped()]
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan"])
+def test_books_are_compared_at_a_finite_epsilon(run, epsilon):
+    code, _, err = run("table", "books", f"--epsilon={epsilon}")
+    assert code != 0
+    assert "--epsilon must be above 0 and finite" in err
 
 
 REFUSED = {

@@ -1,8 +1,13 @@
-"""Measures what the spelling of codes does to how releases read, and what attackers then find: `make codebooks`.
+"""Measures how near codebooks are to the limit, how spelled codes read, and what attackers then find: `make codebooks`.
 
-In: the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `ag_news`), the general books. Out: rows in
+In: the general books; the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `ag_news`). Out: rows in
 benchmarks/rows/codebooks.jsonl, the tables of the documents.
-Not here: spelling itself (`pipeline.rerank`), attacks and measures.
+Not here: spelling itself (`pipeline.rerank`), what a code tells (`mechanism.information`), attacks and measures.
+
+The limit: the rules that are best for words as they stand in general public text, among all with the same local DP, by
+linear programs. One maximises how often the code itself comes out. The other maximises the mutual information: among
+the extremal rules, of which each output has two probabilities only, for a set of codes and all others (Kairouz, Oh and
+Viswanath 2014, theorem 2); there are 2^C such sets, so that it is solved for few codes.
 
 Fluency is measured twice: as pseudo-perplexity by the masked language model that chose the words, where it falls by
 construction, and as perplexity by a trigram model that had no part in it, that of PocketSphinx. Both spellings stand
@@ -15,6 +20,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +41,10 @@ if TYPE_CHECKING:
 SEED = 1
 TEXTS = 200
 CODES, EPSILONS = (50, 400), (8.0, 4.0)
+LIMITS = {8: True, 24: False, 50: False}
+"""General books, and whether all sets of their codes are looked at."""
+
+BUDGETS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
 CANDIDATES = 20
 """Frequent words of a code, of which the expected one is taken."""
 
@@ -45,7 +55,66 @@ UNKNOWN = -(1 << 29)
 """What the trigram model says of a word that it does not know; its logarithms have the base 1.0001."""
 
 
-def measurements(corpora: Path) -> Iterator[dict[str, Any]]:
+def limits() -> Iterator[dict[str, Any]]:
+    """Rows of k-ary randomised response over the codes of books, and of the best rules with the same local DP."""
+    from textveil.mechanism import information, kept, limit
+    from textveil.table import find_book
+
+    for codes, sets in LIMITS.items():
+        masses = find_book(str(codes)).masses.astype(np.float64)
+        masses /= masses.sum()
+        for epsilon in BUDGETS:
+            found = {"own code": kept(codes, epsilon), "own code, at most": most_kept(masses, epsilon)}
+            found |= {"bits": information(masses, epsilon)}
+            if sets:
+                found["bits, at most over these codes"] = most_told(masses, epsilon)
+            found["bits, at most by any mechanism"] = limit(epsilon)
+            release = f"{codes} codes, epsilon {epsilon:g}"
+            for metric, value in found.items():
+                ends = {"value": value, "low": None, "high": None, "n": codes, "unit": "exact"}
+                yield {"what": f"limits, {release}: {metric}", "release": release, "metric": metric, **ends}
+
+
+def most_kept(masses: Values, epsilon: float) -> float:
+    """The largest sum of p(x) P(x | x) among rules P [C, C] with local DP epsilon.
+
+    Variables are P, and the least probability m(y) of each output, which is at least exp(-epsilon) of all others.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import block_array, coo_array, eye_array, kron
+
+    codes = len(masses)
+    whole, ones = eye_array(codes * codes), np.ones((codes, 1))
+    least = kron(ones, eye_array(codes))  # m(y) beside P(y | x)
+    found = linprog(
+        -np.concatenate([np.diag(masses).ravel(), np.zeros(codes)]),
+        A_ub=block_array([[-whole, least], [whole, -np.exp(epsilon) * least]]),
+        b_ub=np.zeros(2 * codes * codes),
+        A_eq=block_array([[kron(eye_array(codes), ones.T), coo_array((codes, codes))]]),
+        b_eq=np.ones(codes),
+        method="highs",
+    )
+    return -float(found.fun)
+
+
+def most_told(masses: Values, epsilon: float) -> float:
+    """The largest mutual information, in bits, among rules with local DP epsilon, whatever they release.
+
+    An output is a set of codes, of which each makes it exp(epsilon) times as likely as others do; variables are how
+    likely it is for these. What it tells is linear in that.
+    """
+    from scipy.optimize import linprog
+
+    codes = len(masses)
+    inside = (np.arange(1 << codes)[:, None] >> np.arange(codes) & 1).astype(bool)
+    likely = np.where(inside, np.exp(epsilon), 1.0)
+    mean = likely @ masses
+    told = (masses * likely * np.log2(likely / mean[:, None])).sum(axis=1)
+    found = linprog(-told, A_eq=likely.T, b_eq=np.ones(codes), method="highs")
+    return -float(found.fun)
+
+
+def spelling(corpora: Path) -> Iterator[dict[str, Any]]:
     """Rows of all releases of both corpora."""
     from pocketsphinx import NGramModel, get_model_path
 
@@ -150,17 +219,20 @@ def guessed(name: str, case: "Case") -> Figures:
 
 
 def main() -> None:
-    """Measures everything, replaces the rows, and fills the documents."""
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    """Measures everything, adds the rows, and fills the documents."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=("limits", "spelling"), help="one of both (default: both)")
+    only = parser.parse_args().only
     corpora = os.environ.get("TEXTVEIL_CORPORA")
-    if corpora is None:
+    if corpora is None and only != "limits":
         sys.exit("codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)")
     shared, console = {**circumstances(), "seed": SEED}, Console(stderr=True)
-    lines = []
-    for row in measurements(Path(corpora)):
+    rows = [] if only == "spelling" else [limits()]
+    rows += [] if only == "limits" or corpora is None else [spelling(Path(corpora))]
+    for row in chain.from_iterable(rows):
         console.print(f"{row['what']}: {row['value']:.3f}", highlight=False, soft_wrap=True)
-        lines.append(json.dumps({**row, **shared}, sort_keys=True) + "\n")
-    report.CODEBOOKS.write_text("".join(lines), encoding="utf-8")
+        with report.CODEBOOKS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
     report.write_documents()
 
 

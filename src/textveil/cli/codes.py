@@ -1,11 +1,12 @@
-"""The verb `table codes`, and how a book of codes is described.
+"""The verbs `table codes` and `table books`, and how a book of codes is described.
 
-In: public texts, a table and a number of codes. Out: the file of a book, and what it hides.
+In: public texts, a table and a number of codes; an epsilon and books. Out: the file of a book, and what it hides.
 Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`).
 """
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
@@ -152,9 +153,90 @@ def shelf() -> Iterator[str]:
     from textveil.table import find_book, shipped
 
     heading = ("codes", "words of a code, median", "largest share of a word", *(f"epsilon {e:g}" for e in EPSILONS))
-    yield "    " + "  ".join(heading)
+    rows = []
     for size in shipped():
         book = find_book(str(size))
         shares = (float(book.heads.max()), *map(book.named, EPSILONS))
-        values = (size, int(median(book.sizes.tolist())), *(f"{math.ceil(1000 * each) / 1000:.3f}" for each in shares))
-        yield "    " + "  ".join(f"{value:>{len(name)}}" for value, name in zip(values, heading, strict=True))
+        rows.append((size, int(median(book.sizes.tolist())), *map(_rounded, shares)))
+    yield from _table(heading, rows, ["    "] * len(rows))
+
+
+@verb(
+    "textveil table books --epsilon 4",
+    "textveil table books 24 news.book --epsilon 6",
+    "textveil table books --epsilon 3 --json",
+)
+def books(
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The budget of a word.", show_default=False)],
+    books: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BOOK]...", help="Numbers of codes of general books, or paths; else all general ones."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Compare books of codes at an epsilon: how much the mechanism codebook tells of a word, and how often it is named.
+
+    All of it is computed from the books, for words as they stand in general public text. No private text is looked at.
+    """
+    from textveil.mechanism import entropy, fitting, information, kept, limit
+    from textveil.table import find_book, shipped
+
+    if not 0 < epsilon < math.inf:
+        raise ConfigError("--epsilon must be above 0 and finite")
+    named = books or [str(size) for size in shipped()]
+    found = [find_book(each) for each in named]
+    told = [information(book.masses, epsilon) for book in found]
+    most = max(told)
+    if as_json:
+        rows: list[dict[str, object]] = [
+            {
+                "book": name,
+                "digest": book.digest,
+                "kind": book.kind,
+                "codes": len(book),
+                "information": bits,
+                "entropy": entropy(book.masses),
+                "own_code": kept(len(book), epsilon),
+                "named": book.named(epsilon),
+                "most": bits == most,
+            }
+            for name, book, bits in zip(named, found, told, strict=True)
+        ]
+        say(
+            json.dumps(
+                {"epsilon": epsilon, "limit": limit(epsilon), "fitting": fitting(epsilon), "books": rows},
+                ensure_ascii=False,
+            )
+        )
+        return
+    heading = ("codes", "bits told of a word", "of at most", "own code comes out", "word named at most", "book")
+    lines = [
+        (
+            len(book),
+            f"{bits:.2f}",
+            f"{entropy(book.masses):.2f}",
+            f"{kept(len(book), epsilon):.3f}",
+            _rounded(book.named(epsilon)),
+            f"{book.kind} {book.digest[:8]}",
+        )
+        for book, bits in zip(found, told, strict=True)
+    ]
+    for line in _table(heading, lines, ["  * " if bits == most else "    " for bits in told]):
+        say(line)
+    say("* tells most of a word, as words stand in general public text.")
+    say(
+        f"No mechanism with local DP {epsilon:g} tells more than {math.ceil(100 * limit(epsilon)) / 100:.2f} bits of a "
+        f"word; {fitting(epsilon):,.0f} codes of equal frequency would tell as much."
+    )
+
+
+def _rounded(share: float) -> str:
+    """A share that is reached at most, in three digits."""
+    return f"{math.ceil(1000 * share) / 1000:.3f}"
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[object]], marks: Sequence[str]) -> Iterator[str]:
+    """The lines of a table, numbers below each other, each behind its mark."""
+    widths = [max(map(len, map(str, column))) for column in zip(heading, *rows, strict=True)]
+    for mark, row in zip(["    ", *marks], [heading, *rows], strict=True):
+        yield mark + "  ".join(f"{value!s:>{width}}" for value, width in zip(row, widths, strict=True))

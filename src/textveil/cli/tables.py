@@ -11,7 +11,7 @@ import typer
 
 from textveil.cli import progress, shell
 from textveil.cli.calibrate import calibrate
-from textveil.cli.codes import codes, described
+from textveil.cli.codes import books, codes, described
 from textveil.cli.shell import say
 from textveil.cli.verbs import add, group, verb
 from textveil.files import streams
@@ -209,3 +209,4 @@ def table_neighbours(
 
 add(table, calibrate, "calibrate")
 add(table, codes, "codes")
+add(table, books, "books")

@@ -23,7 +23,7 @@ from textveil.mechanism.contract import (
 from textveil.mechanism.drawn_names import Names
 from textveil.mechanism.fill import Fill
 from textveil.mechanism.guess import guessing
-from textveil.mechanism.information import entropy, information, kept
+from textveil.mechanism.information import entropy, fitting, information, kept, limit
 from textveil.mechanism.moved_figures import Figures
 from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
 from textveil.mechanism.oov import WordRule, apart
@@ -77,8 +77,10 @@ __all__ = [
     "cape",
     "entropy",
     "exact_loss",
+    "fitting",
     "guessing",
     "information",
-    "losses",
     "kept",
+    "limit",
+    "losses",
 ]

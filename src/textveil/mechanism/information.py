@@ -1,6 +1,6 @@
 """Information: how many bits a code tells of a private word that is released by randomised response.
 
-In: the shares of codes in public text, and epsilon. Out: the mutual information, exactly.
+In: the shares of codes in public text, and epsilon. Out: the mutual information, exactly, and what no rule exceeds.
 Not here: how often a word is guessed from a code (`guess`), and what a book is (`table.book`).
 """
 
@@ -10,13 +10,14 @@ from textveil.errors import ConfigError
 from textveil.randomness import Floats, Values
 
 
-def entropy(shares: Values) -> float:
-    """How many bits tell which of some values was drawn, whose probabilities [n] sum to 1."""
-    some = shares[shares > 0]
+def entropy(shares: Floats | Values) -> float:
+    """How many bits tell which of some values was drawn, from their shares [n], scaled to sum to 1."""
+    some = shares[shares > 0].astype(np.float64)
+    some /= some.sum()
     return float(-(some * np.log2(some)).sum())
 
 
-def right(codes: int, epsilon: float) -> float:
+def kept(codes: int, epsilon: float) -> float:
     """How often k-ary randomised response over so many codes releases the code itself."""
     return float(1 / (1 + (codes - 1) * np.exp(-epsilon)))
 
@@ -41,7 +42,32 @@ def information(masses: Floats | Values, epsilon: float) -> float:
         raise ConfigError("epsilon must be 0 or more")
     shares, codes = masses.astype(np.float64), len(masses)
     shares /= shares.sum()
-    own = right(codes, epsilon)
+    own = kept(codes, epsilon)
     law = np.full(codes, (1 - own) / (codes - 1))
     law[0] = own  # as of any code: the same numbers in another order
     return max(0.0, entropy(law[1] + (own - law[1]) * shares) - entropy(law))
+
+
+def limit(epsilon: float) -> float:
+    """The most bits that any rule with local DP epsilon tells of one word, whatever is expected of it.
+
+    Given an output y, the ratio P(y | x) / P(y) has the mean 1 over words, and its values differ by exp(epsilon) at
+    most. What y tells of the word is the mean of the ratio times its logarithm. That is convex in the ratio, so it is
+    largest where the ratio has its two ends only, the upper one for a share s of the words: with
+    t = epsilon / (1 - exp(-epsilon)) it is largest over s where 1 + s (exp(epsilon) - 1) = t, and then t - 1 - ln t.
+
+    Args:
+        epsilon: above 0.
+
+    Source: rules with the two ends only are the extremal ones of Kairouz, Oh and Viswanath (2014), section 3.
+    """
+    t = epsilon / -np.expm1(-epsilon)
+    return float((t - 1 - np.log(t)) / np.log(2))
+
+
+def fitting(epsilon: float) -> float:
+    """How many codes fit epsilon: if as many are equally frequent, randomised response reaches the `limit`, 1 / s.
+
+    At small epsilon it is 2 (no fewer are codes), and it grows as exp(epsilon) / (epsilon - 1).
+    """
+    return float(np.expm1(epsilon) / (epsilon / -np.expm1(-epsilon) - 1))

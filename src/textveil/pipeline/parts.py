@@ -135,7 +135,8 @@ def _claim(setup: Setup) -> Claim:
         )
     if setup.rerank.m > 1:
         said = {**claim.options, "rerank": asdict(setup.rerank)}
-        claim = replace(claim, options=said, caveats=(*claim.caveats, NOTE if book is None else SPELLED))
+        note = NOTE if setup.loaded.root.book is None else SPELLED
+        claim = replace(claim, options=said, caveats=(*claim.caveats, note))
     if grouping is not None:
         claim = _grouped_claim(claim, grouping, setup.protect, setup.groups, setup.names)
         if grouping.moved:

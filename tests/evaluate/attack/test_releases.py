@@ -60,7 +60,9 @@ def test_the_posterior_of_everything_three_releases_can_say(four):
     """All 64 outcomes of randomised response over four words."""
     case = case_of(four, [" ".join(NOUNS[:SIZE])] * 16, releases=3)
     drawn = np.array(list(product(range(SIZE), repeat=3)))
-    views = [replace(view, drawn=rows, shown_words=rows) for view, rows in zip(case.view.others, drawn.T[1:], strict=True)]
+    views = [
+        replace(view, drawn=rows, shown_words=rows) for view, rows in zip(case.view.others, drawn.T[1:], strict=True)
+    ]
     view = replace(case.view, drawn=drawn[:, 0], shown_words=drawn[:, 0], others=tuple(views))
     for number, found in zip((1, 2, 3), after(view, [1, 2, 3], prior="uniform", k=SIZE, rng=RNG), strict=True):
         joint = np.prod(randomised_response()[:, drawn[:, :number]], axis=2).T
