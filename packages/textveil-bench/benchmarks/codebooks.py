@@ -226,7 +226,10 @@ def main() -> None:
     corpora = os.environ.get("TEXTVEIL_CORPORA")
     if corpora is None and only != "limits":
         sys.exit("codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)")
-    shared, console = {**circumstances(), "seed": SEED}, Console(stderr=True)
+    shared, console = (
+        {**circumstances(*([] if only == "limits" else ["pocketsphinx"])), "seed": SEED},
+        Console(stderr=True),
+    )
     rows = [] if only == "spelling" else [limits()]
     rows += [] if only == "limits" or corpora is None else [spelling(Path(corpora))]
     for row in chain.from_iterable(rows):
