@@ -71,6 +71,12 @@ def reproduce(
         typer.Option("--upstream", metavar="URL", help="The base URL of a language model, for panels that need one."),
     ] = None,
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")] = None,
+    generative: Annotated[
+        bool,
+        typer.Option(
+            "--generative", help="Run the panels of a small language model, too; needs textveil-bench[generative]."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each figure or table.")] = False,
 ) -> None:
@@ -109,6 +115,7 @@ def reproduce(
             scale="quick" if quick else "full" if full else "usual",
             hub=hub,
             endpoint=None if upstream is None else {"url": upstream, "model": model},
+            generative=generative,
             places=Folders(corpora=None if folder is None else Path(folder)),
             executor=executor,
             stored=None if stored is None else Stored.read(Path(stored)),

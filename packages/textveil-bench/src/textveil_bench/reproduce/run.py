@@ -65,6 +65,7 @@ class How:
         scale: usual, quick or full.
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
+        generative: whether to run panels of the small language model; of stored results they are shown anyway.
         places: where data and fitted judges are.
         executor: computes the cells, for all targets; None for this process.
         stored: results of earlier runs: nothing is run, and no data is read; None to run.
@@ -73,9 +74,15 @@ class How:
     scale: Scale = "usual"
     hub: bool = False
     endpoint: Mapping[str, Any] | None = None
+    generative: bool = False
     places: Folders = field(default_factory=Folders)
     executor: Executor | None = None
     stored: "Stored | None" = None
+
+    def plans(self, target: Target) -> Plans:
+        """What to run for a target, or to show of it."""
+        shown = self.generative or self.stored is not None
+        return planned(target, self.scale, hub=self.hub, endpoint=self.endpoint, generative=shown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +137,7 @@ def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
     Raises:
         ConfigError: a sweep is wrong. InputError: data cannot be read.
     """
-    plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    plans = how.plans(target)
     for panel, plain in plans.sweeps.items():
         yield f"{target.name}: {panel}"
         sweep = Sweep.read(bounded(plain, how.scale, how.places))
@@ -154,7 +161,7 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         ConfigError: a sweep is wrong; another run is at work in the folder.
         InputError: data cannot be read.
     """
-    plans = planned(target, how.scale, hub=how.hub, endpoint=how.endpoint)
+    plans = how.plans(target)
     made = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
     with streams.writing():
         streams.make_folder(folder)

@@ -20,7 +20,11 @@ from textveil.errors import ConfigError, UnknownName
 
 CONF = files("textveil_bench") / "conf" / "reproduce"
 
-NEEDS = {"llm": "needs an LLM", "hub": "needs models from a hub, which --hub fetches"}
+NEEDS = {
+    "llm": "needs an LLM",
+    "hub": "needs models from a hub, which --hub fetches",
+    "small": "needs --generative and the extra of that name",
+}
 """Why a panel was not run."""
 
 LIKE = "like"
@@ -219,14 +223,15 @@ class TargetPanel:
 
     Attributes:
         name: its name.
-        needs: "llm" if a language model must answer; "hub" if it needs something from a hub; "llm, hub" for both.
+        needs: "llm" if a language model must answer; "hub" if it needs something from a hub; "llm, hub" for both;
+            "small" if the small language model of an extra continues texts.
         changes: how it differs from the target's sweep.
         quick: further changes in a quick run, which leaves out panels without them.
         computed: a table instead of the sweep, see `computed.COMPUTED`.
     """
 
     name: str
-    needs: Literal["", "llm", "hub", "llm, hub"] = ""
+    needs: Literal["", "llm", "hub", "llm, hub", "small"] = ""
     changes: Plain = Field(default_factory=dict)
     quick: Plain | None = None
     computed: str = ""
@@ -306,7 +311,14 @@ class Plans:
     not_run: Mapping[str, str]
 
 
-def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoint: Plain | None = None) -> Plans:
+def planned(
+    target: Target,
+    scale: Scale = "usual",
+    *,
+    hub: bool = False,
+    endpoint: Plain | None = None,
+    generative: bool = False,
+) -> Plans:
     """What to run for a target.
 
     Args:
@@ -314,12 +326,14 @@ def planned(target: Target, scale: Scale = "usual", *, hub: bool = False, endpoi
         scale: `quick` or `full` for the changes of that name.
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
+        generative: whether to run those of the small language model.
     """
     quick = scale == "quick"
     sweeps: dict[str, Plain] = {}
     tables, not_run = list(target.computed), {}
     for panel in target.panels or ((TargetPanel(name=target.title, quick={}),) if target.sweep else ()):
-        missing = [need for need, there in (("llm", endpoint is not None), ("hub", hub)) if not there]
+        given = {"llm": endpoint is not None, "hub": hub, "small": generative}
+        missing = [need for need, there in given.items() if not there]
         if lacks := [NEEDS[need] for need in missing if need in panel.needs]:
             not_run[panel.name] = lacks[0]
         elif quick and panel.quick is None:

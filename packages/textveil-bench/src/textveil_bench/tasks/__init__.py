@@ -26,6 +26,7 @@ TASKS: Mapping[str, str] = MappingProxyType(
         "finetune": "finetune:Finetune",
         "reader": "reading:Reading",
         "asked": "asked:ZeroShot",
+        "continued": "continued:Continued",
         "generation": "generation:Generation",
         "meaning": "meaning:Meaning",
     }

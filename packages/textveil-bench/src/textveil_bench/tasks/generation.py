@@ -15,7 +15,7 @@ from textveil.errors import ConfigError
 from textveil.evaluate.attack import Report, quiet
 from textveil.models import EXTRACTION_TEMPERATURE, NO_KEY, Address, Endpoint, extract
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks import models, small, vectors
 from textveil_bench.tasks.asked import NO_ENDPOINT
 from textveil_bench.tasks.contract import Score
 from textveil_bench.trials import ReleasedExample, ReleasedField
@@ -23,6 +23,12 @@ from textveil_bench.trials import ReleasedExample, ReleasedField
 CONTINUE = """\
 The user sends the beginning of a text. Write how it goes on, in about {length} words and in the same style. Your \
 answer is the continuation alone, without the beginning."""
+
+TOKENS = 4 / 3
+"""Of the small model, for each word."""
+
+SMALL_TEMPERATURE = 0.5
+"""Of the small model, as InferDPT has it: at 0 it says one thing again and again."""
 
 Temperature = Annotated[float, Field(ge=0, le=2)]
 
@@ -56,6 +62,9 @@ class Generation:
     the remote model, once per call, and `shown=original` sends them to the local one, as in the papers; the local model
     must then be named. The papers' sentence vectors are SimCSE's.
 
+    With `small`, the package's small base model (`tasks.small`) continues the beginning in this process, and nothing is
+    reworked: it was not taught to follow instructions.
+
     Source: Tong et al., "InferDPT" (2023); Cape, section 5.1.2 and equation 12.
 
     Args:
@@ -67,6 +76,7 @@ class Generation:
         shown: the beginning that the local model sees, "released" or "original".
         local_url: URL of the local model, used without a key; by default that of the remote one.
         local_model: its name there.
+        small: whether the small model takes the place of the remote one; there is then no local one.
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
         endpoint: of the remote model.
         report: called with progress.
@@ -80,6 +90,7 @@ class Generation:
     shown: Literal["released", "original"] = "released"
     local_url: Address | None = None
     local_model: Annotated[str, Field(min_length=1)] | None = None
+    small: bool = False
     encoder: str | None = None
     endpoint: Endpoint | None = Field(default=None, repr=False)
     report: Report = Field(default=quiet, repr=False)
@@ -91,11 +102,12 @@ class Generation:
     @property
     def name(self) -> str:
         """What rows call it."""
-        return f"generation ({self.endpoint.model if self.endpoint else 'no endpoint'})"
+        model = self.endpoint.model if self.endpoint else "no endpoint"
+        return f"generation ({small.NAME if self.small else model})"
 
     def refusal(self, data: DataSet) -> str:
         """The reason if there is no endpoint, or no text to continue."""
-        if self.endpoint is None:
+        if self.endpoint is None and not self.small:
             return NO_ENDPOINT
         return "" if data.kind == "text" else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
 
@@ -124,7 +136,11 @@ class Generation:
             )
 
     def _write(self, beginnings: Sequence[str]) -> list[str]:
-        """The remote model's continuations."""
+        """The remote model's continuations, or the small one's."""
+        if self.small:
+            temperature = SMALL_TEMPERATURE if self.temperature is None else self.temperature
+            tokens = round(self.length * TOKENS)
+            return [small.model().continued(text, tokens, temperature=temperature) for text in beginnings]
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
         endpoint = self.endpoint if self.temperature is None else replace(self.endpoint, temperature=self.temperature)
@@ -134,7 +150,7 @@ class Generation:
 
     def _extract(self, prompts: Sequence[Prompt], written: Sequence[str]) -> list[str]:
         """The local model's revisions of them."""
-        if self.extraction is None or self.endpoint is None:
+        if self.small or self.extraction is None or self.endpoint is None:
             return list(written)
         local = replace(self.endpoint, model=self.local_model or self.endpoint.model)
         if self.local_url is not None:
