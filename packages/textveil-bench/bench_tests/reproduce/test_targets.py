@@ -59,7 +59,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkeypatch):
     monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
     monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
-    for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT).sweeps.values():
+    for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True).sweeps.values():
         made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
         cells.check(made)
         assert made.series
@@ -77,7 +77,7 @@ def test_targets_say_what_differs_and_where_values_are_from(name):
 @pytest.mark.parametrize("name", names())
 def test_values_and_claims_choose_series_that_are_run(name):
     found = load(name)
-    plans = [planned(found, hub=hub, endpoint=ENDPOINT) for hub in (False, True)]
+    plans = [planned(found, hub=hub, endpoint=ENDPOINT, generative=True) for hub in (False, True)]
     series = [each for plan in plans for sweep in plan.sweeps.values() for each in Sweep.read(sweep).series]
     wanted = [each.where for each in found.published if "table" not in each.where]
     wanted += [where for each in found.expect for where in each.series if not isinstance(where, float)]
@@ -219,6 +219,16 @@ def test_panels_that_need_a_hub_are_run_with_it_only():
     assert not plans.not_run
     assert "endpoint" not in plans.sweeps["there"]
     assert plans.sweeps["both"]["endpoint"] == ENDPOINT
+
+
+def test_panels_of_the_small_language_model_are_run_if_asked_for():
+    panels = [*PANELS, {"name": "small", "needs": "small", "changes": {"limit": 20}}]
+    assert planned(target(panels=panels), endpoint=ENDPOINT).not_run == {"small": targets.NEEDS["small"]}
+    plans = planned(target(panels=panels), generative=True)
+    assert plans.sweeps["small"]["limit"] == 20
+    assert "small" not in plans.not_run
+    assert "endpoint" not in plans.sweeps["small"], "it needs none"
+    assert set(plans.not_run) == {"asked", "mended"}, "it is no model that follows instructions"
 
 
 def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
