@@ -68,7 +68,7 @@ def test_the_profile_data_writes_words_or_codes(run, folder):
     (folder / "letters.csv").write_text(
         "text,stars\nthe bakery is in the valley,5\ncall +351 21 123 4567 for butter,1\n"
     )
-    for emit, form in (("words", r"[a-z]+"), ("codes", r"code\d{1,2}")):
+    for emit, form in (("words", r"[a-z0-9]+"), ("codes", r"code\d{1,2}")):
         made = ("privatize-files", "letters.csv", "--profile", "data", "--emit", emit, "--output", emit)
         assert run(*made)[0] == 0
         said = (folder / emit / "letters.csv").read_text().splitlines()

@@ -4,6 +4,7 @@ import math
 import pickle
 import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from textveil.evaluate.attack import Case
 from textveil.guarantee import compose, summarize
 from textveil.mechanism import Block, Law, Layout, guessing
 from textveil.pipeline.coarse import BESIDES, BY_WORD, DRAWN_GROUPS, RETURNED, WITHIN
+from textveil.pipeline.consistent import alike
 from textveil.protect import Uniform
 from textveil.table import EmbeddingTable, find_book, load_table, shares
-from textveil.text import Kind
+from textveil.text import Kind, tokenize
 
 CODES = 6
 EPSILON = 3.0
@@ -125,11 +127,11 @@ class TestStatement:
 
     def test_statements_add_up_to_what_holds_for_all(self):
         plain, named = codebook().privatize(TEXT).guarantee, codebook().privatize(TEXT).guarantee
-        named = replace(named, claim=replace(named.claim, codes=0, caveats=(*named.claim.caveats, BESIDES)))
+        named = replace(named, claim=replace(named.claim, codes=(), caveats=(*named.claim.caveats, BESIDES)))
         for both in (summarize([plain, named]), compose([named, plain])):
-            assert both.claim.codes == 0
+            assert both.claim.codes == ()
             assert BESIDES in both.claim.caveats
-        assert summarize([plain, plain]).claim.codes == CODES
+        assert summarize([plain, plain]).claim.codes == (CODES,)
 
     def test_metric_promises_are_about_codes(self):
         found = Privatizer("noise", epsilon=9, table=COARSE).privatize(TEXT).guarantee
@@ -187,10 +189,64 @@ class TestStatement:
             "epsilon": None,
         }
         said = codebook(**options).privatize(TEXT).guarantee
-        assert said.claim.codes == 0
+        assert said.claim.codes == ()
         assert WITHIN not in said.explain()
         assert DRAWN_GROUPS in said.explain()
         assert "it is 0" not in said.headline()
+
+
+class TestEquality:
+    """Equal words as one draw: what that saves, and what the mask then tells."""
+
+    TEXT = "apple apple apple"
+
+    @staticmethod
+    def loss(privatizer, show):
+        """The largest loss of a whole text between two words of unlike codes, over every output; `show`: from draws."""
+        right = np.log(np.full(CODES, 1.0) + (math.exp(EPSILON) - 1) * np.eye(CODES)) - math.log(
+            math.exp(EPSILON) + CODES - 1
+        )
+        rehearsal = privatizer.rehearse([TestEquality.TEXT])
+        chance: dict[tuple[int, ...], Any] = {}
+        for drawn in product(range(CODES), repeat=3):
+            shown = tuple(show(privatizer, rehearsal, np.array(drawn)).tolist())
+            chance[shown] = chance.get(shown, 0.0) + np.exp(right[:, list(drawn)].sum(axis=1))
+        law = np.log(np.array(list(chance.values())))
+        return float((law.max(axis=1) - law.min(axis=1)).max())
+
+    def test_a_word_spends_once_at_all_its_places(self):
+        """Every output of a text; that the most frequent draw be shown, not the first, is caught."""
+
+        def shown(privatizer, rehearsal, drawn):
+            return alike(privatizer, tokenize([self.TEXT]), rehearsal.protection, rehearsal.plan, drawn, None)
+
+        def most_frequent(privatizer, rehearsal, drawn):
+            return np.full(3, np.bincount(drawn).argmax())
+
+        once = codebook(words={"consistent": True})
+        assert self.loss(once, shown) == pytest.approx(EPSILON)
+        assert self.loss(once, most_frequent) > EPSILON + 0.5
+        assert self.loss(codebook(), lambda privatizer, rehearsal, drawn: drawn) == pytest.approx(3 * EPSILON)
+        for made, spent in ((once, EPSILON), (codebook(), 3 * EPSILON)):
+            said = made.privatize(self.TEXT).guarantee
+            assert said.total(said.epsilon_per_word) == pytest.approx(spent)
+
+    def test_a_session_loses_epsilon_once_for_each_word(self):
+        session, made = Session(), codebook(words={"consistent": True})
+        made.privatize("apple river apple", session)
+        (loss,) = made.privatize("apple lemon", session).guarantee.per_person
+        assert (loss.drawn, loss.released, loss.alike) == (3, 4, True)
+        assert loss.total / 1e6 == pytest.approx(3 * EPSILON, abs=1e-5)
+
+    def test_the_mask_tells_words_of_one_code_apart(self):
+        texts = ("anchor candle anchor", "anchor candle candle")  # both words have code 0
+        for consistent in (False, True):
+            made = codebook(words={"consistent": consistent})
+            found = [made.rehearse([text]) for text in texts]
+            assert [each.plan.block.rows.tolist() for each in found] == [[0, 0, 0]] * 2
+            one, two = (each.results[0].released.mask for each in found)
+            assert (one == two) is not consistent
+            assert (BY_WORD in found[0].results[0].guarantee.claim.caveats) is consistent
 
 
 class TestProfile:

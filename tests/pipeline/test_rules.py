@@ -11,6 +11,7 @@ from textveil.guarantee import Restricted as Restrict
 from textveil.pipeline import rules
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.budget import Uniform
+from textveil.table import Books
 from textveil.table.embedding import EmbeddingTable
 
 LABELS = {"labels": "randomised", "label_epsilon": 1.0, "always": ["apple"]}
@@ -20,6 +21,7 @@ STUB = Stub(release=lambda table, block: block.secret.copy())
 PIECES = [*NOUNS[:9], "##ing"]
 WORDS = EmbeddingTable.build(name="words", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 CODES = WORDS.coarse(book_of(WORDS))
+BY_GROUP = WORDS.coarse(Books.by_group([book_of(WORDS, many) for many in (3, 3, 12, 6)]))
 
 
 class Restricted(Stub):
@@ -41,6 +43,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "re-ranking takes whole words": {"rerank": {"m": 2}, "words": {"unit": "wordpiece"}},
     "re-ranking tells equal words apart": {"rerank": {"m": 2}, "words": {"consistent": True}},
     "codebook needs codes": {"mechanism": "codebook"},
+    "books by group need groups": {"table": BY_GROUP},
+    "books by group take each word alone": {
+        "mechanism": "d-chi-stencil",
+        "table": BY_GROUP,
+        "protect": {"always": ["apple"]},
+    },
     "codes are of whole words": {"table": CODES, "words": {"unit": "wordpiece"}},
     "codes have no spelling to choose": {"table": WORDS.coarse(book_of(WORDS), spelling="code"), "rerank": {"m": 2}},
     "names need a detector": {"names": NAMES},

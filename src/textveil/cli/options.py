@@ -97,7 +97,8 @@ SHARED: dict[str, Shared] = {
         metavar="C|BOOK",
         path="table.codes",
         help="Draw among few codes of words, not among words: the number of codes of a general book (8, 24, 50, 150 or "
-        "400), or a book made by `textveil table codes`. The draw is the same for all words of one code.",
+        "400), or a book made by `textveil table codes`. The draw is the same for all words of one code. Four, "
+        "with commas, are for the four groups of groups.budgets.",
     ),
     "emit": Shared(
         flag="--emit",

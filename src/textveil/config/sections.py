@@ -50,7 +50,9 @@ class WordsOptions:
 
 
 def _written(value: object) -> object:
-    """A number as text: a number of codes may be given as either."""
+    """A number as text, a list of them with commas: numbers of codes may be given as either."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -63,7 +65,8 @@ class TableOptions:
         metric: "chord" normalizes its rows, "euclidean" uses them as they are.
         device: where the nearest row is searched for.
         codes: the number of codes of a general book of the package, or the path of a book: words of one code are then
-            one value to the mechanism, and nobody tells them apart. None: every word is a value of its own.
+            one value to the mechanism, and nobody tells them apart. Four of them, as a list or with commas, are for the
+            four groups of `groups.budgets`, in its order. None: every word is a value of its own.
         spelling: what a code is shown as in a release: its most typical "word", or the "code" itself ("code17").
     """
 

@@ -229,7 +229,7 @@ def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Seque
         additive=join(each.additive for each in claims),
         most=join(each.most for each in claims),
         draws=any(each.draws for each in claims),
-        codes=min(each.codes for each in claims),
+        codes=claim.codes if all(each.codes == claim.codes for each in claims) else (),
         caveats=_union(each.caveats for each in claims),
         restricted=restricted,
     )

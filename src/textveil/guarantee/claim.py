@@ -63,8 +63,8 @@ class Claim:
         assumptions: what the proof takes for granted, besides the mask.
         caveats: what a reader should know before comparing numbers.
         restricted: a promise for some pairs of words only.
-        codes: how many codes words have, where a table is looked at coarsely: the loss of two words of one code is 0; 0
-            where every word is a value of its own.
+        codes: how many codes words have, where a table is looked at coarsely, so that the loss of two words of one code
+            is 0; of books by group, those of each group in order. Empty where every word is a value of its own.
         found: how the budget was found, where nobody gave it.
         alone: whether what is drawn at a position depends on the word there and on no other word.
     """
@@ -84,7 +84,7 @@ class Claim:
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     restricted: Restricted | None = None
-    codes: int = 0
+    codes: tuple[int, ...] = ()
     found: str = ""
     alone: bool = False
 

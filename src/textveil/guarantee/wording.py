@@ -125,7 +125,8 @@ def _any_two(guarantee: "Guarantee") -> str:
 
 
 def _replaced(guarantee: "Guarantee") -> str:
-    among = f" among {guarantee.claim.codes:,} codes" if guarantee.claim.codes else ""
+    codes = guarantee.claim.codes
+    among = f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes" if codes else ""
     return f"{'drawn' if guarantee.claim.draws and guarantee.drawn else 'replaced'}{among}"
 
 
@@ -210,7 +211,11 @@ def _within_codes(guarantee: "Guarantee") -> str:
     """What holds for words that have one code, which the mechanism does not tell apart."""
     if not guarantee.claim.codes or guarantee.kind == "none" or not guarantee.epsilon:
         return ""
-    return f" For two words of one of its {guarantee.claim.codes:,} codes it is 0."
+    codes = guarantee.claim.codes
+    if len(codes) > 1:
+        said = ", ".join(f"{label} {each:,}" for label, each in zip(_ADJECTIVES, codes, strict=True))
+        return f" For two words of one group and one of its codes it is 0 (codes by group: {said})."
+    return f" For two words of one of its {codes[0]:,} codes it is 0."
 
 
 def _aside(guarantee: "Guarantee") -> str:

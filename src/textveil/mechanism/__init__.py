@@ -29,6 +29,7 @@ from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, Noi
 from textveil.mechanism.oov import WordRule, apart
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
+from textveil.mechanism.resolutions import Resolved, resolved, single
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select, exact_loss
 from textveil.mechanism.staircase import Staircase
@@ -65,6 +66,7 @@ __all__ = [
     "Perturb",
     "Placeholder",
     "Published",
+    "Resolved",
     "Restricting",
     "Role",
     "Select",
@@ -83,4 +85,6 @@ __all__ = [
     "kept",
     "limit",
     "losses",
+    "resolved",
+    "single",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.contract import Law, Mechanism
+from textveil.mechanism.resolutions import Resolved
 from textveil.mechanism.select import Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance
@@ -35,12 +36,16 @@ def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values | None =
         mechanism: has a law, and draws each word alone.
         table: its V rows are what is drawn for, and released.
         prior: the probability of each word, as a row of the table's origin, summing to 1. In a coarse view the guess of
-            a code is its likeliest word. None: as words stand in general public text.
+            a code is its likeliest word; of books by group, that under which words are named most often counts. None:
+            as words stand in general public text.
 
     Raises:
         ConfigError: the mechanism has no law that could be written down, or looks at other words.
     """
     name = mechanism.claim(table).mechanism
+    if isinstance(mechanism, Resolved):
+        each = [guessing(mechanism.mechanism, view, prior) for view in table.views]
+        return lambda parameter: max(named(parameter) for named in each)
     prior = shares(table.origin) if prior is None else prior
     masses, heads = table.gathered(prior), table.heads(prior)
     if not mechanism.claim(table).alone:

@@ -8,11 +8,17 @@ import math
 from dataclasses import replace
 
 from textveil.guarantee import Claim
-from textveil.table import EmbeddingTable, shares
+from textveil.protect import GROUPS
+from textveil.table import Books, EmbeddingTable, shares
 
 WITHIN = (
     "two words of one code are one value to the mechanism: the loss between them is 0, however often they are released "
     "under this book; between releases under different books it is 0 only for words that share a code in all of them"
+)
+OF_GROUP = (
+    "two words of one group and one code of its book are one value to the mechanism: the loss between them is 0, "
+    "however often they are released under these books; a group with finer codes tells words apart that have one code "
+    "in another group, and the group is in the mask"
 )
 DRAWN_GROUPS = (
     "two words of one code and one group are one value to the mechanism; those of one code but of different groups are "
@@ -46,10 +52,21 @@ def coarsely(
         drawn_groups: whether the group of a word is drawn at random.
         besides: whether names or figures are drawn that are no codes.
     """
-    book = table.root.book
+    book, prior = table.root.book, shares(table.origin)  # the file of a book may say any shares
     assert book is not None, "it is a view by codes"
-    heads = book.shares_of_heads(shares(table.origin))  # a file may say anything
-    notes = [DRAWN_GROUPS if drawn_groups else WITHIN, *book.facts(heads)]
+    notes = [DRAWN_GROUPS if drawn_groups else OF_GROUP if isinstance(book, Books) else WITHIN]
+    if isinstance(book, Books):
+        of = [
+            [label for label, each in zip(GROUPS, book.of, strict=True) if each == at] for at in range(len(book.parts))
+        ]
+        heads = [each.shares_of_heads(prior) for each in book.parts]
+        each = list(zip(book.parts, of, heads, strict=True))
+        notes += [f"{' and '.join(labels)} words: {fact}" for part, labels, head in each for fact in part.facts(head)]
+        said: object = [{"groups": labels, **part.to_json(head)} for part, labels, head in each]
+    else:
+        head = book.shares_of_heads(prior)
+        notes += book.facts(head)
+        said = book.to_json(head)
     if besides:
         notes.append(BESIDES)
     if consistent:
@@ -63,7 +80,7 @@ def coarsely(
         )
     return replace(
         claim,
-        codes=len(book),
-        options={**claim.options, "book": book.to_json(heads)},
+        codes=book.sizes if isinstance(book, Books) else (len(book),),
+        options={**claim.options, "book": said},
         caveats=(*claim.caveats, *notes),
     )

@@ -18,7 +18,7 @@ import numpy as np
 from textveil.config import Config, GroupOptions, registry
 from textveil.errors import BudgetError, ConfigError, InputError, TextveilError
 from textveil.files import formats
-from textveil.mechanism import Layout, Mechanism, guessing
+from textveil.mechanism import Layout, Mechanism, guessing, resolved
 from textveil.protect import Grouped, Grouping
 from textveil.randomness import Values
 from textveil.table import EmbeddingTable, load_table, shares, shares_of
@@ -52,7 +52,7 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
     chosen = config.table
     loaded = table or load_table(**asdict(chosen))
     target = registry.load("mechanism", config.mechanism.name)
-    mechanism: Mechanism = target(**config.mechanism.options)
+    mechanism: Mechanism = resolved(target(**config.mechanism.options), loaded)
     guessed = guessing(mechanism, loaded, prior(config, loaded.origin))
 
     if not _takes(mechanism, loaded):

@@ -6,6 +6,7 @@ Not here: which options exclude which (`rules`), and what the parts do with a te
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -15,13 +16,13 @@ from pydantic_core import CoreSchema, core_schema
 from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
 from textveil.errors import TextveilWarning
 from textveil.guarantee import Claim
-from textveil.mechanism import Block, Figures, Law, Layout, Mechanism, Names, guessing
+from textveil.mechanism import Block, Figures, Law, Layout, Mechanism, Names, guessing, single
 from textveil.pipeline.coarse import coarsely
 from textveil.pipeline.rerank import NOTE, SPELLED
 from textveil.pipeline.rules import Setup, check
 from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
-from textveil.randomness import Randomness, SeededRandomness, SystemRandomness
-from textveil.table import EmbeddingTable, WordPieces, load_table
+from textveil.randomness import Randomness, SeededRandomness, SystemRandomness, Values
+from textveil.table import Books, EmbeddingTable, WordPieces, load_table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -151,18 +152,29 @@ def _named_at_most(setup: Setup) -> float | None:
 
     Under the largest finite budget of a word; a budget of one's own may give words any.
     """
-    if setup.words.stopwords != "pass" or not setup.claim.alone or not isinstance(setup.built, Law):
+    mechanism = single(setup.built)
+    if setup.words.stopwords != "pass" or not setup.claim.alone or not isinstance(mechanism, Law):
         return None
-    parameter = setup.parameter
-    if parameter is None:
-        chosen = setup.spending
-        given = chosen.budgets if isinstance(chosen, Grouped) else [chosen.epsilon] if type(chosen) is Uniform else []
-        finite = [each for each in given if 0 < each < math.inf]
-        if not finite:
+    found = []
+    for view, parameter in _parameters(setup, mechanism):
+        block = Block(layout=Layout.of(1), rows=np.zeros(1, np.int64))
+        if mechanism.log_probs(view, block, parameter) is None:
             return None
-        parameter = setup.built.calibrate(setup.loaded, Layout.of(1), np.array([max(finite)]))
-    law = setup.built.log_probs(setup.loaded, Block(layout=Layout.of(1), rows=np.zeros(1, np.int64)), parameter)
-    return None if law is None else guessing(setup.built, setup.loaded)(float(parameter[0]))
+        found.append(guessing(mechanism, view)(float(parameter[0])))
+    return max(found, default=None)
+
+
+def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingTable, Values]]:
+    """The view by each book, with the parameter under the largest finite budget of words that go through it."""
+    chosen, book = setup.spending, setup.loaded.root.book
+    given = chosen.budgets if isinstance(chosen, Grouped) else [chosen.epsilon] if type(chosen) is Uniform else []
+    of = book.of if isinstance(book, Books) and isinstance(chosen, Grouped) else None
+    for at, view in enumerate(setup.loaded.views):
+        own = [each for i, each in enumerate(given) if 0 < each < math.inf and (of is None or of[i] == at)]
+        if setup.parameter is not None:
+            yield view, setup.parameter
+        elif own:
+            yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(own)]))
 
 
 def _grouped_claim(

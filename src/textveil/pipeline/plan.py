@@ -21,6 +21,7 @@ from textveil.protect import (
     PrivateValue,
     Protection,
     Span,
+    group_numbers,
     in_range,
     join,
     listed,
@@ -172,6 +173,7 @@ def make_plan(
         roles[protected & (epsilon == 0)] = Role.HOLE
         roles[protected & np.isinf(epsilon)] = Role.PASS
     unit_of = np.repeat(np.arange(len(roles)), counts)
+    group = group_numbers(protection.labels)[protection.group][unit_of]
     figures = {
         i: figure
         for i in np.flatnonzero(protection.moved).tolist()
@@ -185,7 +187,7 @@ def make_plan(
         spaced=_apart(tokens, roles)[unit_of],
     )
     return Plan(
-        block=Block(layout=layout, rows=parts.table.coded(rows), memo=memo),
+        block=Block(layout=layout, rows=parts.table.coded(rows, group), memo=memo),
         originals=rows,
         roles=roles,
         counts=counts,

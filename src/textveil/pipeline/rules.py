@@ -13,10 +13,10 @@ from typing import Any
 from textveil.config import FigureOptions, GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.guarantee import Claim
-from textveil.mechanism import Layout, Mechanism, Restricting, oov
+from textveil.mechanism import Layout, Mechanism, Restricting, oov, resolved
 from textveil.protect import AGE, DATES, Budget, Grouped, Grouping, Uniform
 from textveil.randomness import Values
-from textveil.table import EmbeddingTable, load_table, shipped
+from textveil.table import Books, EmbeddingTable, load_table, shipped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +52,11 @@ class Setup:
     @cached_property
     def built(self) -> Mechanism:
         """The mechanism; `UnknownName` where there is none of the name, or it has no such option."""
+        return resolved(self._alone, self.loaded) if _is_mechanism(self._alone) else self._alone
+
+    @cached_property
+    def _alone(self) -> Mechanism:
+        """The mechanism, as it is over one book."""
         if not isinstance(self.mechanism, str):
             return self.mechanism
         target = registry.load("mechanism", self.mechanism)
@@ -187,6 +192,24 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
             "codebook draws among the codes of a table, and table.codes (--codes) is not set: set it to "
             f"{', '.join(map(str, shipped()))} for a general book, or to the path of one made with "
             "`textveil table codes`"
+        ),
+    ),
+    Exclusion(
+        name="books by group need groups",
+        when=lambda s: isinstance(s.loaded.root.book, Books),
+        must=lambda s: s.grouping is not None,
+        say=lambda s: (
+            "table.codes has books for four groups, and nothing puts words into groups: set protect.detectors, "
+            "protect.always or protect.importance, or give one book"
+        ),
+    ),
+    Exclusion(
+        name="books by group take each word alone",
+        when=lambda s: isinstance(s.loaded.root.book, Books),
+        must=lambda s: s.claim.alone and not s.loaded.projected,
+        say=lambda s: (
+            f"several books in table.codes need a mechanism that draws each word alone, on no projection, and "
+            f"{s.claim.mechanism} with these options does not: take codebook, or give one book"
         ),
     ),
     Exclusion(

@@ -76,7 +76,7 @@ def state(
             lost = np.full(len(spent), labels_cost(parts, replace(claim, most=math.inf), int(covered.sum())))
         groups = tuple(_groups(parts, protection, plan, span, lost))
         if parts.names is not None or parts.figures is not None or parts.drawn_groups:
-            claim, spent = replace(claim.induced(), restricted=None, codes=0), lost
+            claim, spent = replace(claim.induced(), restricted=None, codes=()), lost
         drawn_besides = covered if parts.drawn_groups else named | moved  # labels, or names and figures
         if drawn_besides.any():
             claim, places = replace(claim, draws=True), places + int(drawn_besides.sum())

@@ -10,7 +10,7 @@ from textveil.protect.figures import AGE, DATES, OLDEST, Figure
 from textveil.protect.figures import read as read_figure
 from textveil.protect.grouping import LITERAL, WHOLE, Grouping, Looked, join
 from textveil.protect.name_lists import load_names
-from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed, ungrouped
+from textveil.protect.protection import GROUPS, PUBLIC, Protection, group_numbers, listed, ungrouped
 from textveil.protect.response import randomised
 from textveil.protect.spans import Detector, Span
 from textveil.protect.spelling import alike, core, may_be_name, parts
@@ -42,6 +42,7 @@ __all__ = [
     "core",
     "could_stand",
     "detector",
+    "group_numbers",
     "in_range",
     "join",
     "listed",

@@ -20,6 +20,11 @@ GROUPS = ("sensitive-important", "sensitive", "important", "other")
 """Groups 1 to 4 of STAMP (section 3.1)."""
 
 
+def group_numbers(labels: Sequence[str]) -> Ids:
+    """Which of the four groups each label names, from 0 to 3, int64; any other counts as sensitive."""
+    return np.array([GROUPS.index(each if each in GROUPS else "sensitive") for each in labels], np.int64)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Protection:
     """One decision per word; the mask shows what of it is released.

@@ -4,7 +4,7 @@ In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric const
 Not here: draws (`mechanism`), and running networks (`models`).
 """
 
-from textveil.table.book import Book, BookKind, find_book, shipped
+from textveil.table.book import Book, BookKind, Books, find_book, shipped
 from textveil.table.bookmaking import make_books
 from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, Spelling, load_table, ships
@@ -19,6 +19,7 @@ __all__ = [
     "SLAB",
     "Book",
     "BookKind",
+    "Books",
     "EmbeddingTable",
     "Metric",
     "NoModelError",

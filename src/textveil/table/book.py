@@ -33,6 +33,9 @@ VERSION = 1
 MOST_CODES = 1 << 16
 """Codes that a book may have: they are stored in 16 bits."""
 
+FOUR = 4
+"""Groups of words that may have books of their own."""
+
 LONGEST = 500
 """Characters that the source of a book may have."""
 
@@ -193,6 +196,14 @@ class Book:
                 "given are among its own: leave them out, or make a book from public texts alone"
             )
 
+    def coded(self, rows: Ids, group: Ids | None) -> Ids:
+        """The code of each row, whatever its group."""
+        return self.codes[rows].astype(np.int64)
+
+    def spread(self, values: Floats | Values) -> Floats | Values:
+        """What holds of each code [..., C], for each row: words of one code have the same."""
+        return values[..., self.codes]
+
     def highest(self, values: Values) -> Values:
         """The largest of the words' values [V] in each code, float64 [C]."""
         found = np.full(len(self), -np.inf)
@@ -318,6 +329,101 @@ class Book:
             return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """Books for the four groups of words: a word has a code in the book of its group, and no other.
+
+    The codes of all books are numbered one after the other. What is asked of a `Book` is asked of all of them.
+
+    Attributes:
+        parts: the books, each once.
+        of: for each group in order (sensitive and important, sensitive, important, other) the number of its book.
+    """
+
+    parts: tuple[Book, ...]
+    of: tuple[int, int, int, int]
+
+    def __post_init__(self) -> None:
+        if len(self.of) != FOUR or {*self.of} != {*range(len(self.parts))} or len({*self.parts}) != len(self.parts):
+            raise TableError("books of groups are different ones, one for each of four groups, and each for some group")
+
+    @classmethod
+    def by_group(cls, books: Sequence[Book]) -> "Book | Books":
+        """The books of the four groups in order; one book, where it is the same for all."""
+        parts = tuple(dict.fromkeys(books))
+        one, two, three, four = map(parts.index, books)
+        return parts[0] if len(parts) == 1 else cls(parts=parts, of=(one, two, three, four))
+
+    def __len__(self) -> int:
+        """All codes of all books."""
+        return sum(map(len, self.parts))
+
+    @cached_property
+    def starts(self) -> Ids:
+        """The number of the first code of each book, and how many codes there are, int64."""
+        return np.cumsum([0, *map(len, self.parts)]).astype(np.int64)
+
+    @cached_property
+    def spelling(self) -> Ids:
+        """See `Book`."""
+        return np.concatenate([each.spelling for each in self.parts])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the digests of the books and of which group has which, in hexadecimal."""
+        return hashlib.sha256(f"{[each.digest for each in self.parts]} {self.of}".encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What statements call them: "8, 8, 50, 24 codes by group (books 1a2b3c4d)"."""
+        return f"{', '.join(map(str, self.sizes))} codes by group (books {self.digest[:8]})"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many codes each group has."""
+        return tuple(len(self.parts[each]) for each in self.of)
+
+    def check(self, table: str, words: Sequence[str]) -> None:
+        """See `Book`."""
+        for each in self.parts:
+            each.check(table, words)
+
+    def refuse(self, texts: Sequence[str]) -> None:
+        """See `Book`."""
+        for each in self.parts:
+            each.refuse(texts)
+
+    def coded(self, rows: Ids, group: Ids | None) -> Ids:
+        """The code of each row in the book of its group, from 0 to 3.
+
+        Raises:
+            TableError: no group is given.
+        """
+        if group is None:
+            raise TableError("a word has a code in the book of its group, and no group is given")
+        codes = np.stack([start + each.codes for start, each in zip(self.starts[:-1], self.parts, strict=True)])
+        found: Ids = codes[np.array(self.of)[group], rows].astype(np.int64)
+        return found
+
+    def spread(self, values: Floats | Values) -> Floats | Values:
+        """The log-probability of a released code under each code [..., C], for each row.
+
+        A code is released for those of its own book alone, so one of a word's codes has a log-probability, and all
+        others have that of what cannot be: the largest counts.
+        """
+        each = zip(self.starts[:-1], self.parts, strict=True)
+        found: Values = np.maximum.reduce([values[..., start + book.codes] for start, book in each])
+        return found
+
+    def highest(self, values: Values) -> Values:
+        """See `Book`: of each code of each book."""
+        return np.concatenate([each.highest(values) for each in self.parts])
+
+    def sums(self, values: Values) -> Values:
+        """See `Book`: of each code of each book, so that they sum to 1 for each."""
+        return np.concatenate([each.sums(values) for each in self.parts])
+
+
 def _span(shares: Floats) -> str:
     """The largest of some shares and their median: "at most .44 (.08 in the median)"."""
     return f"at most {_share(float(shares.max()))} ({_share(float(np.median(shares)))} in the median)"
@@ -357,6 +463,23 @@ def shipped() -> tuple[int, ...]:
     """How many codes the general books of the package have, rising."""
     names = (each.name for each in _shelf().iterdir()) if _shelf().is_dir() else ()
     return tuple(sorted(int(name.removesuffix(".npz")) for name in names if name.removesuffix(".npz").isdecimal()))
+
+
+def find_books(codes: str) -> Book | Books:
+    """One book as in `find_book`, or those of four groups with commas between them.
+
+    Raises:
+        ConfigError: there are neither one nor four, or no book that ships has so many codes.
+        TableError: there is no such file, or it is no book.
+    """
+    if Path(codes).is_file() or "," not in codes:
+        return find_book(codes)
+    names = [each.strip() for each in codes.split(",")]
+    if len(names) != FOUR:
+        raise ConfigError(
+            f"table.codes must be one book, or four with commas for the four groups of groups.budgets, got {len(names)}"
+        )
+    return Books.by_group([find_book(each) for each in names])
 
 
 def find_book(codes: str) -> Book:

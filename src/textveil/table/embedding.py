@@ -21,7 +21,7 @@ from textveil.config import registry
 from textveil.errors import ConfigError, InputError, TableError, shown
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import constants
-from textveil.table.book import Book, find_book
+from textveil.table.book import Book, Books, find_books
 from textveil.table.codes import NEARLY, Rows, Stored, norms
 from textveil.table.cuda import check_device
 from textveil.table.nearest import Nearest
@@ -105,8 +105,10 @@ class EmbeddingTable:
         unit_rows: whether rows are compared by direction (cosine) or by position (Euclidean distance).
         lipschitz: largest distance between two vectors per unit of `metric`; 1 except for renormalized projections.
         parent: the table this is a view of: a projection, which has the same rows, or a coarse view.
-        book: for a coarse view, the public map from rows of the parent to its own; its projections have none.
-        spelling: for a coarse view, what a code is shown as: its most typical word, or "code17".
+        book: for a coarse view, the public map from rows of the parent to its own, or several of them, by the group of
+            a word; its projections have none.
+        spelling: for a coarse view, what a code is shown as: its most typical word, or "code17"; "code2_17" is one of
+            the second of several books.
         stored: constants packaged for exactly these rows; otherwise they are computed.
     """
 
@@ -120,7 +122,7 @@ class EmbeddingTable:
     unit_rows: bool = True
     lipschitz: float = 1.0
     parent: "EmbeddingTable | None" = field(default=None, repr=False)
-    book: Book | None = field(default=None, repr=False)
+    book: Book | Books | None = field(default=None, repr=False)
     spelling: Spelling = field(default="word", repr=False)
     stored: constants.TableConstants | None = field(default=None, repr=False)
 
@@ -290,12 +292,24 @@ class EmbeddingTable:
         rows[missing] = [row_of.get(words[i].lower(), -1) for i in missing.tolist()]
         return rows
 
-    def coded(self, rows: Ids) -> Ids:
-        """The row here for each row [n] of the origin, -1 for -1: in a coarse view its code, else the same."""
+    def coded(self, rows: Ids, group: Ids | None = None) -> Ids:
+        """The row here for each row of the origin, -1 for -1: in a coarse view its code, else the same.
+
+        Args:
+            rows: int64 [n], or of any shape.
+            group: which of the four groups each is in, from 0 to 3, for a view by several books; of a shape that fits.
+        """
         if self.parent is None:
             return rows
-        found = self.parent.coded(rows)
-        return found if self.book is None else np.where(found >= 0, self.book.codes[found], found).astype(np.int64)
+        found = self.parent.coded(rows, group)
+        return found if self.book is None else np.where(found >= 0, self.book.coded(found, group), found)
+
+    @cached_property
+    def views(self) -> "tuple[EmbeddingTable, ...]":
+        """The coarse views by each of several books, whose rows follow one another here; else this alone."""
+        if not isinstance(self.book, Books):
+            return (self,)
+        return tuple(self.origin.coarse(each, spelling=self.spelling) for each in self.book.parts)
 
     def originals(self, rows: Ids) -> Ids:
         """The row in `origin` of the word that is shown for each row [n] of this table, -1 for -1."""
@@ -323,7 +337,7 @@ class EmbeddingTable:
         """What holds of each row [..., V], for each row of the origin: words of one code have the same."""
         if self.parent is None:
             return values
-        return self.parent.spread(values if self.book is None else values[..., self.book.codes])
+        return self.parent.spread(values if self.book is None else self.book.spread(values))
 
     def _surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
@@ -551,20 +565,20 @@ class EmbeddingTable:
 
     # ---- public coarse views -------------------------------------------------------------------------
 
-    def coarse(self, book: Book, *, spelling: Spelling = "word") -> "EmbeddingTable":
+    def coarse(self, book: Book | Books, *, spelling: Spelling = "word") -> "EmbeddingTable":
         """The table by the codes of a book: a public view whose rows are codes, and whose words spell them.
 
         A word has the row of its code, so that a mechanism on the view cannot tell words of one code apart. The vector
         of a code is the mean of its words' vectors, to length 1 for metric `chord`; distances are between these.
 
         Args:
-            book: made for the words of this table.
+            book: made for the words of this table; or several, by the group of a word, whose views follow one another.
             spelling: what a code is shown as.
 
         Raises:
             ConfigError: the book is for other words, or this is a view itself, or holds pieces of words.
         """
-        return _coarse(self, book, spelling)
+        return _coarse(self, book, spelling) if isinstance(book, Book) else _by_group(self, book, spelling)
 
 
 def taken(held: Stored, unit_rows: bool) -> Floats:
@@ -662,6 +676,21 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
     )
 
 
+@lru_cache(maxsize=16)
+def _by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
+    views = [table.coarse(each, spelling=spelling) for each in books.parts]
+    numbered = [[f"code{at}_{each.removeprefix('code')}" for each in view.words] for at, view in enumerate(views, 1)]
+    words = numbered if spelling == "code" else [view.words for view in views]
+    return replace(
+        views[0],
+        name=f"{table.name} in {books.name}",
+        words=tuple(word for own in words for word in own),
+        vectors=np.concatenate([view.vectors for view in views]),
+        norms=np.concatenate([view.norms for view in views]),
+        book=books,
+    )
+
+
 def _hash(word: bytes, size: int) -> int:
     """A fixed public row for a word that nothing else can place."""
     return int.from_bytes(hashlib.blake2b(word, digest_size=8).digest(), "big") % size
@@ -681,7 +710,8 @@ def load_table(
         name: a registered name, or the path of a folder.
         metric: the distance in its statements.
         device: where the nearest row is searched for.
-        codes: for a coarse view of it, how many codes a general book of the package has, or the path of a book.
+        codes: for a coarse view of it, how many codes a general book of the package has, or the path of a book; four
+            of them with commas for the four groups.
         spelling: what a code is shown as.
 
     Raises:
@@ -690,7 +720,7 @@ def load_table(
         ConfigError: the book is for another table.
     """
     table = _load(os.path.realpath(name) if registry.is_folder(name) else name, metric, device)
-    return table if codes is None else table.coarse(find_book(codes), spelling=spelling)
+    return table if codes is None else table.coarse(find_books(codes), spelling=spelling)
 
 
 def ships(table: EmbeddingTable) -> bool:

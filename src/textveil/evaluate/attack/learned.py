@@ -22,7 +22,7 @@ from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
 from textveil.evaluate.attack.candidates import Shortlist, alike
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.channel import Evidence, estimated
-from textveil.evaluate.attack.contract import Outcome, Report, quiet
+from textveil.evaluate.attack.contract import BY_GROUP, Outcome, Report, quiet
 from textveil.evaluate.attack.knowledge import Knowledge, learn
 from textveil.evaluate.attack.posterior import DRAWS, mixes
 from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
@@ -147,6 +147,8 @@ class Learned:
             return "it guesses whole words, not pieces"
         if mixes(view):
             return "it guesses words one by one, and the mechanism mixes them: use `bayes` or `window`"
+        if len(view.table.views) > 1:
+            return BY_GROUP
         if view.program is None:
             return "the program that made the releases is not known"
         return channel.refusal(view)

@@ -18,6 +18,7 @@ from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS, Ranking, mixes, posterior
 from textveil.evaluate.attack.prior import StaticName, static
 from textveil.evaluate.logs import log_sum
+from textveil.protect import group_numbers
 from textveil.randomness import Ids, Randomness, Values
 
 NON_MEMBERS = 10_000
@@ -114,7 +115,8 @@ class Membership:
             for positions, rows in _tried(np.sort(part.positions), secret, log_prior, each, rng):
                 report("membership", int(positions[0]), len(secret))
                 own = line[positions, None]
-                likelihood = part.lines[own, view.table.coded(rows)].astype(np.float64)
+                coded = view.table.coded(rows, group_numbers(view.groups)[view.group[positions, None]])
+                likelihood = part.lines[own, coded].astype(np.float64)
                 yield positions, likelihood - usual[own], note
 
     def _outcomes(

@@ -14,7 +14,7 @@ import numpy as np
 from textveil.config import Config, registry
 from textveil.errors import BudgetError, ConfigError
 from textveil.evaluate.audit.subject import smallest_budget
-from textveil.mechanism import Layout, Mechanism
+from textveil.mechanism import Layout, Mechanism, resolved
 from textveil.pipeline import Privatizer
 from textveil.table import load_table
 
@@ -50,7 +50,8 @@ class Configured:
             ConfigError: an option is wrong, or there is no budget to choose. TableError: the table cannot be loaded.
         """
         found = self.resolve()
-        return found if found.epsilon is not None else replace(found, epsilon=_budget(found))
+        given = found.epsilon is not None or found.groups.fixed or found.groups.base is not None
+        return found if given else replace(found, epsilon=_budget(found))
 
     def __call__(self, *, seed: int | None = None) -> Privatizer:
         """The privatizer with this seed, or none."""
@@ -63,7 +64,7 @@ def _budget(config: Config) -> float | None:
     if not registry.budget_parameter(name)[1]:
         return None
     table = load_table(**asdict(config.table))
-    made: Mechanism = registry.load("mechanism", name)(**options)
+    made: Mechanism = resolved(registry.load("mechanism", name)(**options), table)
     claim = made.claim(table)
     if made.parameters(table, Layout.of(1)) is not None:
         return None

@@ -22,6 +22,7 @@ from textveil.evaluate.audit import streams as fresh
 from textveil.evaluate.audit import support as supports
 from textveil.evaluate.audit.configured import Configured
 from textveil.evaluate.audit.finding import ALARM, Evidence, Finding, Verdict, unchecked
+from textveil.evaluate.audit.grouped import by_group
 from textveil.evaluate.audit.streams import tells_apart
 from textveil.evaluate.audit.subject import Build, Subject
 from textveil.mechanism import Layout
@@ -66,7 +67,7 @@ def audit(
     Args:
         builds: each makes a privatizer when it is called with the keyword `seed`, for example
             `functools.partial(Privatizer, "noise", epsilon=8.0)`; if it has a `name`, findings carry that. Only what
-            pickles, and is no part of a script, is tried in other processes.
+            pickles, and is no part of a script, is tried in other processes. Books by group are checked group by group.
         small: fewer words and draws: seconds for a mechanism instead of minutes. Exact checks then look at 60 words.
         only: names of the checks to run.
         report: told the name of the mechanism, the checks done, and how many there are.
@@ -85,22 +86,24 @@ def audit(
     chosen = [name for name in CHECKS if name in only]
     for build in builds:
         try:
-            privatizer = build(seed=None)
-            _require_budget(privatizer)
+            made = list(by_group(build, build(seed=None)))
+            for _, privatizer in made:
+                _require_budget(privatizer)
         except Exception as error:
             if len(builds) == 1:
                 raise
             why = str(error) if isinstance(error, TextveilError) else _raised(error)
             yield replace(unchecked("build", f"cannot be built: {why}"), mechanism=getattr(build, "name", ""))
             continue
-        name = getattr(build, "name", privatizer.claim.mechanism)
-        subject = Subject(build=build, small=small, privatizer=privatizer)
-        report(name, 0, len(chosen))
-        for done, check in enumerate(chosen, 1):
-            start = time.perf_counter()
-            found = _checked(subject, check)
-            yield replace(found, mechanism=name, seconds=round(time.perf_counter() - start, 3))
-            report(name, done, len(chosen))
+        for own, privatizer in made:
+            name = getattr(own, "name", privatizer.claim.mechanism)
+            subject = Subject(build=own, small=small, privatizer=privatizer)
+            report(name, 0, len(chosen))
+            for done, check in enumerate(chosen, 1):
+                start = time.perf_counter()
+                found = _checked(subject, check)
+                yield replace(found, mechanism=name, seconds=round(time.perf_counter() - start, 3))
+                report(name, done, len(chosen))
 
 
 def _require_budget(privatizer: Privatizer) -> None:

@@ -72,4 +72,4 @@ def _known(case: Case, words: list[str]) -> Flags:
     view = case.view
     if view.words.unit == "wordpiece":
         return WordPieces.load(view.words.tokenizer, view.table).cut(words)[1] if words else np.empty(0, bool)
-    return view.table.lookup(words)[1]
+    return view.origin.lookup(words)[1]

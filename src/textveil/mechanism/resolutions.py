@@ -1,0 +1,118 @@
+"""A mechanism over several books of codes: each position over the book of its group.
+
+In: a mechanism, a view of a table by several books. Out: the same mechanism, run over each book for itself.
+Not here: which group a word is in (`protect`), and the books (`table.book`).
+
+The rows of such a view are the codes of one book after the other, so that a row says which book it is of. That is no
+secret: it follows from the group of the word, which is in the mask. Between rows of unlike books nothing is claimed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from textveil.guarantee import Claim
+from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
+from textveil.mechanism.contract import Backward, Law, Mechanism
+from textveil.randomness import Floats, Ids, Randomness, Values
+from textveil.table import EmbeddingTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """What a mechanism that draws each word alone does over several books.
+
+    The promise is for any two words of one group: their codes are of one book.
+
+    Attributes:
+        mechanism: what draws.
+    """
+
+    mechanism: Mechanism
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        """What holds over each of the books: the same kind, with the largest of their numbers."""
+        found = [self.mechanism.claim(view) for view in table.views]
+        return replace(
+            found[0],
+            table=table.name,
+            diameter=max(each.diameter for each in found),
+            additive=max(each.additive for each in found),
+            most=max(each.most for each in found),
+            restricted=None,
+        )
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
+        """The smallest parameter that any of the books asks for."""
+        found: Values = np.min([self.mechanism.calibrate(view, layout, epsilon) for view in table.views], axis=0)
+        return found
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
+        """The parameter that was set by name, over whatever book."""
+        return self.mechanism.parameters(table.views[0], layout)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
+        """The most that is spent over any of the books."""
+        found: Values = np.max([self.mechanism.spend(view, layout, parameter) for view in table.views], axis=0)
+        return found
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+        """The released rows [n], each of the book of the position's own."""
+        released = np.full(len(parameter), PLACEHOLDER, np.int64)
+        for view, start, own, part in self._parts(table, block):
+            drawn = self.mechanism.privatize(view, part, parameter[own], rng=rng)
+            released[own] = np.where(drawn == PLACEHOLDER, drawn, drawn + start)
+        return released
+
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
+    ) -> Values | None:
+        """ln Pr[row y | block] per position, [n, V]; no row of another book can be."""
+        law = np.full((len(parameter), len(table)), -np.inf)
+        for view, start, own, part in self._parts(table, block):
+            found = self.mechanism.log_probs(view, part, parameter[own]) if isinstance(self.mechanism, Law) else None
+            if found is None:
+                return None
+            law[own, start : start + len(view)] = found
+        return law
+
+    def log_likelihoods(self, table: EmbeddingTable, rows: Ids, parameter: float) -> Floats | None:
+        """ln Pr[row y | private row], float32 [m, V], of m released rows."""
+        if not isinstance(self.mechanism, Backward):
+            return None
+        law, start = np.full((len(rows), len(table)), -np.inf, np.float32), 0
+        for view in table.views:
+            own = np.flatnonzero((rows >= start) & (rows < start + len(view)))
+            found = self.mechanism.log_likelihoods(view, rows[own] - start, parameter)
+            if found is None:
+                return None
+            law[own, start : start + len(view)] = found
+            start += len(view)
+        return law
+
+    @staticmethod
+    def _parts(table: EmbeddingTable, block: Block) -> Iterator[tuple[EmbeddingTable, int, Ids, Block]]:
+        """Each book, also one of no position, so that the number of draws tells nothing and depends on nothing.
+
+        Yields:
+            Its view, its first row, the positions that are of it, and the block with these alone.
+        """
+        layout, secret, start = block.layout, block.secret, 0
+        for view in table.views:
+            own = np.flatnonzero((secret >= start) & (secret < start + len(view)))
+            roles, rows = layout.roles.copy(), np.zeros_like(block.rows)
+            roles[np.delete(layout.positions, own)] = Role.HOLE
+            rows[layout.positions[own]] = secret[own] - start
+            yield view, start, own, Block(layout=replace(layout, roles=roles, memo={}), rows=rows)
+            start += len(view)
+
+
+def resolved(mechanism: Mechanism, table: EmbeddingTable) -> Mechanism:
+    """What runs over a table: the mechanism itself, or over each of its books where it has several."""
+    return Resolved(mechanism=mechanism) if len(table.views) > 1 else mechanism
+
+
+def single(mechanism: Mechanism) -> Mechanism:
+    """What runs over one book: the mechanism itself, or what was `resolved`."""
+    return mechanism.mechanism if isinstance(mechanism, Resolved) else mechanism
