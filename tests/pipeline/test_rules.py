@@ -51,6 +51,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "codes are of whole words": {"table": CODES, "words": {"unit": "wordpiece"}},
     "codes have no spelling to choose": {"table": WORDS.coarse(book_of(WORDS), spelling="code"), "rerank": {"m": 2}},
+    "one book is re-ranked": {"table": BY_GROUP, "protect": {"always": ["apple"]}, "rerank": {"m": 2}},
     "names need a detector": {"names": NAMES},
     "drawn labels show no names": {"names": NAMES, "protect": LABELS, "groups": FINITE, "epsilon": None},
     "figures need a detector": {"figures": FIGURES},

@@ -15,7 +15,7 @@ import numpy as np
 from textveil.config import Rerank
 from textveil.models import LanguageModel, Ragged, load_context
 from textveil.randomness import Ids
-from textveil.table import EmbeddingTable, shares
+from textveil.table import Book, EmbeddingTable, shares
 from textveil.text import Kind, Released, is_public
 
 CELLS = 1 << 25
@@ -57,6 +57,7 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
     if book is None:
         near = table.neighbours(rows, min(options.m, len(table)))
     else:
+        assert isinstance(book, Book), "options are checked"
         near = _frequent(table.root, options.m)[book.codes[rows]]
     hidden = np.array([not word for word in texts.words], bool)
     chosen = np.empty_like(rows)
@@ -74,7 +75,7 @@ def _frequent(table: EmbeddingTable, m: int) -> Ids:
     Words of the public list come last; where a code has fewer words, its spelling stands for the rest.
     """
     book, origin = table.book, table.origin
-    assert book is not None, "it is a coarse view"
+    assert isinstance(book, Book), "it is a view by one book"
     listed = np.fromiter(map(is_public, origin.words), np.bool_, len(origin))
     first = np.zeros(len(origin), np.bool_)
     first[book.spelling] = True

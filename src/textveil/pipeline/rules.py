@@ -230,6 +230,12 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
             "one of them out"
         ),
     ),
+    Exclusion(
+        name="one book is re-ranked",
+        when=lambda s: isinstance(s.loaded.root.book, Books),
+        must=lambda s: s.rerank.m <= 1,
+        say=lambda s: "rerank.m spells the codes of one book, and table.codes has several: leave one of them out",
+    ),
     # ---- groups and names
     Exclusion(
         name="names need a detector",

@@ -14,7 +14,7 @@ from textveil.config import NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError, InputError
 from textveil.mechanism import PLACEHOLDER, Layout, Mechanism, Names, Role, apart
 from textveil.pipeline import Privatizer, Rehearsal
-from textveil.protect import PUBLIC, Budget, Grouping, listed
+from textveil.protect import PUBLIC, Budget, Grouping, group_numbers, listed
 from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.session import Session
 from textveil.table import EmbeddingTable
@@ -104,7 +104,7 @@ class View:
 
         Of a code that is spelled by any of its words it is the code, so `drawn`.
         """
-        return self.table.coded(self.shown_words)
+        return self.table.coded(self.shown_words, group_numbers(self.groups)[self.group])
 
     @cached_property
     def draws(self) -> Ids:
