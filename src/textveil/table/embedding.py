@@ -304,7 +304,7 @@ class EmbeddingTable:
         found = self.parent.coded(rows, group)
         return found if self.book is None else np.where(found >= 0, self.book.coded(found, group), found)
 
-    @cached_property
+    @property
     def views(self) -> "tuple[EmbeddingTable, ...]":
         """The coarse views by each of several books, whose rows follow one another here; else this alone."""
         if not isinstance(self.book, Books):
