@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -365,16 +365,16 @@ def test_a_spelling_that_looks_at_the_words_is_caught(liking, stub, monkeypatch)
     assert CODES.find(tokenize([one]).words).tolist() == CODES.find(tokenize([two]).words).tolist()
 
 
-def test_words_of_the_public_list_spell_a_code_last(liking):
+def test_other_words_of_the_public_list_spell_no_code():
     words = ["the", "castle", "river", "and", "lemon", "ribbon"]
     table = EmbeddingTable.build(name="six", words=words, vectors=gaussian_rows(6, 4, 1))
     book = book_of(table, 2, spelling=np.array([2, 5]))
-    module._frequent.cache_clear()
-    first, second = module._frequent(table.coarse(book), 9).tolist()
-    assert [words[row] for row in first] == ["river", "lemon", "the"]
-    assert sorted(words[row] for row in second[1:]) == ["and", "castle"]
-    assert words[second[0]] == "ribbon"
-    assert words[second[-1]] == "and"
+    found = [[words[row] for row in own] for own in module._frequent(table.coarse(book), 9).tolist()]
+    assert found == [["river", "lemon"], ["ribbon", "castle"]]
+    listed = book_of(table, 2, spelling=np.array([0, 3]))
+    found = [[words[row] for row in own] for own in module._frequent(table.coarse(listed), 9).tolist()]
+    assert [own[0] for own in found] == ["the", "and"]  # the book says so
+    assert [{*own[1:]} for own in found] == [{"river", "lemon"}, {"castle", "ribbon"}]
 
 
 def test_where_codes_have_few_words_their_spelling_stands_for_the_rest():
@@ -441,3 +441,18 @@ def test_the_bundled_model_prefers_what_fits():
     ]
     made.privatize("it is queen")
     assert module._model.cache_info().misses == 1
+
+
+def test_a_code_is_spelled_alike_whatever_other_texts_stand_in_the_batch():
+    """To the last digit of the model: the spelling follows from the release of the text alone."""
+    table = load_table(codes="50")
+    texts = ["The lawyer hid it.", *(" ".join(NOUNS[i::9]) + "." for i in range(9)), "She sang in Rome, he said."]
+    found = Privatizer("codebook", epsilon=4, table=table, seed=1).rehearse(texts)
+    releases, rows = [each.released for each in found.results], found.shown
+    together = module.rerank(Rerank(m=20), table, releases, rows).tolist()
+    many = [sum(item.kind == "word" for item in each.items) for each in releases]
+    alone = [
+        module.rerank(Rerank(m=20), table, [each], own).tolist()
+        for each, own in zip(releases, np.split(rows, np.cumsum(many)[:-1]), strict=True)
+    ]
+    assert together == [*chain.from_iterable(alone)] != rows.tolist()

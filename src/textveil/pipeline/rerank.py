@@ -72,17 +72,18 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
 def _frequent(table: EmbeddingTable, m: int) -> Ids:
     """The m most frequent words of each code in general public text, its spelling first, int64 [C, m].
 
-    Words of the public list come last; where a code has fewer words, its spelling stands for the rest.
+    Other words of the public list are none of them, so that a word that stands for a code is not taken for one that
+    passed. Where a code has fewer words, its spelling stands for the rest.
     """
     book, origin = table.book, table.origin
     assert isinstance(book, Book), "it is a view by one book"
-    listed = np.fromiter(map(is_public, origin.words), np.bool_, len(origin))
     first = np.zeros(len(origin), np.bool_)
     first[book.spelling] = True
-    order = np.lexsort((-shares(origin), listed, ~first, book.codes))
-    starts = np.cumsum(book.sizes) - book.sizes
-    rank = np.arange(min(m, int(book.sizes.max())))
-    found: Ids = order[starts[:, None] + np.where(rank < book.sizes[:, None], rank, 0)]
+    rows = np.flatnonzero(first | ~np.fromiter(map(is_public, origin.words), np.bool_, len(origin)))
+    rows = rows[np.lexsort((-shares(origin)[rows], ~first[rows], book.codes[rows]))]
+    sizes = np.bincount(book.codes[rows])
+    rank = np.arange(min(m, int(sizes.max())))
+    found: Ids = rows[(np.cumsum(sizes) - sizes)[:, None] + np.where(rank < sizes[:, None], rank, 0)]
     return found
 
 
