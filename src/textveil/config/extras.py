@@ -23,6 +23,7 @@ EXTRAS = {
     "mcp": "textveil[mcp]",
     "openai": "textveil[models]",
     "opentelemetry": "textveil[tracing]",
+    "pocketsphinx": "textveil[trigram]",
     "presidio_analyzer": "textveil[presidio]",
     "prometheus_client": "textveil[gateway]",
     "psycopg": "textveil[store]",

@@ -1,5 +1,6 @@
 """The attacker who learned: a language in which words tell their neighbours, and one in which nothing is told."""
 
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,8 +9,8 @@ from scipy.stats import binom
 from tests.fixtures import NOUNS, Stub, book_of
 
 from textveil.config.frozen import plain
-from textveil.errors import ConfigError, InputError
-from textveil.evaluate.attack import Bayes, Case, attack
+from textveil.errors import ConfigError, InputError, MissingExtra
+from textveil.evaluate.attack import Bayes, Case, attack, trigram
 from textveil.evaluate.attack import learned as module
 from textveil.evaluate.attack.knowledge import GENERAL, learn, smoothed
 from textveil.evaluate.attack.learned import Learned, _tells, logistic
@@ -184,31 +185,50 @@ def test_an_estimated_law_says_so(small_table):
     assert top.values.mean() > top.baseline
 
 
-def test_a_language_model_that_knows_more_is_listened_to(case, found, monkeypatch):
+@dataclass(frozen=True)
+class MaskedStub:
+    table: EmbeddingTable
+    knows: bool
+    batch: int = 64
+
+    def batches(self, texts, items):
+        words = texts.words
+        logits = np.zeros((len(items), len(self.table)), np.float32)
+        if self.knows:  # the next noun follows from this one, so that the reader need not be told
+            before = self.table.find([words[item - 1] for item in items])
+            for follows in (0, 1):
+                logits[np.arange(len(items)), (7 * before + follows) % 60] += np.where(before >= 0, 4, 0)
+        yield np.arange(len(items)), logits
+
+
+@dataclass(frozen=True)
+class TrigramStub:
+    knows: bool
+
+    def prob(self, words):
+        word, *before = (NOUNS.index(each) if each in NOUNS else None for each in words[:2])
+        told = self.knows and before and before[0] is not None and word is not None
+        return -10_000 if told and (word - 7 * before[0]) % 60 in (0, 1) else -50_000
+
+
+@pytest.mark.parametrize("language", ["masked", "trigram"])
+def test_a_language_model_that_knows_more_is_listened_to(language, case, found, monkeypatch):
     """One that knows how texts go on, and one that says the same of all words."""
-    table = case.view.origin
-
-    @dataclass(frozen=True)
-    class Reader:
-        knows: bool
-        batch: int = 64
-
-        def batches(self, texts, items):
-            words = texts.words
-            logits = np.zeros((len(items), len(table)), np.float32)
-            if self.knows:  # the next noun follows from this one, so that the reader need not be told
-                before = table.find([words[item - 1] for item in items])
-                for follows in (0, 1):
-                    logits[np.arange(len(items)), (7 * before + follows) % 60] += np.where(before >= 0, 4, 0)
-            yield np.arange(len(items)), logits
-
     rates = []
     for knows in (True, False):
-        monkeypatch.setattr(module, "masked_lm", lambda table, model, knows=knows: Reader(knows))
-        rates.append(outcomes(learned(language=True), case)["top-1"].values.mean())
+        monkeypatch.setattr(module, "masked_lm", lambda table, model, knows=knows: MaskedStub(table, knows))
+        monkeypatch.setattr(trigram, "load", lambda knows=knows: TrigramStub(knows))
+        rates.append(outcomes(learned(language=language), case)["top-1"].values.mean())
     plain = found["top-1"].values.mean()
     assert rates[0] > plain
     assert rates[1] > plain - 0.05
+
+
+def test_without_the_trigram_model_it_says_what_to_install(case, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pocketsphinx", None)
+    trigram.load.cache_clear()
+    with pytest.raises(MissingExtra, match=r"pocketsphinx: pip install .*trigram"):
+        outcomes(learned(language="trigram"), case)
 
 
 @pytest.mark.parametrize("twin", ["", "_learnable", "_digest", "_mask"])

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from textveil.config import WordsOptions, options
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import candidates, channel
+from textveil.evaluate.attack import candidates, channel, trigram
 from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
 from textveil.evaluate.attack.candidates import Shortlist, alike
 from textveil.evaluate.attack.case import Case, View
@@ -27,7 +27,7 @@ from textveil.evaluate.attack.knowledge import Knowledge, learn
 from textveil.evaluate.attack.posterior import DRAWS, mixes
 from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
 from textveil.evaluate.attack.public import distinct, split
-from textveil.evaluate.logs import log_sum
+from textveil.evaluate.logs import highest, log_sum
 from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Flags, Floats, Ids, Randomness, Values
 from textveil.text import check_texts, ranks
@@ -43,6 +43,9 @@ SURE = 0.9
 
 RIDGE = 1e-3
 """What a square of a weight costs, against the mean loss of a word."""
+
+LIKELIER = 32
+"""Of so many candidates of each word a trigram model is asked."""
 
 SAMPLED = 2000
 """Weights are first looked for on about so many words."""
@@ -64,6 +67,8 @@ LOWER = (
 )
 
 _Made = TypeVar("_Made")
+
+Language = Literal["none", "masked", "trigram"]
 
 Setting = Mapping[str, str | int | float]
 
@@ -118,9 +123,10 @@ class Learned:
         candidates: how many words of each position are weighed.
         simulated: the number of words of public texts that the mechanism is tried on.
         passes: how often candidates are weighed by what their neighbours are taken to be.
-        language: whether a masked language model is asked besides, in the end, what fits between the words that are
-            guessed. It finds a few words in a hundred more, and takes most of the time.
-        model: a folder or hub id of that language model; None is the bundled one.
+        language: which language model is asked besides, in the end, what fits between the words that are guessed:
+            `none`; `trigram`, the model of general English that comes with PocketSphinx; or `masked`, a masked
+            language model, which takes most of the time.
+        model: a folder or hub id of the masked language model; None is the bundled one.
         draws: noisy vectors per distinct released row, where the law has to be estimated.
     """
 
@@ -130,8 +136,8 @@ class Learned:
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 10
     candidates: Annotated[int, Field(ge=50, le=1000, strict=True)] = 100
     simulated: Annotated[int, Field(ge=100, strict=True)] = 20_000
-    passes: Annotated[int, Field(ge=1, le=10, strict=True)] = 2
-    language: bool = False
+    passes: Annotated[int, Field(ge=1, le=10, strict=True)] = 3
+    language: Language = "none"
     model: str | None = None
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
 
@@ -192,8 +198,13 @@ class Learned:
             seen: numbers of releases; 0 is a guess from what stands around alone.
             rng: for the choice of texts to try, their releases, and laws that have to be estimated.
             report: told of progress.
+
+        Raises:
+            MissingExtra: `language` is `trigram`, and PocketSphinx is not installed.
         """
         assert view.program is not None, "refused otherwise"
+        if self.language == "trigram":
+            trigram.load()  # before the work, not after it
         public = self._distinct
         drawn = len(view.drawn) / max(1, len(view.items))
         counted, tried = split(public, int(self.simulated / drawn), rng)
@@ -241,8 +252,12 @@ class Learned:
     def _looks(self, view: View, known: Knowledge, report: Report) -> Sequence[Look]:
         """What is looked at in each pass."""
         around = partial(_around, report=report)
-        asked = partial(_asked, view=view, known=known, model=self.model, report=report)
-        return [around] * self.passes + [asked] * self.language
+        looks = [around] * self.passes
+        if self.language == "masked":
+            looks.append(partial(_masked, view=view, known=known, model=self.model, report=report))
+        elif self.language == "trigram":
+            looks.append(partial(_trigram, view=view, known=known, report=report))
+        return looks
 
     def _find(
         self, view: View, known: Knowledge, releases: int, merged: bool, rng: Randomness, report: Report
@@ -356,21 +371,16 @@ def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
     return np.concatenate([found.features, around], axis=2)
 
 
-def _asked(
+def _masked(
     found: Shortlist, probability: Values, *, view: View, known: Knowledge, model: str | None, report: Report
 ) -> Floats:
-    """All features, and ln of what a language model expects between the likeliest words.
+    """All features, and ln of what a masked language model expects between the likeliest words.
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
-    origin, likeliest = view.origin, probability.argmax(axis=1)
-    best = found.words[np.arange(len(likeliest)), likeliest]
-    words = list(view.items)
-    for item, word in zip(view.item.tolist(), best[found.around.of].tolist(), strict=True):
-        words[item] = known.words[word]
-    _, first = np.unique(found.around.of, return_index=True)
-    language = masked_lm(origin, model)
-    limited = replace(language, batch=max(1, min(language.batch, CELLS // len(origin))))
+    words, first = _likeliest(found, probability, view, known)
+    language = masked_lm(view.origin, model)
+    limited = replace(language, batch=max(1, min(language.batch, CELLS // len(view.origin))))
     said = np.empty((*found.words.shape, 1), np.float32)
     done = 0
     for which, logits in limited.batches(replace(seen(view), words=words), view.item[first]):
@@ -381,6 +391,28 @@ def _asked(
         done += len(which)
         report("language model", done, len(first))
     return np.concatenate([_around(found, probability, report=report), said], axis=2)
+
+
+def _trigram(found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report) -> Floats:
+    """All features, and ln of what a trigram model expects between the likeliest words, of the likelier candidates."""
+    words, first = _likeliest(found, probability, view, known)
+    best = highest(probability, min(LIKELIER, probability.shape[1]))
+    choices = np.take_along_axis(found.words, best, axis=1).tolist()
+    items, order = np.unique(view.item[first], return_index=True)
+    report("language model", 0, len(first))
+    spelled = [[known.words[word] for word in choices[cell]] for cell in order.tolist()]
+    said = np.zeros((*probability.shape, len(trigram.FEATURES)), np.float32)
+    said[order[:, None], best[order]] = trigram.expected(words, view.documents, items, spelled)
+    return np.concatenate([_around(found, probability, report=report), said], axis=2)
+
+
+def _likeliest(found: Shortlist, probability: Values, view: View, known: Knowledge) -> tuple[list[str], Ids]:
+    """The words of all items, the likeliest ones where some were drawn; and the first position of each cell."""
+    best = found.words[np.arange(len(probability)), probability.argmax(axis=1)]
+    words = list(view.items)
+    for item, word in zip(view.item.tolist(), best[found.around.of].tolist(), strict=True):
+        words[item] = known.words[word]
+    return words, np.unique(found.around.of, return_index=True)[1]
 
 
 def _guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses:

@@ -1,0 +1,85 @@
+"""What a trigram model of general English expects between words: the one that comes with PocketSphinx.
+
+In: words of texts, and candidates for some of them. Out: ln of how likely each candidate is there.
+Not here: which words are candidates (`candidates`), and how much this counts (`learned`).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise, takewhile
+from typing import Any
+
+import numpy as np
+
+from textveil.config.extras import library
+from textveil.randomness import Floats, Ids
+
+UNIT = math.log(1.0001)
+"""What one of the model's logarithms is."""
+
+UNKNOWN = -(1 << 29)
+"""What it says of a word that it does not know."""
+
+FEATURES = ("behind two", "before one", "before two")
+"""ln of the probability of the word itself, of the next one, and of the one after that, each after up to two words."""
+
+
+@cache
+def load() -> Any:
+    """The model; it takes a tenth of a second.
+
+    Raises:
+        MissingExtra: PocketSphinx is not installed.
+    """
+    found = library("pocketsphinx")
+    return found.NGramModel.readfile(found.get_model_path("en-us/en-us.lm.bin"))
+
+
+def expected(words: Sequence[str], documents: Ids, items: Ids, choices: Sequence[Sequence[str]]) -> Floats:
+    """How likely choices are in the place of some words, less the mean of those that the model knows: [m, K, F].
+
+    Signs are left out. A word that the model does not know tells nothing: as a choice it gets 0, as a neighbour the
+    words up to it are all that is looked at.
+
+    Args:
+        words: the T words of all texts.
+        documents: int64 [B + 1], where each text starts.
+        items: int64 [m], numbers of words, rising.
+        choices: K words for each.
+    """
+    prob = load().prob
+    knows = cache(lambda word: prob([word]) > UNKNOWN)
+    found = np.zeros((len(items), len(choices[0]) if len(choices) else 0, len(FEATURES)), np.float32)
+    for number, (before, behind) in enumerate(_neighbours(words, documents, items, knows)):
+        parts = [([], before), *((behind[i::-1], before[: 1 - i]) for i in range(len(behind)))]
+        questions = [(len(first), [*first, "", *last]) for first, last in parts]  # the latest word first
+        told = []
+        for k, word in enumerate(map(str.lower, choices[number])):
+            if knows(word):
+                for place, question in questions:
+                    question[place] = word
+                told.append((k, [prob(question) for _, question in questions]))
+        if told:
+            which, said = zip(*told, strict=True)
+            logs = UNIT * np.array(said)
+            found[number, which, : logs.shape[1]] = logs - logs.mean(axis=0)
+    return found
+
+
+def _neighbours(words: Sequence[str], documents: Ids, items: Ids, knows: Any) -> Iterator[tuple[list[str], list[str]]]:
+    """Of each item up to two words before it, the closest first, and up to two behind it, as far as all are known."""
+    asked = set(items.tolist())
+    for start, end in pairwise(documents.tolist()):
+        kept = [i for i in range(start, end) if i in asked or any(map(str.isalnum, words[i]))]
+        spelled = ["<s>", *(words[i].lower() for i in kept), "</s>"]
+        for place, item in enumerate(kept, 1):
+            if item in asked:
+                yield (
+                    _known(reversed(spelled[max(0, place - 2) : place]), knows),
+                    _known(iter(spelled[place + 1 : place + 3]), knows),
+                )
+
+
+def _known(words: Iterator[str], knows: Any) -> list[str]:
+    return list(takewhile(knows, words))
