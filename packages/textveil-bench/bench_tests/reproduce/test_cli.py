@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from textveil_bench import rows
 from textveil_bench.reproduce import targets
 from textveil_bench.reproduce.document import document, metrics
 from textveil_bench.reproduce.run import How, reproduce
+from textveil_bench.tasks import small
 
 TARGET = """
 title: "Made up, figure 1: likeness against reconstruction"
@@ -141,6 +143,24 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     again = json.loads(out)
     assert again == found
     assert rows.read([folder]) == before
+
+
+def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(capsys, made_up, tmp_path, monkeypatch):
+    judged = "{name: opinions, task: {name: continued, shots: 1}, as_name: 'opinions, small'}"
+    panel = f"  - {{name: small, needs: small, changes: {{data: [{judged}], baselines: [], attacks: []}}}}\n"
+    path = targets.CONF / "made-up-fig1.yaml"
+    path.write_text(TARGET.replace("over:", panel + "over:"), encoding="utf-8")
+    likely = SimpleNamespace(likely=lambda prompt: {" positive": -1.0, " negative": -1.0 - len(prompt) % 3})
+    monkeypatch.setattr(small, "model", lambda: likely)
+    given = ("made-up-fig1", "--output", tmp_path / "out", "--processes", 1)
+    assert "small: not run: needs --generative" in run(capsys, *given)[1]
+    code, out, _ = run(capsys, *given, "--generative")
+    assert code == 0
+    assert "opinions, small: 8 examples" in out
+    assert "small: not run" not in out
+    code, out, _ = run(capsys, "made-up-fig1", "--rows", tmp_path / "out", "--output", tmp_path / "pages")
+    assert "opinions, small: 8 examples" in out
+    assert "asked: not run: needs an LLM" in out
 
 
 def test_a_quick_run_says_that_it_says_nothing(capsys, made_up, tmp_path):

@@ -17,7 +17,7 @@ from textveil_bench.tasks.continued import Continued
 from textveil_bench.tasks.generation import Generation
 
 
-class Scripted:
+class ScriptedModel:
     """In place of the model: finds likely what a test says, and keeps what it was asked."""
 
     def __init__(self, likely=lambda prompt: {}, continues=lambda prompt: ""):
@@ -38,7 +38,7 @@ class Scripted:
 @pytest.fixture
 def scripted(monkeypatch):
     def made(**answers):
-        model = Scripted(**answers)
+        model = ScriptedModel(**answers)
         monkeypatch.setattr(small, "model", lambda: model)
         return model
 
