@@ -77,7 +77,7 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     with gzip.open(tmp_path / "rows.jsonl.gz", "wt", encoding="utf-8") as stored:
         stored.writelines(json.dumps(row) + "\n" for row in synthetic.rows(data=("sst2",), texts=2))
     cost, empty, *lines = report.reproduced(tmp_path).splitlines()
-    assert re.fullmatch(r"The \d+ cells took \d+ minutes of one core\.", cost)
+    assert re.fullmatch(r"The \d+ cells took \d+ minutes, one after the other\.", cost)
     assert not empty
     assert lines[:4] == [
         "| paper | comparisons | holds | cannot be told | does not hold | not tested |",

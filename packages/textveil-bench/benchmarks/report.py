@@ -295,7 +295,7 @@ def _cost(folder: Path) -> Iterator[str]:
     from textveil_bench.rows import read
 
     seconds = {(row["key"], row["seed"]): sum(row["seconds"].values()) for row in read([folder])}
-    yield from (f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes of one core.", "")
+    yield from (f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes, one after the other.", "")
 
 
 ANSWERS = "holds", "cannot be told", "does not hold", "not tested"
