@@ -127,7 +127,8 @@ class Learned:
             `none`; `trigram`, the model of general English that comes with PocketSphinx; or `masked`, a masked
             language model, which takes most of the time.
         model: a folder or hub id of the masked language model; None is the bundled one.
-        draws: noisy vectors per distinct released row, where the law has to be estimated. With more of them it finds more.
+        draws: noisy vectors per distinct released row, where the law has to be estimated; with more it finds
+            more.
     """
 
     name: ClassVar[str] = "learned"
