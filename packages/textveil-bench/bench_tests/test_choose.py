@@ -1,182 +1,245 @@
-"""Choices: options are chosen on the trial, and judged on other texts; what is not reached is not judged."""
+"""Comparisons at equal risk: which text plays which part, which budget a risk allows, what is kept."""
 
+import csv
+import math
+import random
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bench_tests import synthetic
-from textveil.errors import ConfigError
-from textveil_bench import choose
-from textveil_bench.choose import choices, kept, markdown, summary, trial, tuned
-from textveil_bench.spec import Sweep
+from textveil.config import resolve
+from textveil.errors import BudgetError, ConfigError
+from textveil.evaluate.attack.learned import Learned
+from textveil.pipeline import Privatizer
+from textveil.table import load_table
+from textveil_bench import run as runs
+from textveil_bench.choose import Comparison, choices, cost, jobs, markdown, read, run
+from textveil_bench.choose import material as parts
+from textveil_bench.choose.judges import Judges
+from textveil_bench.choose.plan import Sizes
+from textveil_bench.choose.risk import AMONG, FIRST, attacked, budgets
+from textveil_bench.spec import SweepData, SweepEntry
 
-LEVELS = (0.05, 0.1, 0.2)
-
-
-def final():
-    return list(synthetic.rows(data=("sst2",), texts=300))
-
-
-def tried(better: str = "wide staircase, k 200"):
-    """Rows of a trial; one series is far better than its family."""
-    found = []
-    for row in synthetic.rows(data=("sst2",), texts=80, seeds=(1,)):
-        if row["whose"] == "baseline" or row["budget"] is None:
-            continue
-        head = next(score for score in row["scores"] if score["metric"] == "accuracy")
-        exposed = next(score for score in row["scores"] if score["metric"] == "exposed")
-        if row["series"] == better:
-            head["values"] = [1.0] * len(head["values"])
-        found.append({**row, "scores": [head, exposed]})
-    return found
+WORDS = {
+    "sea": ["boat", "harbour", "sailor", "wave", "island", "beach", "fish", "captain", "coast", "anchor"],
+    "farm": ["tractor", "barn", "wheat", "farmer", "cattle", "harvest", "orchard", "plough", "meadow", "horse"],
+}
+COMMON = "the {} of a {} and this {} with the {} in {}"
+OTHERS = ["morning", "evening", "winter", "summer", "autumn", "spring", "rain", "silence", "march", "may"]
 
 
-def test_options_are_those_that_are_best_in_the_trial():
-    for better in ("wide staircase, k 20", "wide staircase, k 200"):
-        names = tuned(tried(better), LEVELS, "unigram")
-        assert {names[level]["sst2", "wide staircase"] for level in LEVELS} == {(better, 1.0)}
-        expected = {better, "noise", "santext+", "custext+", "cape"}
-        assert set(kept(tried(better), LEVELS, "unigram")["sst2"]) == expected
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Texts of two labels, which four of their words tell apart."""
+    draws = random.Random(3)
+    folder = tmp_path_factory.mktemp("texts")
+    for split, count in (("train", 360), ("test", 160)):
+        with (folder / f"{split}.csv").open("w", newline="") as file:
+            out = csv.writer(file)
+            out.writerow(["text", "label"])
+            for i in range(count):
+                label = ("sea", "farm")[i % 2]
+                out.writerow([COMMON.format(*draws.choices(WORDS[label], k=4), draws.choice(OTHERS)), label])
+    return folder
 
 
-def test_families_at_equal_risk():
-    found = choices(final(), tried(), LEVELS, "unigram")
-    assert [choice.level for choice in found] == [0.05, 0.1, 0.2]
-    middle = found[1]
-    assert middle.counts
-    assert set(middle.baselines) == {"identity", "mask", "uniform"}
-    assert middle.floor == 0.5
-    assert middle.originals == pytest.approx(middle.baselines["identity"].value + 0.5)
-    assert {each.name for each in middle.found} == {"wide staircase, k 200", "noise", "santext+", "custext+", "cape"}
-    values = [each.above.value for each in middle.found if each.above is not None]
-    assert values == sorted(values, reverse=True)
-    assert middle.best["ours"] == "wide staircase"
-    by_family = {each.family: each.above for each in middle.found}
-    papers = {family: above.value for family, above in by_family.items() if above and family != "wide staircase"}
-    assert middle.best["paper"] == max(papers, key=lambda family: papers[family]), "on the texts that are judged"
-    ours, paper = by_family["wide staircase"], by_family[middle.best["paper"]]
-    assert ours is not None
-    assert paper is not None
-    lead, gain = middle.lead, middle.gain
-    assert lead is not None
-    assert gain is not None
-    assert lead.value == pytest.approx(ours.value - paper.value)
-    assert gain.value == pytest.approx(ours.value / paper.value)
-    assert gain.interval.low < gain.value < gain.interval.high
+@pytest.fixture(scope="module")
+def comparison(texts):
+    data = SweepData(name=str(texts / "{split}.csv"), columns={"fields": ("text",), "label": "label"}, as_name="own")
+    codes = {"mechanism.name": "codebook", "table.codes": "task-2"}
+    return Comparison(
+        name="own",
+        data=(data,),
+        levels=(0.3,),
+        seeds=(1, 2),
+        common={"table.name": "minilm"},
+        entries=(
+            SweepEntry(name="rankcape", set={"mechanism.name": "rankcape"}, budget={"epsilon": ("risk",)}, start=4),
+            SweepEntry(name="codes", whose="ours", set=codes, budget={"epsilon": ("risk",)}, start=3, most=3),
+        ),
+        maps=("task-2",),
+        sizes=Sizes(shelf=80, public=100, train=60, tuned=60, judged=80, attacked=40, simulated=300),
+    )
 
 
-def test_nothing_is_a_multiple_of_what_may_be_nothing():
-    rows = final()
-    for row in rows:
-        if row["whose"] == "paper":
-            for score in row["scores"]:
-                if score["metric"] == "accuracy":
-                    score["values"] = [0.5] * len(score["values"])
-    (found,) = choices(rows, tried(), (0.1,), "unigram")
-    assert found.lead is not None
-    assert found.lead.value > 0
-    assert found.gain is None
-    assert "not above the floor for certain" in "\n".join(markdown([found]))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("choose")
 
 
-def test_the_floor_of_a_task_without_chance_is_what_is_kept_without_its_words():
-    rows = final()
-    for row in rows:
-        for score in row["scores"]:
-            if score["metric"] == "accuracy":
-                score["baseline"] = 0.0
-                if row["series"] == "uniform":
-                    score["values"] = [1.0, 1.0, 0.0] * (len(score["values"]) // 3)
-    (found,) = choices(rows, tried(), (0.1,), "unigram")
-    assert found.floor == pytest.approx(2 / 3)
-    assert found.baselines["uniform"].value == 0
-    assert found.baselines["identity"].value == pytest.approx(found.originals - 2 / 3)
+@pytest.fixture(scope="module")
+def rows(comparison, folder):
+    return run(comparison, folder, places=runs.Folders())
 
 
-def test_the_first_table_has_ours_beside_the_best_of_the_papers():
-    found = choices(final(), tried(), LEVELS, "unigram")
-    lines = list(summary(found))
-    assert lines[0].endswith("at most | 0.05 | 0.1 | 0.2 |")
-    (own,) = (choice for choice in found if choice.level == 0.1)
-    named = {each.family: each for each in own.found}
-    ours, paper = (named[own.best[side]] for side in ("ours", "paper"))
-    beside = lines[2].split(" | ")[2]
-    assert ours.above is not None
-    assert paper.above is not None
-    assert own.gain is not None
-    assert beside.startswith(f"{ours.above.interval.value:.3f} {ours.name} beside {paper.above.interval.value:.3f} ")
-    assert f"; {own.gain.interval.value:.2f} times (" in beside
-    short = [row for row in final() if row["whose"] != "ours"]
-    assert "none beside" in list(summary(choices(short, tried(), (0.1,), "unigram")))[2]
+# ---- the parts -------------------------------------------------------------------------------------------------------
 
 
-def test_what_failed_in_a_cell_is_left_out():
-    rows = [row if i % 5 else {**row, "scores": row["scores"][1:]} for i, row in enumerate(final())]
-    assert choices(rows, tried(), (0.1,), "unigram")[0].found
-    bare = [{**row, "scores": []} if row["series"] == "identity" else row for row in final()]
-    with pytest.raises(ConfigError, match="the originals of sst2"):
-        choices(bare, tried(), (0.1,), "unigram")
-    assert tuned([{**row, "scores": []} for row in tried()], LEVELS, "unigram") == {level: {} for level in LEVELS}
+def test_no_text_plays_two_parts(comparison):
+    found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
+    played = [set(parts.texts(each)) for each in (found.shelf, found.public, found.pool, found.tuned, found.judged)]
+    assert [len(each) for each in played] == [80, 100, 120, 60, 80]
+    assert len(set.union(*played)) == sum(map(len, played))
+    one, other = (found.learned_from(60, seed) for seed in (1, 2))
+    assert len(one) == len(other) == 60
+    assert one.digest != other.digest
+    assert one.digest == found.learned_from(60, 1).digest
 
 
-def test_a_curve_that_ends_below_a_risk_is_read_at_its_end():
-    far = choices(final(), tried(), (0.99,), "unigram")[0]
-    assert all(each.above is not None for each in far.found)
+def test_a_data_set_without_labels_is_refused(tmp_path):
+    (tmp_path / "train.txt").write_text("a boat\n" * 3)
+    (tmp_path / "test.txt").write_text("a barn\n" * 3)
+    with pytest.raises(ConfigError, match="labels"):
+        parts.deal(SweepData(name=str(tmp_path / "{split}.txt")), Sizes(), runs.Folders())
 
 
-def test_what_is_not_reached_is_not_judged():
-    low = choices(final(), tried(), (0.0001,), "unigram")
-    assert low[0].found == ()
-    assert low[0].gain is None
-    short = [row for row in final() if row["entry"] != "cape" or row["budget"]["value"] == 14.0]
-    cape = next(each for each in choices(short, tried(), (0.1,), "unigram")[0].found if each.family == "cape")
-    assert cape.above is None
-    assert any("cape | not reached" in line for line in markdown(choices(short, tried(), (0.1,), "unigram")))
+def test_a_map_puts_one_word_for_each_code_and_keeps_fields_apart():
+    table = load_table("minilm")
+    first, other = parts.mapped(["The boat sailed\n\nin Ghent", "the Harbour ."], "8", table)
+    assert first.startswith("the ")
+    assert first.count("\n\n") == 1
+    assert other.split()[0] == "the"
+    assert {*first.split(), *other.split()} - {"the", "in", "."} <= {
+        table.words[row] for row in parts._read("8").spelling
+    }
+    with pytest.raises(ConfigError, match="domain-C"):
+        parts.book("8", table, None, None)  # type: ignore[arg-type]
 
 
-def test_a_risk_that_may_be_larger_is_marked():
-    rows = final()
-    for row in rows:
-        for score in row["scores"]:
-            if score["metric"] == "exposed":
-                score["note"] = "top-1; a lower bound: the law was estimated" if row["entry"] == "noise" else "top-1"
-    (found,) = choices(rows, tried(), (0.1,), "unigram")
-    assert [each.family for each in found.found if each.bound] == ["noise"]
+# ---- risk ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_task_that_is_too_near_to_chance_does_not_count():
-    rows = final()
-    for row in rows:
-        for score in row["scores"]:
-            if score["metric"] == "accuracy":
-                score["baseline"] = 0.95
-    (found,) = choices(rows, tried(), (0.1,), "unigram")
-    assert not found.counts
-    assert "does not count" in "\n".join(markdown([found]))
+def rising(budget: float) -> float:
+    return 0.05 + 0.9 / (1 + math.exp(3 - budget))
 
 
-def test_as_plain_data():
-    (found,) = choices(final(), tried(), (0.1,), "unigram")
-    plain = found.to_json()
-    assert plain["gain"]["value"] == pytest.approx(found.gain.value)  # type: ignore[union-attr]
-    assert len(plain["families"]) == 5
-    assert all(np.isfinite(each["above_floor"]["value"]) for each in plain["families"])
+def test_the_budget_of_a_level_is_the_largest_tried_that_is_not_above_it():
+    found, tried = budgets(rising, (0.1, 0.3), 4.0)
+    for level in (0.1, 0.3):
+        assert level * 0.9 <= rising(found[level]) <= level
+    assert found[0.1] < found[0.3]
+    assert tried == {budget: rising(budget) for budget in tried}
+    assert len(tried) <= 14
 
 
-@pytest.mark.slow
-def test_the_trial_is_on_other_examples_and_measures_the_risk():
-    sweep = Sweep.read("choose")
-    made = trial(sweep, choose.Tuning(limit=7))
-    assert {(source.split, source.limit) for source in made.data} == {("test", 7)}
-    assert [source.beside for source in made.data] == [source.limit or sweep.limit for source in sweep.data]
-    assert [source.training() for source in made.data] == [source.training() for source in sweep.data]
-    assert [each["name"] for each in made.attacks] == ["bayes"]
-    assert {series.whose for series in made.series} == {"paper", "ours"}
-    assert all(series.searched for series in made.series)
+@pytest.mark.parametrize("start", [0.01, 1.0, 50.0])
+def test_where_the_search_starts_does_not_matter(start):
+    assert budgets(rising, (0.2,), start)[0][0.2] == pytest.approx(1.4, abs=0.35)
 
 
-def test_a_trial_needs_examples_that_are_not_judged():
-    sweep = replace(Sweep.read("choose"), limit=None)
-    with pytest.raises(ConfigError, match="set a limit"):
-        trial(replace(sweep, data=tuple(replace(source, limit=None) for source in sweep.data)), choose.Tuning())
+def test_a_level_that_no_budget_reaches_has_none_and_one_that_all_reach_has_the_largest():
+    assert budgets(lambda budget: 0.4, (0.2,), 1.0)[0] == {}
+    assert budgets(lambda budget: 0.1, (0.2,), 1.0, 5.0)[0][0.2] == 5.0
+    assert budgets(rising, (0.9,), 1.0, 2.0)[0][0.9] == 2.0
+
+
+def test_a_budget_that_is_refused_counts_as_no_protection():
+    def at(budget: float) -> float:
+        if budget > 3:
+            raise BudgetError("too large")
+        return rising(budget)
+
+    assert 2 < budgets(at, (0.5,), 8.0)[0][0.5] <= 3
+
+
+def test_words_that_pass_are_named_and_placeholders_are_not():
+    words = ["the old boat near the barn"] * 4
+    learned = Learned(public=tuple(f"the {a} near the {b}" for a in WORDS["sea"] for b in WORDS["farm"]), simulated=100)
+    hidden = attacked(Privatizer("placeholder"), words, learned)
+    assert hidden.words.tolist() == [4.0] * 4
+    assert hidden.share == 0
+    config = resolve(overrides={"mechanism.name": "krr", "epsilon": 1e-6, "words.oov": "keep"})
+    passed = attacked(Privatizer.from_config(config), ["the quuxify barn"] * 3, learned)
+    assert passed.words.tolist() == [2.0] * 3
+    assert (passed.hits[FIRST] >= 1).all()
+    assert (passed.hits[AMONG] >= passed.hits[FIRST]).all()
+
+
+# ---- judges ----------------------------------------------------------------------------------------------------------
+
+
+def test_judges_learn_from_originals_and_from_releases(comparison):
+    found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
+    own, learned = parts.texts(found.judged), found.learned_from(60, 1)
+    labels, known = (np.array([each.label for each in data.examples]) for data in (found.judged, learned))
+    judges = Judges(found.judged, load_table("minilm"), {"general-8": "8"})
+    clean = dict(judges.judge(own, labels, (parts.texts(learned), known), None))
+    assert set(clean) == {"words", "vectors", "means", "words by general-8"}
+    assert clean["words"].mean() > 0.95
+    reversed_words = [" ".join(word[::-1] for word in text.split()) for text in own]
+    taught = [" ".join(word[::-1] for word in text.split()) for text in parts.texts(learned)]
+    told = dict(judges.judge(reversed_words, labels, (parts.texts(learned), known), taught))
+    assert told["words"].mean() < 0.7, "it has never seen such words"
+    assert told["adaptive words"].mean() > 0.95
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_at_a_risk(rows):
+    (choice,) = choices(rows)
+    kept = {each.family: each for each in (*choice.baselines, *choice.kept)}
+    assert kept["identity"].share.value == 1
+    assert kept["mask"].share.value == 0
+    assert abs(kept["uniform"].share.value) < 0.3
+    assert kept["codes"].share.value > 0.6
+    assert kept["codes"].statement == pytest.approx({"kind": "ldp", "metric": None, "epsilon": 3.0, "local_dp": 3.0})
+    assert kept["codes"].first is not None
+    assert choice.texts == (80, 40)
+    if "rankcape" in kept:
+        assert choice.paper is kept["rankcape"]
+        assert choice.lead(kept["codes"]).value == pytest.approx(kept["codes"].share.value - choice.paper.share.value)
+    else:
+        assert "rankcape" in choice.missing
+    printed = "\n".join(markdown([choice]))
+    assert "| codes | **" in printed
+    assert choice.to_json()["families"][0]["share"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+
+
+def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
+    (tuned,) = (row for row in rows if row["stage"] == "tuned" and row["series"] == "codes")
+    ((level, budget, risk, right),) = tuned["levels"]
+    assert (level, budget) == (0.3, 3.0)
+    assert risk <= 0.3
+    assert {len(bits) for bits in right.values()} == {60}
+    judged = [row for row in rows if row["stage"] == "judged" and row["series"] == "codes"]
+    assert {row["value"] for row in judged} == {3.0}
+    assert {len(bits) for row in judged for bits in row["right"].values()} == {80}
+    assert [row["risk"] is not None for row in judged] == [True, False]
+
+
+def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(comparison, folder, rows, monkeypatch):
+    asked = []
+    compute = jobs.compute
+    monkeypatch.setattr(jobs, "compute", lambda job: asked.append(job) or compute(job))
+    assert run(comparison, folder, places=runs.Folders()) == rows
+    assert asked == []
+    path = folder / jobs.FILE
+    path.write_text(path.read_text()[:-40])
+    again = run(comparison, folder, places=runs.Folders())
+    assert len(asked) == 1
+    assert [row["right"] for row in again if row["stage"] == "judged"] == [
+        row["right"] for row in rows if row["stage"] == "judged"
+    ]
+    assert len(read(folder)) == len(rows)
+    assert len(list(cost(again))) == len(rows)
+
+
+def test_rows_show_no_text(folder, rows):
+    content = (folder / jobs.FILE).read_text()
+    assert not any(word in content for word in ("harbour", "tractor", "orchard"))
+
+
+def test_a_budget_that_is_fixed_is_refused(comparison, tmp_path):
+    fixed = SweepEntry(name="fixed", set={"mechanism.name": "krr"}, budget={"epsilon": (3.0,)})
+    with pytest.raises(ConfigError, match="equal risk"):
+        run(replace(comparison, entries=(fixed,)), tmp_path, places=runs.Folders())
+
+
+def test_the_packaged_comparison_is_whole():
+    found = Comparison.read("choose")
+    assert found.levels == (0.1, 0.15)
+    named = [each.name for each in found.series("ag_news")]
+    assert len(named) == len(set(named)) > 30
+    assert [each.called for each in found.narrowed(["sst2", "noise"]).data] == ["sst2"]

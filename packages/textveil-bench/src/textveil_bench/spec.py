@@ -110,6 +110,7 @@ class SweepEntry:
         grid: options with several values; each combination is a series.
         budget: one path with its values, each a cell, or "risk"; empty if the mechanism needs no budget.
         start: where the search for the budgets of a risk starts.
+        most: the largest budget of that search; None for no limit.
         for_data: options by data set; an entry with some runs only on these data sets.
     """
 
@@ -120,6 +121,7 @@ class SweepEntry:
     grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
     budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
     start: Annotated[float, Field(gt=0)] = 10.0
+    most: Annotated[float, Field(gt=0)] | None = None
     for_data: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -206,13 +208,13 @@ class Sweep:
             ConfigError: the file cannot be read, or is not a sweep.
             UnknownName: there is no such option, measure or baseline.
         """
-        values = dict(given) if isinstance(given, Mapping) else dict(sources.read_mapping(_path(given)))
+        values = dict(given) if isinstance(given, Mapping) else dict(sources.read_mapping(packaged(given)))
         values.pop("description", None)
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             if name in values:
-                values[name] = tuple(_built(section, each, name) for each in _several(values[name]))
+                values[name] = tuple(built(section, each, name) for each in _several(values[name]))
         if "risk" in values:
-            values["risk"] = _built(RiskLevels, values["risk"], "risk")
+            values["risk"] = built(RiskLevels, values["risk"], "risk")
         return cls(**values)
 
     def narrowed(
@@ -280,6 +282,7 @@ class Sweep:
                         path=path,
                         budgets=tuple(budgets),
                         start=entry.start,
+                        most=entry.most,
                     )
                     for source in self.data
                     if not entry.for_data or source.called in entry.for_data
@@ -302,8 +305,8 @@ def _least(limit: int, own: int | None) -> int:
     return limit if own is None else min(limit, own)
 
 
-def _path(given: str | Path) -> Path:
-    """A file by its name, or a packaged sweep."""
+def packaged(given: str | Path) -> Path:
+    """A file by its name, or one of the package, such as "sweep"."""
     path = Path(given)
     if path.exists() or path.suffix != "" or path.name != str(given):
         return path
@@ -315,7 +318,8 @@ def _path(given: str | Path) -> Path:
     return packaged
 
 
-def _built(section: Any, given: Any, name: str) -> Any:
+def built(section: Any, given: Any, name: str) -> Any:
+    """A section of a sweep from its options, or from a bare name."""
     if isinstance(given, section):
         return given
     values = {"name": given} if isinstance(given, str) else given
@@ -367,6 +371,7 @@ class PlannedSeries:
         path: of the budget; None if there is none.
         budgets: values; ("risk",) if they must be found; (None,) if there is none.
         start: where the search starts.
+        most: the largest budget of the search; None for no limit.
     """
 
     entry: str
@@ -379,6 +384,7 @@ class PlannedSeries:
     path: str | None = None
     budgets: tuple[Any, ...] = (None,)
     start: float = 10.0
+    most: float | None = None
 
     @property
     def searched(self) -> bool:

@@ -124,65 +124,59 @@ def bench_run(
 
 @verb(
     "textveil bench choose --output runs/choose --folder corpora",
-    "textveil bench choose --output runs/choose --only sst2 --limit 100 --seeds 1 --trial 60",
-    "textveil bench choose mine.yaml --output runs/mine --levels 0.1,0.3 --json",
+    "textveil bench choose --output runs/choose --only ag_news --only noise --only rankcape --processes 2",
+    "textveil bench choose mine.yaml --output runs/mine --json",
     on=bench,
     name="choose",
 )
 def bench_choose(
-    sweep: Annotated[
+    comparison: Annotated[
         str,
-        typer.Argument(metavar="FILE|NAME", help="A sweep whose budgets are `risk`: a YAML file, or a packaged one."),
+        typer.Argument(
+            metavar="FILE|NAME", help="A comparison whose budgets are `risk`: a YAML file, or a packaged one."
+        ),
     ] = "choose",
     output: Annotated[
-        str, typer.Option("--output", metavar="DIR", help="The folder of the rows. Existing rows are reused.")
+        str,
+        typer.Option(
+            "--output", metavar="DIR", help="The folder of the rows and of the books. Existing rows are reused."
+        ),
     ] = "choose",
     folder: Folder = None,
     processes: Processes = None,
-    limit: Limit = None,
-    trial: Annotated[
-        int, typer.Option("--trial", metavar="N", help="How many other examples to choose options on.")
-    ] = 150,
-    seeds: Seeds = None,
     only: Only = None,
-    levels: Annotated[
-        str,
-        typer.Option(
-            "--levels", metavar="P,...", help="The levels of risk: shares of private words that the attacker guesses."
-        ),
-    ] = "0.05,0.1,0.2",
+    costs: Annotated[bool, typer.Option("--costs", help="Also print how long each row took.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Compare mechanisms at equal risk, each with its own best options.
+    """Compare mechanisms where an attacker who learned gets the same, each with its own best options.
 
-    Risk is the success of the Bayes attacker; words that pass count as guessed. Budgets are found on training texts,
-    and options chosen on some test texts; the results are those on the other test texts, above chance.
+    The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and judges are chosen on
+    some test texts; the results are those on others. `choose` is the whole comparison, and takes hours; `quick` takes
+    minutes.
     """
     from textveil.files import json_line
     from textveil_bench import choose, run
-    from textveil_bench.spec import Sweep
 
-    chosen = Sweep.read(sweep).narrowed(limit=limit, seeds=_numbers(seeds), only=only or ())
-    risks = _shares(levels)
+    chosen = choose.Comparison.read(comparison).narrowed(only or ())
     with (
         kept(output),
         run.processes(_processes(processes)) as executor,
         progress.bars() as report,
     ):
-        rows, tried = choose.run(
+        rows = choose.run(
             chosen,
             Path(output),
-            choose.Tuning(limit=trial),
-            levels=risks,
             places=run.Folders(corpora=None if folder is None else Path(folder)),
             executor=executor,
             report=report,
         )
-    found = choose.choices(rows, tried, risks, chosen.risk.prior)
+    found = choose.choices(rows)
     if as_json:
         say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
         return
-    for line in (*choose.summary(found), *choose.markdown(found)):
+    for line in choose.markdown(found):
+        say(line)
+    for line in choose.cost(rows) if costs else ():
         say(line)
 
 
@@ -261,18 +255,6 @@ def _numbers(typed: str | None) -> tuple[int, ...] | None:
         return tuple(int(part) for part in typed.split(","))
     except ValueError:
         raise ConfigError("--seeds must be whole numbers separated by commas, such as 1,2,3") from None
-
-
-def _shares(typed: str) -> tuple[float, ...]:
-    from textveil.errors import ConfigError
-
-    try:
-        found = tuple(sorted({float(part) for part in typed.split(",")}))
-    except ValueError:
-        found = (0.0,)
-    if not all(0 < share < 1 for share in found):
-        raise ConfigError("--levels must be numbers between 0 and 1 separated by commas, such as 0.05,0.1")
-    return found
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

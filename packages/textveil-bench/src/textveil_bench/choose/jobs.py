@@ -1,0 +1,347 @@
+"""Runs a comparison: budgets and options on texts that are tuned on, then the best of each family on others.
+
+In: a comparison, a folder. Out: rows in the folder, one for each series that was tuned and each cell that was judged.
+Not here: how risk is measured (`risk`), who judges (`judges`), and what follows from the rows (`summary`).
+A row, as JSON:
+
+- `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
+- `stage`: `tuned` or `judged`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null if there is
+  none), `asked` (levels of risk).
+- `levels` (tuned): for each level of risk that was reached [level, budget, risk, right]; for a baseline one with a
+  level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
+- `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"}, a number for each
+  attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind, metric and largest
+  epsilon.
+- `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
+- `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
+"""
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from textveil.corpus.executors import Executor, Local
+from textveil.errors import ConfigError, VocabularyError
+from textveil.evaluate.attack.learned import Learned
+from textveil.files import streams
+from textveil.pipeline import Privatizer
+from textveil.randomness import Ints
+from textveil.table import load_table
+from textveil_bench import run as runs
+from textveil_bench.cells import built
+from textveil_bench.choose import material, summary
+from textveil_bench.choose.judges import Judges
+from textveil_bench.choose.material import Material
+from textveil_bench.choose.plan import Comparison
+from textveil_bench.choose.risk import AMONG, FIRST, Risk, attacked, budgets
+from textveil_bench.circumstances import circumstances
+from textveil_bench.examples import DataSet
+from textveil_bench.spec import PlannedSeries
+from textveil_bench.task_words import learn
+from textveil_bench.tasks import models
+
+VERSION = 1
+"""Raised when the same options give other figures."""
+
+FILE = "choose.jsonl"
+
+BOOKS = "books"
+
+Row = dict[str, Any]
+Report = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """The work of one process at a time: a series to tune, or a cell to judge.
+
+    Attributes:
+        comparison: what is compared.
+        series: a mechanism with its options.
+        folder: of the run.
+        places: where the data is.
+        level: for a cell, the level of risk that its budget is for, None for a baseline.
+        budget: for a cell, its budget.
+        seed: for a cell, of its draws; None tunes the series.
+    """
+
+    comparison: Comparison
+    series: PlannedSeries
+    folder: Path
+    places: runs.Folders
+    level: float | None = None
+    budget: float | None = None
+    seed: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The fingerprint of all that determines the row."""
+        asked = self.comparison
+        return _fingerprint(
+            VERSION,
+            asdict(asked.sizes),
+            asked.maps,
+            asked.levels if self.seed is None else None,
+            asked.seeds[0] == self.seed,
+            self.series.source.called,
+            self.series.name,
+            sorted((path, str(value)) for path, value in self.series.settings.items()),
+            self.series.most if self.seed is None else None,
+            self.budget,
+            self.seed,
+        )
+
+
+def run(
+    comparison: Comparison,
+    folder: Path,
+    *,
+    places: runs.Folders,
+    executor: Executor | None = None,
+    report: Report = lambda step, done, total: None,
+) -> list[Row]:
+    """Computes what is missing, and returns the rows of the comparison.
+
+    Args:
+        comparison: what is wanted.
+        folder: for the rows and the books; created if needed. Rows that are there are not computed again.
+        places: where the data is.
+        executor: computes the cells; None for this process.
+        report: called with "tuning" and "judging".
+
+    Raises:
+        ConfigError: an option is wrong, or a data set has too few texts. InputError: data cannot be read.
+    """
+    executor = executor or Local()
+    streams.make_folder(folder)
+    known = {row["key"]: row for row in read(folder)}
+    _end_line(folder / FILE)
+    everything: list[Row] = []
+
+    def computed(step: str, jobs: Sequence[Job]) -> list[Row]:
+        missing = [job for job in jobs if job.key not in known]
+        report(step, len(jobs) - len(missing), len(jobs))
+        for done, (job, row) in enumerate(executor.map(compute, missing), start=1):
+            line = json.dumps(row)
+            known[job.key] = json.loads(line)
+            with streams.writing(), open(folder / FILE, "a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+            report(step, len(jobs) - len(missing) + done, len(jobs))
+        found = [known[job.key] for job in jobs]
+        everything.extend(found)
+        return found
+
+    of_job: dict[str, Any] = {"comparison": comparison, "folder": folder, "places": places}
+    series = [one for source in comparison.data for one in comparison.series(source.called)]
+    for one in series:
+        if not one.searched and one.whose != "baseline":
+            raise ConfigError(f"mechanisms are compared at equal risk: set the budget of {one.entry!r} to `risk`")
+    tuned = computed("tuning", [Job(series=one, **of_job) for one in series])
+    named = {(one.source.called, one.name): one for one in series}
+    chosen = [
+        Job(series=named[data, name], level=level, budget=budget, seed=seed, **of_job)
+        for data, name, level, budget in summary.chosen(tuned)
+        for seed in comparison.seeds
+    ]
+    computed("judging", chosen)
+    return everything
+
+
+def _end_line(path: Path) -> None:
+    """Ends a line that was cut off, so that the next row has one of its own."""
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        with streams.writing(), path.open("a") as file:
+            file.write("\n")
+
+
+def read(folder: Path) -> list[Row]:
+    """The rows of a folder; a line that was cut off is left out. None if there is no file."""
+    path = folder / FILE
+    found = []
+    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+# ---- one job ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Held:
+    """What this process keeps of one data set."""
+
+    texts: Material
+    judges: Judges
+    learned: Learned
+
+
+_HELD: dict[str, _Held] = {}
+
+
+def _held(job: Job) -> _Held:
+    asked, source = job.comparison, job.series.source
+    key = _fingerprint(source.called, asdict(asked.sizes), asked.maps, str(job.folder), str(job.places.corpora))
+    if key not in _HELD:
+        texts = material.deal(source, asked.sizes, job.places)
+        table = load_table(asked.common.get("table.name", "minilm"))
+        maps = {name: str(material.book(name, table, texts, job.folder / BOOKS)) for name in asked.maps}
+        learned = Learned(public=tuple(material.texts(texts.public)), simulated=asked.sizes.simulated)
+        _HELD.clear()  # one data set at a time
+        _HELD[key] = _Held(texts=texts, judges=Judges(texts.judged, table, maps), learned=learned)
+    return _HELD[key]
+
+
+def compute(job: Job) -> Row:
+    """The row of a job."""
+    begin = time.perf_counter()
+    held = _held(job)
+    seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
+    with warnings.catch_warnings(), models.quick():
+        warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
+        found = _tune(job, held, seconds) if job.seed is None else _judge(job, held, seconds)
+    parts = ("shelf", "public", "pool", "tuned", "judged")
+    return {
+        "version": VERSION,
+        "key": job.key,
+        "stage": "tuned" if job.seed is None else "judged",
+        "data": job.series.source.called,
+        "series": job.series.name,
+        "family": job.series.family,
+        "whose": job.series.whose,
+        "budget": job.series.path,
+        "asked": job.comparison.levels,
+        **found,
+        "sizes": asdict(job.comparison.sizes),
+        "texts": {part: [len(own), own.digest] for part in parts for own in [getattr(held.texts, part)]},
+        "seconds": {
+            **{name: round(value, 1) for name, value in seconds.items()},
+            "all": round(time.perf_counter() - begin, 1),
+        },
+        "circumstances": dict(circumstances()),
+    }
+
+
+def _tune(job: Job, held: _Held, seconds: dict[str, float]) -> Row:
+    asked, series, tuned = job.comparison, job.series, held.texts.tuned
+    if series.whose == "baseline":
+        return {
+            "levels": [[None, None, None, _right(job, held, None, tuned, asked.seeds[0], seconds)]],
+            "tried": [],
+            "refused": None,
+        }
+    texts = material.texts(tuned)[: asked.sizes.attacked]
+
+    def at(budget: float) -> float:
+        start = time.perf_counter()
+        found = attacked(_privatizer(job, held, budget, 0), texts, held.learned).share
+        seconds["attack"] += time.perf_counter() - start
+        return found
+
+    try:
+        found, tried = budgets(at, asked.levels, series.start, series.most)
+    except (ConfigError, VocabularyError) as error:
+        return {"levels": [], "tried": [], "refused": " ".join(str(error).split())}
+    levels = [
+        [level, budget, tried[budget], _right(job, held, budget, tuned, asked.seeds[0], seconds)]
+        for level, budget in found.items()
+    ]
+    return {"levels": levels, "tried": sorted(tried.items()), "refused": None}
+
+
+def _judge(job: Job, held: _Held, seconds: dict[str, float]) -> Row:
+    assert job.seed is not None, "a cell has one"
+    sizes, judged = job.comparison.sizes, held.texts.judged
+    found: Row = {"level": job.level, "value": job.budget, "seed": job.seed, "risk": None, "statement": None}
+    if job.series.name != "identity":
+        privatizer = _privatizer(job, held, job.budget, job.seed)
+        found["statement"] = _statement(privatizer, material.texts(judged)[:1])
+        if job.seed == job.comparison.seeds[0]:
+            start = time.perf_counter()
+            found["risk"] = _plain(attacked(privatizer, material.texts(judged)[: sizes.attacked], held.learned))
+            seconds["attack"] += time.perf_counter() - start
+    return {**found, "right": _right(job, held, job.budget, judged, job.seed, seconds)}
+
+
+def _right(
+    job: Job, held: _Held, budget: float | None, data: DataSet, seed: int, seconds: dict[str, float]
+) -> dict[str, str]:
+    """What each judge gets right of a release of a data set, see `right` of a row."""
+    learned = held.texts.learned_from(job.comparison.sizes.train, seed)
+    originals, labels, texts = material.texts(learned), _labels(learned), material.texts(data)
+    releases = None
+    if job.series.name != "identity":
+        start = time.perf_counter()
+        privatizer = _privatizer(job, held, budget, seed)
+        texts, releases = (_released(privatizer, each) for each in (texts, originals))
+        seconds["release"] += time.perf_counter() - start
+    start = time.perf_counter()
+    found = {
+        name: "".join("01"[each] for each in right.tolist())
+        for name, right in held.judges.judge(texts, _labels(data), (originals, labels), releases)
+    }
+    seconds["judge"] += time.perf_counter() - start
+    return found
+
+
+def _released(privatizer: Privatizer, texts: Sequence[str]) -> list[str]:
+    return [result.text for result in privatizer.privatize_many(texts)]
+
+
+def _privatizer(job: Job, held: _Held, budget: float | None, seed: int) -> Privatizer:
+    series = job.series
+    if series.learned:
+        series = series.taught(learn(held.texts.shelf, series.learned))
+    if name := series.settings.get("table.codes"):
+        table = load_table(job.comparison.common.get("table.name", "minilm"))
+        path = str(material.book(str(name), table, held.texts, job.folder / BOOKS))
+        series = replace(series, settings={**series.settings, "table.codes": path})
+    config = series.config(budget, int(_fingerprint(job.key, seed), 16) >> 32)
+    assert config is not None, "the originals are not released"
+    return built(config)
+
+
+def _labels(data: DataSet) -> Ints:
+    return np.array([example.label for example in data.examples], np.int64)
+
+
+def _statement(privatizer: Privatizer, texts: Sequence[str]) -> Row:
+    (result,) = privatizer.privatize_many(texts)
+    guarantee = result.guarantee
+    epsilons = {"epsilon": guarantee.epsilon, "local_dp": guarantee.epsilon_ldp}
+    return {
+        "kind": guarantee.kind,
+        "metric": guarantee.claim.metric,
+        **{name: float(value) if np.isfinite(value) else "infinite" for name, value in epsilons.items()},
+    }
+
+
+def _plain(risk: Risk) -> Row:
+    return {
+        "words": risk.words.astype(int).tolist(),
+        **{name: np.round(risk.hits[name], 3).tolist() for name in (FIRST, AMONG)},
+        "blind": risk.blind,
+        "note": risk.note,
+    }
+
+
+def _fingerprint(*parts: object) -> str:
+    return blake2b(json.dumps(parts, default=str).encode(), digest_size=12).hexdigest()
+
+
+def cost(rows: Sequence[Row]) -> Iterator[str]:
+    """What each row took, in lines for people."""
+    for row in rows:
+        took: Mapping[str, float] = row["seconds"]
+        told = ", ".join(f"{name} {value:.0f}" for name, value in took.items() if name != "all" and value >= 0.5)
+        seed = "" if row["stage"] == "tuned" else f", seed {row['seed']}"
+        yield f"{row['data']}, {row['series']}, {row['stage']}{seed}: {took['all']:.0f} s ({told})"

@@ -1,0 +1,157 @@
+"""Which texts play which part: for books, for the attacker, for judges to learn from, to choose options on, and to be judged.
+
+In: a data set's splits, sizes. Out: `Material`, with the books that are made from its public texts.
+Not here: what is done with them (`judges`, `risk`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from textveil.errors import ConfigError
+from textveil.randomness import SeededRandomness
+from textveil.table import Book, EmbeddingTable, find_book, make_books
+from textveil.text import is_public, tokenize
+from textveil_bench import run
+from textveil_bench.choose.plan import Sizes
+from textveil_bench.examples import DataSet
+from textveil_bench.spec import SweepData
+from textveil_bench.tasks.labelled import shuffled
+from textveil_bench.trials import BETWEEN, joined
+
+ORDER = 7
+"""The seed of the order in which texts are dealt out."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Material:
+    """The texts of one data set, of which none plays two parts.
+
+    Attributes:
+        shelf: with labels; books are made from them, and their texts are never released.
+        public: the attacker learns from them.
+        pool: judges learn from some of them.
+        tuned: options are chosen on them.
+        judged: what is reported comes from them.
+    """
+
+    shelf: DataSet = field(repr=False)
+    public: DataSet = field(repr=False)
+    pool: DataSet = field(repr=False)
+    tuned: DataSet = field(repr=False)
+    judged: DataSet = field(repr=False)
+
+    def learned_from(self, count: int, seed: int) -> DataSet:
+        """So many texts of the pool, others for each seed."""
+        order = shuffled(len(self.pool), SeededRandomness(seed))[:count]
+        return replace(self.pool, examples=tuple(self.pool.examples[i] for i in np.sort(order).tolist()))
+
+
+def deal(source: SweepData, sizes: Sizes, places: run.Folders) -> Material:
+    """The texts of a data set.
+
+    Raises:
+        ConfigError: it has too few, or no labels.
+    """
+    train, test = (run.load(replace(source, split=each, limit=None), None, places) for each in ("train", "test"))
+    if not test.labels:
+        raise ConfigError(f"mechanisms are compared where texts have labels, and those of {source.called} have none")
+    train, test = (_dealt(_apart(each)) for each in (train, test))
+    known = {text for example in test.examples for text in example.texts[:1]}
+    train = replace(train, examples=tuple(each for each in train.examples if known.isdisjoint(each.texts[:1])))
+    shelf, public = min(sizes.shelf, len(train) // 4), min(sizes.public, len(train) // 3)
+    tuned = min(sizes.tuned, len(test) // 2)
+    return Material(
+        shelf=train.take(shelf),
+        public=train.take(public, shelf),
+        pool=train.take(2 * sizes.train, shelf + public),
+        tuned=test.take(tuned),
+        judged=test.take(sizes.judged, tuned),
+    )
+
+
+def _apart(data: DataSet) -> DataSet:
+    """Without texts that occur twice."""
+    found = {example.texts: example for example in data.examples}
+    return replace(data, examples=tuple(found.values()))
+
+
+def _dealt(data: DataSet) -> DataSet:
+    order = shuffled(len(data), SeededRandomness(ORDER)).tolist()
+    return replace(data, examples=tuple(data.examples[i] for i in order))
+
+
+def texts(data: DataSet) -> list[str]:
+    """The texts of a data set as they are privatized."""
+    return [joined(example) for example in data.examples]
+
+
+# ---- books -----------------------------------------------------------------------------------------------------------
+
+
+def book(name: str, table: EmbeddingTable, material: Material, folder: Path) -> Path | str:
+    """What the option `table.codes` takes for a book of the form KIND-C: its number of codes, or its file.
+
+    Args:
+        name: `general-50`, `domain-8`, `task-8`.
+        table: whose words have codes.
+        material: its texts of the shelf, and their labels, are what the book is made from.
+        folder: for the file; one that is there is used.
+
+    Raises:
+        ConfigError: the name has another form.
+    """
+    kind, _, codes = name.partition("-")
+    if kind not in ("general", "domain", "task") or not codes.isdecimal():
+        raise ConfigError(f"a book of a comparison is general-C, domain-C or task-C, got {name}")
+    if kind == "general":
+        return codes
+    shelf = material.shelf
+    path = folder / f"{shelf.name}-{shelf.digest[:8]}-{name}.book"
+    if not path.exists():
+        labels = [[shelf.labels[example.label or 0] for example in shelf.examples]] if kind == "task" else []
+        (made,) = make_books(
+            table,
+            [int(codes)],
+            kind="task" if kind == "task" else "domain",
+            source=f"{len(shelf):,} public texts of {shelf.name}",
+            texts=texts(shelf),
+            labels=labels,
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        made.save(path)
+    return path
+
+
+@lru_cache(maxsize=16)
+def _read(name: str) -> Book:
+    return find_book(name)
+
+
+def mapped(originals: Sequence[str], name: str, table: EmbeddingTable) -> list[str]:
+    """Texts in which each word of the table is replaced by the one that spells its code.
+
+    Words of the public list stay, and so do the empty lines between the fields of an example.
+
+    Args:
+        originals: the texts.
+        name: what the option `table.codes` takes.
+        table: whose words have codes.
+    """
+    own = _read(name)
+    split = [text.split(BETWEEN) for text in originals]
+    tokens = tokenize([part for each in split for part in each])
+    distinct = list(dict.fromkeys(tokens.words))
+    rows = table.find(distinct)
+    spelled = own.spelling[own.codes[np.maximum(rows, 0)]]
+    told = {
+        word: word.lower() if row < 0 or is_public(word) else table.words[code]
+        for word, row, code in zip(distinct, rows.tolist(), spelled.tolist(), strict=True)
+    }
+    bounds = tokens.documents.tolist()
+    found = (" ".join(told[word] for word in tokens.words[a:b]) for a, b in pairwise(bounds))
+    return [BETWEEN.join(islice(found, len(each))) for each in split]
