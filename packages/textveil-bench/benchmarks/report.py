@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import prompts_page  # the file beside this one
 
 if TYPE_CHECKING:
-    from textveil_bench.choose import FamilyChoice
+    from textveil_bench.choose import Choice
     from textveil_bench.compare import Cell, MetricKey, Series
 
 HERE = Path(__file__).resolve().parent
@@ -32,19 +32,12 @@ CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
 DOMAINS = HERE / "rows" / "domains"
 PICTURE = ROOT / "docs" / "assets" / "which.svg"
-PICTURED = (
-    *("rankcape, consistent", "rankcape", "noise, projected, consistent", "window of two, projected"),
-    *("noise", "d-chi-stencil", "santext+", "custext+"),
-)
-"""Families in the picture: four of ours, four of the papers."""
+COLOURS = {"ours": "#1b6ca8", "paper": "#b5651d", "baseline": "#888888"}
 
 DOMAINS_PICTURE = ROOT / "docs" / "assets" / "domains.svg"
 GUESSED = "bayes exposed (unigram)"
 KEPT = "meaning cosine of texts"
 """Metrics of the picture of domains."""
-
-LEVELS = 0.05, 0.1, 0.2
-"""Shares of private words that are guessed, at which mechanisms are compared."""
 
 DOCUMENTS = tuple(
     path for path in sorted((ROOT / "docs").rglob("*.md")) if "<!-- end of " in path.read_text(encoding="utf-8")
@@ -134,27 +127,15 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-_SUMMARY = re.compile(r"(<!-- choose summary -->\n).*?(<!-- end of choose -->)", re.DOTALL)
 _CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTALL)
 
 
 @cache
-def choices() -> "list[FamilyChoice]":
+def choices() -> "list[Choice]":
     """All mechanisms at equal risk, from the stored rows of `textveil bench choose`."""
     from textveil_bench import choose
-    from textveil_bench.rows import read
 
-    rows = read([CHOOSE])
-    tried = [row for row in rows if row["sweep"].endswith(choose.OPTIONS)]
-    tested = [row for row in rows if not row["sweep"].endswith(choose.OPTIONS)]
-    return choose.choices(tested, tried, LEVELS, "unigram")
-
-
-def summary() -> str:
-    """Ours beside the best of the papers, as Markdown."""
-    from textveil_bench import choose
-
-    return "\n".join(choose.summary(choices()))
+    return choose.choices(choose.read(CHOOSE))
 
 
 def chosen() -> str:
@@ -165,19 +146,27 @@ def chosen() -> str:
 
 
 def draw(path: Path = PICTURE) -> None:
-    """The picture of some mechanisms at equal risk."""
+    """The picture of what is kept at equal risk: a panel for each data set and level."""
+    from matplotlib.figure import Figure
+
     from textveil.evaluate import pictures
 
-    panels = []
-    for data in dict.fromkeys(choice.data for choice in choices()):
-        curves: dict[str, Curve] = {}
-        for family in PICTURED:
-            for choice in choices():
-                for each in choice.found if choice.data == data else ():
-                    if each.family == family and each.above is not None:
-                        curves.setdefault(family, []).append((choice.level, each.above.interval.value))
-        panels.append((f"{data}: words that the attacker guesses, at most", curves))
-    figure = pictures.curves(panels, title="What is kept at equal risk", scale="score above the floor", columns=2)
+    found = choices()
+    lines = max(len(choice.baselines) + len(choice.kept) for choice in found)
+    figure = Figure(figsize=(6.4 * len(found), 1.4 + 0.34 * lines))
+    figure.subplots_adjust(left=0.34 / len(found), right=0.98, wspace=0.6, top=0.9, bottom=0.14)  # whatever the font
+    for axis, choice in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
+        shown = [*choice.baselines, *choice.kept]
+        for y, each in enumerate(reversed(shown)):
+            ends, colour = each.share.interval, COLOURS[each.whose]
+            axis.plot([ends.low, ends.high], [y, y], color=colour, linewidth=2)
+            axis.plot(ends.value, y, "o", color=colour, markersize=5)
+        axis.set_yticks(range(len(shown)), [each.series for each in reversed(shown)], fontsize=8)
+        axis.axvline(0, color="#cccccc", linewidth=0.8)
+        axis.axvline(1, color="#cccccc", linewidth=0.8)
+        axis.set_title(f"{choice.data}: at most {choice.level:g} named at once", fontsize=10, loc="left")
+        axis.set_xlabel("share of the way from what passes to the originals", fontsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
     pictures.save(figure, path)
 
 
@@ -374,7 +363,7 @@ def _cell(text: str) -> str:
 
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
-    for mark, made in ((_SUMMARY, summary), (_CHOSEN, chosen), (_LEAD, lead), (_REPRODUCED, reproduced)):
+    for mark, made in ((_CHOSEN, chosen), (_LEAD, lead), (_REPRODUCED, reproduced)):
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
