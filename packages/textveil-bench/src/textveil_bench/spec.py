@@ -305,17 +305,16 @@ def _least(limit: int, own: int | None) -> int:
     return limit if own is None else min(limit, own)
 
 
-def packaged(given: str | Path) -> Path:
-    """A file by its name, or one of the package, such as "sweep"."""
+def packaged(given: str | Path, folder: Path = CONF, what: str = "sweep") -> Path:
+    """A file by its name, or one of a folder of the package, such as "sweep"."""
     path = Path(given)
     if path.exists() or path.suffix != "" or path.name != str(given):
         return path
-    packaged = CONF / f"{given}.yaml"
-    if not packaged.exists():
-        raise UnknownName(
-            "sweep, as a file or in the package,", str(given), sorted(p.stem for p in CONF.glob("*.yaml"))
-        )
-    return packaged
+    found = folder / f"{given}.yaml"
+    if not found.exists():
+        known = sorted(each.stem for each in folder.glob("*.yaml"))
+        raise UnknownName(f"{what}, as a file or in the package,", str(given), known)
+    return found
 
 
 def built(section: Any, given: Any, name: str) -> Any:

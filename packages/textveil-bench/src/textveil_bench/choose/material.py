@@ -1,4 +1,4 @@
-"""Which texts play which part: for books, for the attacker, for judges to learn from, to choose options on, and to be judged.
+"""Which texts play which part: for books, for the attacker, to learn from, to choose options on, to be judged.
 
 In: a data set's splits, sizes. Out: `Material`, with the books that are made from its public texts.
 Not here: what is done with them (`judges`, `risk`).

@@ -12,7 +12,10 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field
 
 from textveil.config import options, sources
-from textveil_bench.spec import PlannedSeries, Sweep, SweepData, SweepEntry, built, packaged
+from textveil_bench.spec import CONF, PlannedSeries, Sweep, SweepData, SweepEntry, built, packaged
+
+PACKAGED = CONF / "choose"
+"""The comparisons of the package."""
 
 BASELINES = ("identity", "mask", "uniform", "equality")
 """The originals, what passes alone, words drawn at random, and these with equal words of a text drawn alike."""
@@ -80,7 +83,7 @@ class Comparison:
         Raises:
             ConfigError: the file cannot be read, or is no comparison. UnknownName: there is no such option.
         """
-        values = dict(sources.read_mapping(packaged(given)))
+        values = dict(sources.read_mapping(packaged(given, PACKAGED, "comparison")))
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             values[name] = tuple(built(section, each, name) for each in values.get(name, ()))
         if "sizes" in values:

@@ -260,7 +260,8 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
     for choice in found:
         yield (
             f"**{choice.data}, at most {choice.level:g} of the private words named**: originals "
-            f"{choice.originals:.3f}, what passes alone {choice.floor:.3f}; {choice.texts[0]:,} texts judged, {choice.texts[1]:,} attacked"
+            f"{choice.originals:.3f}, what passes alone {choice.floor:.3f}; {choice.texts[0]:,} texts judged, "
+            f"{choice.texts[1]:,} attacked"
         )
         yield ""
         yield "| release | share kept | named at once | among ten | promise per word | judge | over the papers' best |"

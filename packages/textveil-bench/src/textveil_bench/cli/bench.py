@@ -124,7 +124,7 @@ def bench_run(
 
 @verb(
     "textveil bench choose --output runs/choose --folder corpora",
-    "textveil bench choose choose-quick --output runs/quick --folder corpora --costs",
+    "textveil bench choose quick --output runs/quick --folder corpora --costs",
     "textveil bench choose --output runs/choose --only ag_news --only noise --only rankcape --processes 2",
     "textveil bench choose mine.yaml --output runs/mine --json",
     on=bench,
@@ -153,7 +153,7 @@ def bench_choose(
 
     The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and judges are chosen on
     some test texts; the results are those on others. `choose` is the whole comparison, and takes hours;
-    `choose-quick` takes minutes.
+    `quick` takes minutes.
     """
     from textveil.files import json_line
     from textveil_bench import choose, run
