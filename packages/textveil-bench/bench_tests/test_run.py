@@ -138,7 +138,6 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
 
 def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("nothing may be computed"))
-    monkeypatch.setattr(run, "_search", lambda *_: pytest.fail("nothing may be searched"))
     source = SweepData(**{**vars(sweep.data[0]), "task": [{"name": "head", "rowz": 5}]})
     with pytest.raises(UnknownName, match="rowz"):
         run.run(Sweep(**{**vars(sweep), "data": (source,)}), tmp_path / "rows")
@@ -245,19 +244,10 @@ def test_what_a_run_would_do_is_told_without_computing(sweep, tmp_path, monkeypa
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.slow
-def test_budgets_are_found_for_a_risk_once(sweep, tmp_path, monkeypatch):
-    entry = {"name": "krr", "set": {"mechanism.name": "krr"}, "budget": {"epsilon": "risk"}, "start": 10}
-    risk = {"levels": [0.3], "words": 60}
-    searched = Sweep.read({**vars(sweep), "entries": [entry], "risk": risk, "baselines": [], "seeds": [1]})
-    folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
-    (row,) = run.run(searched, folder, places=places)
-    assert row["level"] == 0.3
-    kept = 1 / (1 + 21_718 / math.exp(row["budget"]["value"]))
-    assert kept == pytest.approx(0.3, abs=5 * math.sqrt(0.21 / 60))
-    assert CANARY not in (folder / rows.BUDGETS).read_text(encoding="utf-8")
-    monkeypatch.setattr(run, "budgets", lambda *_, **__: pytest.fail("they are remembered"))
-    assert run.run(searched, folder, places=places) == [row]
+def test_a_sweep_searches_no_budgets(sweep, tmp_path):
+    entry = {"name": "krr", "set": {"mechanism.name": "krr"}, "budget": {"epsilon": "risk"}}
+    with pytest.raises(ConfigError, match="textveil bench choose"):
+        run.run(Sweep.read({**vars(sweep), "entries": [entry]}), tmp_path / "rows")
 
 
 @pytest.mark.slow

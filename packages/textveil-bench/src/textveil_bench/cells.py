@@ -27,7 +27,7 @@ from textveil_bench import rows
 from textveil_bench.detections import remembered
 from textveil_bench.examples import DataSet
 from textveil_bench.exposure import METRIC, exposed
-from textveil_bench.spec import PlannedCell, PlannedSeries, Sweep
+from textveil_bench.spec import EXPOSED, PlannedCell, PlannedSeries, Sweep
 from textveil_bench.tasks import models
 from textveil_bench.tasks.contract import Judge, Score
 from textveil_bench.trials import ReleasedExample, joined, trials
@@ -423,7 +423,7 @@ def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked:
             score(
                 source="bayes",
                 metric=METRIC,
-                setting={"prior": asked.risk.prior},
+                setting={"prior": EXPOSED},
                 unit="text",
                 interval=intervals.Interval(value=1.0, low=1.0, high=1.0),
                 n=len(ones),
@@ -451,7 +451,7 @@ def _described(cell: PlannedCell, series: PlannedSeries | None, made: Privatizer
     return {
         "key": cell.key,
         "seed": cell.seed,
-        "level": cell.level,
+        "level": None,
         "mechanism": made.claim.mechanism if made else "identity",
         "table": made.table.name if made else None,
         "configuration": _plain(cell.config.public()) if cell.config else None,
@@ -496,7 +496,9 @@ def check(made: Sweep) -> None:
     """
     attackers(made)
     for series in (each.taught(("word",)) if each.learned else each for each in made.series):
-        for budget in (series.start,) if series.searched else series.budgets:
+        if series.searched:
+            raise ConfigError(f"the budgets of {series.entry!r} must be numbers; `risk` is for `textveil bench choose`")
+        for budget in series.budgets:
             series.config(budget)
     for own in made.data:
         if not own.task and own.limit is None and made.limit is None and own.split == "train":

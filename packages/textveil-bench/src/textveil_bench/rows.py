@@ -5,8 +5,8 @@ Not here: how a cell is computed (`cells`), and what is made of rows (`compare`,
 A row, as JSON (version 1):
 
 - `key`: the fingerprint of everything that determines the cell; a run does not compute a known key again.
-- `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (the attack success for
-  which the budget was chosen, or null).
+- `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (in rows of older
+  runs the attack success for which the budget was chosen; else null).
 - `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest", "examples"}, the texts
   judges learn from, null if none learns; `learned` {"source", "digest", "examples", "words"}, the texts that the
   important words were learned from, and the fingerprint of the list, null if there was none. Rows of older runs have
@@ -50,8 +50,8 @@ except ImportError:  # Windows
 VERSION = 1
 """Version of the row format; raised when a field changes its meaning."""
 
-FILE, GALLERY, BUDGETS = "rows.jsonl", "gallery.jsonl", "budgets.jsonl"
-"""In a run's folder: the rows, some texts before and after, and the budgets found for levels of risk."""
+FILE, GALLERY = "rows.jsonl", "gallery.jsonl"
+"""In a run's folder: the rows, and some texts before and after."""
 
 Row = dict[str, Any]
 
@@ -188,7 +188,7 @@ def opened(folder: Path) -> Iterator[Store]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ConfigError(f"another run is at work in {folder.name}; wait until it has ended") from None
-        for name in (FILE, GALLERY, BUDGETS):
+        for name in (FILE, GALLERY):
             _repair(folder / name)
         file.seek(0, os.SEEK_END)
         rows = list(_rows(folder / FILE))

@@ -16,24 +16,19 @@ from textveil.corpus import Executor, Local
 from textveil.errors import ConfigError
 from textveil.files import streams
 from textveil.models import Endpoint
-from textveil.pipeline import Privatizer
-from textveil.text import is_public, tokenize
+from textveil.text import tokenize
 from textveil_bench import cells as computed
 from textveil_bench import data as loaders
 from textveil_bench import rows, tasks
-from textveil_bench.calibrate import budgets
 from textveil_bench.circumstances import circumstances
 from textveil_bench.examples import DataSet
-from textveil_bench.spec import VERSION, PlannedCell, PlannedSeries, Sweep, SweepData
+from textveil_bench.spec import PlannedCell, PlannedSeries, Sweep, SweepData
 from textveil_bench.task_words import learn
 from textveil_bench.tasks import models
 from textveil_bench.tasks.contract import Judge
 from textveil_bench.trials import joined
 
 Report = Callable[[str, int, int], None]
-
-SEARCHED = 2
-"""Version of the search for budgets; results of older versions are computed again."""
 
 PACE = 10_000
 """Words the finished cells must have before a duration is estimated: few texts say little about many."""
@@ -79,47 +74,37 @@ class RunPlan:
     Attributes:
         jobs: what is left to compute.
         there: rows of finished cells.
-        searched: series whose budgets must be found first; their cells are not known yet.
     """
 
     jobs: tuple[Job, ...]
     there: tuple[rows.Row, ...] = field(repr=False)
-    searched: tuple[PlannedSeries, ...]
 
     @property
     def cells(self) -> int:
-        """Number of known cells that are left."""
+        """Number of cells that are left."""
         return sum(len(job.cells) for job in self.jobs)
 
 
-def plan(
-    sweep: Sweep, found: Sequence[rows.Row], known: Mapping[str, Mapping[float, float]], places: Folders
-) -> RunPlan:
+def plan(sweep: Sweep, found: Sequence[rows.Row], places: Folders) -> RunPlan:
     """The remaining work of a sweep.
 
     Args:
         sweep: what is wanted.
         found: existing rows.
-        known: budgets found before, by the fingerprint of their search.
         places: where the data is.
     """
     by_key = {_place(row): row for row in found}
     any_key = {row["key"]: row for row in found}
-    jobs, there, searched = [], [], []
+    jobs, there = [], []
     for series in sweep.series:
         learned = None
         if series.learned:
             words = task_words(series, places)
             learned = {**_told(taught_by(series.source, places)), "words": _digest(words)}
             series = series.taught(words)
-        if series.searched:
-            if (asked := search_key(sweep, series, places)) not in known:
-                searched.append(series)
-                continue
-            series = series.at(known[asked])
         left = []
         for cell in series.cells(sweep, load(series.source, sweep.limit, places).digest):
-            own = (cell.key, sweep.name, series.name, series.source.called, cell.level)
+            own = (cell.key, sweep.name, series.name, series.source.called)
             if own in by_key:
                 there.append(by_key[own])
             elif cell.key in any_key:
@@ -127,19 +112,19 @@ def plan(
             else:
                 left.append(cell)
         jobs += [Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)]
-    return RunPlan(jobs=tuple(jobs), there=tuple(there), searched=tuple(searched))
+    return RunPlan(jobs=tuple(jobs), there=tuple(there))
 
 
 def _place(row: rows.Row) -> tuple[Any, ...]:
-    """Identifies a row: two levels of risk may share a budget, and two sweeps a cell."""
-    return row["key"], row["sweep"], row["series"], row["data"]["name"], row["level"]
+    """Identifies a row: two sweeps may share a cell."""
+    return row["key"], row["sweep"], row["series"], row["data"]["name"]
 
 
 def _renamed(row: rows.Row, sweep: Sweep, series: PlannedSeries, cell: PlannedCell) -> rows.Row:
     """The row of a cell that another sweep computed, under this sweep's names."""
     own = {"sweep": sweep.name, "entry": series.entry, "series": series.name, "family": series.family}
     data = {**row["data"], "name": series.source.called}
-    return {**row, **own, "whose": series.whose, "point": dict(series.point), "level": cell.level, "data": data}
+    return {**row, **own, "whose": series.whose, "point": dict(series.point), "data": data}
 
 
 def _parts(left: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
@@ -167,7 +152,7 @@ def run(
         places: where data and fitted judges are.
         executor: computes the cells, as made by `processes`; it stays open, so that several runs load models once;
             None for this process.
-        report: called with "calibrating" and "cells".
+        report: called with "cells".
 
     Raises:
         ConfigError: the sweep or one of its options is wrong; another run is at work in the folder.
@@ -178,10 +163,7 @@ def run(
     for source in sweep.data:
         _ready(source, sweep, places)
     with rows.opened(folder) as store:
-        known = _known(folder)
-        first = plan(sweep, store.rows, known, places)
-        known |= _search(sweep, first.searched, folder, places, executor, report)
-        made = plan(sweep, store.rows, known, places)
+        made = plan(sweep, store.rows, places)
         own = set(map(_place, store.rows))
         for row in made.there:
             if _place(row) not in own:
@@ -208,7 +190,7 @@ def there(sweep: Sweep, found: Sequence[rows.Row]) -> list[rows.Row]:
     If a series was run several times, the run with the most examples counts, up to the number the sweep asks for.
 
     Args:
-        sweep: what is wanted; its budgets are known.
+        sweep: what is wanted.
         found: rows of any sweeps.
     """
     named: dict[tuple[str, str], list[rows.Row]] = {}
@@ -243,7 +225,7 @@ def preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[str]:
     for source in sweep.data:
         _ready(source, sweep, places)
     found = [] if folder is None else rows.found(folder)
-    made = plan(sweep, found, {} if folder is None else _known(folder), places)
+    made = plan(sweep, found, places)
     lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
     words = 0
     for source in sweep.data:
@@ -252,12 +234,6 @@ def preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[str]:
         words += own * len(tokenize([joined(example) for example in data.examples]).words)
         lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
         lines += [f"    {remark}" for remark in data.remarks]
-    if made.searched:
-        levels = ", ".join(f"{level:g}" for level in sweep.risk.levels)
-        count = len(sweep.seeds) * len(sweep.risk.levels)
-        lines.append(
-            f"  {len(made.searched):,} series of up to {count} cells wait for budgets at an attack success of {levels}"
-        )
     known = made.there or found
     if made.cells and sum(sum(row["lengths"]) for row in known) >= PACE:
         pace = sum(sum(row["seconds"].values()) for row in known) / sum(sum(row["lengths"]) for row in known)
@@ -411,121 +387,6 @@ def _digest(words: Sequence[str]) -> str:
 
 def _key(*parts: object) -> str:
     return json.dumps(parts, sort_keys=True, default=str)
-
-
-# ---- budgets at levels of risk -----------------------------------------------------------------------------
-
-
-def search_key(sweep: Sweep, series: PlannedSeries, places: Folders) -> str:
-    """What a search for budgets depends on; series that differ only in their data set share it."""
-    data = calibration_data(calibrating(sweep, series), sweep.risk.words, places)
-    asked = {
-        "settings": series.settings,
-        "path": series.path,
-        "start": series.start,
-        "risk": [sweep.risk.prior, sweep.risk.levels, sweep.risk.words],
-        "texts": _texts(data),
-        "version": [VERSION, SEARCHED],
-    }
-    if (queries := _queries(series, data)) is not None:
-        asked["queries"] = queries
-    return blake2b(json.dumps(asked, sort_keys=True, default=str).encode(), digest_size=12).hexdigest()
-
-
-def calibrating(sweep: Sweep, series: PlannedSeries) -> tuple[SweepData, ...]:
-    """The data sets on whose training texts the budgets of a series are found.
-
-    Its own if none are named, or if it learned its important words there: elsewhere they matter less.
-    """
-    named = () if series.teaches else tuple(SweepData(**each) for each in sweep.risk.data)
-    given = named or (series.source,)
-    return tuple(source.training() for source in given)
-
-
-def _known(folder: Path) -> dict[str, Mapping[float, float]]:
-    path = folder / rows.BUDGETS
-    if not path.exists():
-        return {}
-    found: dict[str, Mapping[float, float]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:  # a truncated line: it is found again
-            continue
-        found[row["asked"]] = {float(level): budget for level, budget in row["found"]}
-    return found
-
-
-def _search(
-    sweep: Sweep, searched: Sequence[PlannedSeries], folder: Path, places: Folders, executor: Executor, report: Report
-) -> dict[str, Mapping[float, float]]:
-    asked = {search_key(sweep, series, places): series for series in searched}
-    if not asked:
-        return {}
-    found: dict[str, Mapping[float, float]] = {}
-    given = [
-        (key, series, sweep, calibration_data(calibrating(sweep, series), sweep.risk.words, places))
-        for key, series in asked.items()
-    ]
-    report("calibrating", 0, len(asked))
-    for (key, _, _, _), own in executor.map(_find, given):
-        found[key] = own
-        with streams.writing(), open(folder / rows.BUDGETS, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"asked": key, "found": sorted(own.items())}) + "\n")
-        report("calibrating", len(found), len(asked))
-    return found
-
-
-def calibration_data(given: Sequence[SweepData], words: int, places: Folders) -> tuple[DataSet, ...]:
-    """Examples with about `words` private words, the same number from each data set."""
-    share = words / len(given)
-    chosen: list[DataSet] = []
-    for source in given:
-        data = load(source, max(1, round(share)), places)
-        found = stop = 0
-        for example in data.examples:
-            found += sum(not is_public(word) for word in tokenize([joined(example)]).words)
-            stop += 1
-            if found >= share:
-                break
-        chosen.append(data.take(stop))
-    return tuple(chosen)
-
-
-def _texts(data: Sequence[DataSet]) -> tuple[str, ...]:
-    return tuple(joined(example) for each in data for example in each.examples)
-
-
-def _queries(series: PlannedSeries, data: Sequence[DataSet]) -> tuple[str, ...] | None:
-    """The queries of all texts, as in the cells of a series; None if it needs none.
-
-    Raises:
-        ConfigError: a data set has no questions, and the series needs them.
-    """
-    config = series.config(series.start)
-    if config is None or not computed.asks(config.protect):
-        return None
-    return tuple(question for each in data for question in computed.questions(each))
-
-
-def _find(given: tuple[str, PlannedSeries, Sweep, tuple[DataSet, ...]]) -> Mapping[float, float]:
-    _, series, sweep, data = given
-
-    def make(budget: float) -> Privatizer:
-        config = series.config(budget, seed=0)
-        assert config is not None, "baselines have no budget"
-        return computed.built(config)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return budgets(
-            make,
-            _texts(data),
-            sweep.risk.levels,
-            start=series.start,
-            prior=sweep.risk.prior,
-            queries=_queries(series, data),
-        )
 
 
 # ---- the gallery -------------------------------------------------------------------------------------------

@@ -33,8 +33,11 @@ the same with equal words of a text drawn alike, which shows only which words ar
 LEARNED = "learned"
 """Used like an option's path: how many important words are learned from training texts."""
 
+EXPOSED = "unigram"
+"""The prior of the attacker who says what is exposed."""
+
 RISK = "risk"
-"""In place of budgets: those under which an attack succeeds as often as `Sweep.risk` says."""
+"""In place of budgets: a comparison finds those under which an attacker gets what it allows."""
 
 MEASURES = ("retention", "cosine", "oov", "rouge-l", "bleu", "mapping", "perplexity", "meaning")
 
@@ -108,8 +111,9 @@ class SweepEntry:
         set: options by dotted path. `learned` is not a privatizer's: this many words that distinguish the labels of
             the data set are learned from its training texts, as the important ones (`protect.importance=list`).
         grid: options with several values; each combination is a series.
-        budget: one path with its values, each a cell, or "risk"; empty if the mechanism needs no budget.
-        start: where the search for the budgets of a risk starts.
+        budget: one path with its values, each a cell; empty if the mechanism needs no budget. In a comparison
+            it is "risk".
+        start: in a comparison, where the search for a budget starts.
         most: the largest budget of that search; None for no limit.
         for_data: options by data set; an entry with some runs only on these data sets.
     """
@@ -132,23 +136,6 @@ class SweepEntry:
                 raise ConfigError(f"{path} of the entry {self.name!r} has no values; give at least one")
 
 
-@options("risk.")
-class RiskLevels:
-    """The success rates of the Bayes attacker at which mechanisms are compared.
-
-    Attributes:
-        prior: the attacker's: uniform or unigram.
-        levels: shares of private words guessed.
-        words: number of private words on which budgets are found.
-        data: the data sets whose training texts they come from; empty for that of each series.
-    """
-
-    prior: Literal["uniform", "unigram"] = "unigram"
-    levels: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)] = (0.05, 0.1, 0.2)
-    words: Annotated[int, Field(ge=50)] = 1000
-    data: Parts = ()
-
-
 @options("sweep.")
 class Sweep:
     """A complete description of a run of the bench.
@@ -164,8 +151,6 @@ class Sweep:
         measures: see `MEASURES`.
         baselines: any of identity, mask, uniform, equality.
         entries: the mechanisms.
-        risk: see `RiskLevels`.
-        kept: names of series by data set: besides baselines, only these run; None for all.
         gallery: number of texts per series kept before and after, for the page; 0 for none.
         endpoint: of a language model, for judges that need one; its key comes from the environment.
     """
@@ -180,8 +165,6 @@ class Sweep:
     measures: tuple[str, ...] = ()
     baselines: tuple[str, ...] = ("identity", "mask", "uniform")
     entries: tuple[SweepEntry, ...] = ()
-    risk: RiskLevels = Field(default_factory=RiskLevels)
-    kept: Mapping[str, tuple[str, ...]] | None = None
     gallery: Annotated[int, Field(ge=0)] = 2
     endpoint: Mapping[str, Any] | None = None
 
@@ -213,8 +196,6 @@ class Sweep:
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             if name in values:
                 values[name] = tuple(built(section, each, name) for each in _several(values[name]))
-        if "risk" in values:
-            values["risk"] = built(RiskLevels, values["risk"], "risk")
         return cls(**values)
 
     def narrowed(
@@ -287,15 +268,11 @@ class Sweep:
                     for source in self.data
                     if not entry.for_data or source.called in entry.for_data
                 ]
-        found = [one for one in found if one.whose == "baseline" or self._keeps(one)]
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise ConfigError(f"two series of a sweep have the same name, {twice[0]!r}; rename one entry")
         return found
-
-    def _keeps(self, one: "PlannedSeries") -> bool:
-        return self.kept is None or one.name in self.kept.get(one.source.called, ())
 
     def _settings(self, own: Point) -> Point:
         return {**{path: value for path, value in self.common.items() if path not in own}, **own}
@@ -342,14 +319,12 @@ class PlannedCell:
 
     Attributes:
         budget: the value; None if there is none.
-        level: the risk for which it was chosen; None if it was not.
         seed: one of the sweep's.
         config: with its own seed, derived from all of the above; None if nothing is privatized.
         key: the fingerprint of everything that determines the row.
     """
 
     budget: Any
-    level: float | None
     seed: int
     config: Config | None
     key: str
@@ -424,10 +399,6 @@ class PlannedSeries:
         rest = {path: value for path, value in self.settings.items() if path != LEARNED}
         return replace(self, settings={**rest, "protect.importance": "list", "protect.important": words})
 
-    def at(self, found: Mapping[float, float]) -> Self:
-        """The series with the budgets found, by level."""
-        return replace(self, budgets=tuple(found.items()))
-
     def cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
         """Each budget with each seed.
 
@@ -443,16 +414,15 @@ class PlannedSeries:
             "attacks": sweep.attacks,
             "attacked": sweep.attacked,
             "measures": sweep.measures,
-            "prior": sweep.risk.prior,
+            "prior": EXPOSED,
             "endpoint": sweep.endpoint,
         }
-        for given, seed in product(self.budgets, sweep.seeds):
-            level, budget = given if isinstance(given, tuple) else (None, given)
+        for budget, seed in product(self.budgets, sweep.seeds):
             config = self.config(budget)
             drawn = _fingerprint({"data": digest, "config": config and config.to_dict(), "seed": seed})
             key = _fingerprint({**asked, "drawn": drawn})
             own = self.config(budget, int(drawn, 16))
-            yield PlannedCell(budget=budget, level=level, seed=seed, config=own, key=key)
+            yield PlannedCell(budget=budget, seed=seed, config=own, key=key)
 
 
 VERSION = 1
