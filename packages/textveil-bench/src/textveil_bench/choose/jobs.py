@@ -43,7 +43,7 @@ from textveil_bench.choose.plan import Comparison
 from textveil_bench.choose.risk import AMONG, FIRST, Risk, attacked, budgets
 from textveil_bench.circumstances import circumstances
 from textveil_bench.examples import DataSet
-from textveil_bench.spec import PlannedSeries
+from textveil_bench.spec import LEARNED, PlannedSeries
 from textveil_bench.task_words import learn
 from textveil_bench.tasks import models
 
@@ -53,6 +53,9 @@ VERSION = 1
 FILE = "choose.jsonl"
 
 BOOKS = "books"
+
+CODES = "table.codes"
+"""The option whose value names a book."""
 
 Row = dict[str, Any]
 Report = Callable[[str, int, int], None]
@@ -82,21 +85,29 @@ class Job:
 
     @property
     def key(self) -> str:
-        """The fingerprint of all that determines the row."""
-        asked = self.comparison
+        """The fingerprint of all that determines the row: a mechanism counts with its options, not by its name."""
+        asked, series = self.comparison, self.series
+        codes = {path: value for path, value in series.settings.items() if path in (CODES, LEARNED)}
+        rest = {path: value for path, value in series.settings.items() if path not in codes}
+        config = replace(series, settings=rest).config(series.start if self.budget is None else self.budget)
         return _fingerprint(
             VERSION,
             asdict(asked.sizes),
             asked.maps,
-            asked.levels if self.seed is None else None,
-            asked.seeds[0] == self.seed,
-            self.series.source.called,
-            self.series.name,
-            sorted((path, str(value)) for path, value in self.series.settings.items()),
-            self.series.most if self.seed is None else None,
+            series.source.called,
+            config and config.to_dict(),
+            codes,
+            series.path,
             self.budget,
             self.seed,
+            asked.seeds[0] == self.seed,
+            None if self.seed is not None else (asked.levels, asked.seeds[0], series.start, series.most),
         )
+
+    def named(self, row: Row) -> Row:
+        """A row under the names of this job: another comparison may have others for the same mechanism."""
+        series = self.series
+        return {**row, "series": series.name, "family": series.family, "whose": series.whose}
 
 
 def run(
@@ -134,7 +145,7 @@ def run(
             with streams.writing(), open(folder / FILE, "a", encoding="utf-8") as file:
                 file.write(f"{line}\n")
             report(step, len(jobs) - len(missing) + done, len(jobs))
-        found = [known[job.key] for job in jobs]
+        found = [job.named(known[job.key]) for job in jobs]
         everything.extend(found)
         return found
 
@@ -301,10 +312,10 @@ def _privatizer(job: Job, held: _Held, budget: float | None, seed: int) -> Priva
     series = job.series
     if series.learned:
         series = series.taught(learn(held.texts.shelf, series.learned))
-    if name := series.settings.get("table.codes"):
+    if name := series.settings.get(CODES):
         table = load_table(job.comparison.common.get("table.name", "minilm"))
         path = str(material.book(str(name), table, held.texts, job.folder / BOOKS))
-        series = replace(series, settings={**series.settings, "table.codes": path})
+        series = replace(series, settings={**series.settings, CODES: path})
     config = series.config(budget, int(_fingerprint(job.key, seed), 16) >> 32)
     assert config is not None, "the originals are not released"
     return built(config)
