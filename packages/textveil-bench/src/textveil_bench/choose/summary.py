@@ -120,8 +120,8 @@ class Choice:
         return None if self.paper is None else difference(one.share, self.paper.share)
 
     def times(self, one: Kept) -> Estimate | None:
-        """How many times as much; None where the papers' best is not certainly above `LEAST`."""
-        if self.paper is None or self.paper.share.interval.low <= LEAST:
+        """How many times as much; None where it keeps nothing, or the papers' best is not certainly above `LEAST`."""
+        if self.paper is None or self.paper.share.interval.low <= LEAST or one.share.value <= 0:
             return None
         return ratio(one.share, self.paper.share)
 
