@@ -187,8 +187,8 @@ class TestBook:
         assert "another" not in str(raised.value).lower().replace("another book", "")
         for same in (
             " a  Public\ntext. ",
-            "\uff21 public te\uff58t.",
-            "a\u00a0public te\u200axt.".replace("\u200a", ""),
+            "\uff21 public tex\uff54.",
+            "a\u00a0public text.",
         ):
             assert fingerprint("A public text.") == fingerprint(same)
         assert fingerprint("\ufb01ne stra\u00dfe") == fingerprint("FINE STRASSE")
