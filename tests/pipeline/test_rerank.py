@@ -392,7 +392,11 @@ def test_what_the_statement_says_of_spelled_codes(liking):
 
 def test_names_stay_names_where_codes_are_spelled():
     table = load_table("minilm")
-    options = {"protect": {"detectors": "tagger"}, "names": {"types": "PERSON"}, "words": {"casing": "copy"}}
+    options: dict[str, Any] = {
+        "protect": {"detectors": "tagger"},
+        "names": {"types": "PERSON"},
+        "words": {"casing": "copy"},
+    }
     texts = ["Yesterday Maria Silva met the plumber in the garden."]
     coarse = table.coarse(book_of(table, 40))
     plain, found = (

@@ -29,7 +29,7 @@ from textveil.table import Books, EmbeddingTable, find_book, load_table, shares
 
 TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 COARSE, FINE, MIDDLE = book_of(TABLE, 3), book_of(TABLE, 12), book_of(TABLE, 5)
-BOOKS = Books.by_group([COARSE, COARSE, FINE, MIDDLE])
+BOOKS: Any = Books.by_group([COARSE, COARSE, FINE, MIDDLE])
 VIEW = TABLE.coarse(BOOKS)
 BUDGETS = (1.5, 1.0, 6.0, 3.0)
 OF = {label: NOUNS[15 * i : 15 * i + 15] for i, label in enumerate(GROUPS)}
@@ -56,7 +56,8 @@ def laws(privatizer: Privatizer) -> dict[str, np.ndarray]:
         for word in words:
             rehearsal = privatizer.rehearse([word])
             assert rehearsal.results[0].released.mask.groups == (label,)
-            law = privatizer.mechanism.log_probs(privatizer.table, rehearsal.plan.block, rehearsal.parameter)
+            mechanism: Any = privatizer.mechanism
+            law = mechanism.log_probs(privatizer.table, rehearsal.plan.block, rehearsal.parameter)
             lines.append(law[0])
         found[label] = np.array(lines)
     return found
@@ -175,7 +176,8 @@ class TestStatement:
         assert WITHIN not in found.claim.caveats
         assert f"important words: {FINE.facts()[0]}" in found.claim.caveats
         assert f"sensitive-important and sensitive words: {COARSE.facts()[0]}" in found.claim.caveats
-        assert [each["groups"] for each in found.claim.options["book"]] == [[*GROUPS[:2]], ["important"], ["other"]]
+        books: Any = found.claim.options["book"]
+        assert [each["groups"] for each in books] == [[*GROUPS[:2]], ["important"], ["other"]]
         assert "it is in the mask" in found.explain()
         assert type(found).unpack(found.pack()).headline() == found.headline()
 
@@ -230,6 +232,7 @@ class OneCodeFewer(Select):
 
     def log_probs(self, table, block, parameter, released=None):
         law = super().log_probs(table, block, parameter, released)
+        assert law is not None
         law[np.arange(len(law)), (block.secret + 1) % len(table)] = -np.inf
         return law - np.log(np.exp(law).sum(axis=1, keepdims=True))
 

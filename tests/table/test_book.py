@@ -204,7 +204,7 @@ class TestBook:
             assert each.codes.max() == CODES - 1
             for values in (each.codes, each.spelling, each.masses, each.heads, each.domain_heads, each.texts):
                 with pytest.raises(ValueError, match="read-only"):
-                    values[0] = 1
+                    values[0] = 1  # type: ignore[index]
         assert table.name not in repr(book)
 
     def test_facts(self, table, book):

@@ -189,7 +189,9 @@ def test_what_is_kept_at_a_risk(rows):
     assert choice.texts == (80, 40)
     if "rankcape" in kept:
         assert choice.paper is kept["rankcape"]
-        assert choice.lead(kept["codes"]).value == pytest.approx(kept["codes"].share.value - choice.paper.share.value)
+        lead = choice.lead(kept["codes"])
+        assert lead is not None
+        assert lead.value == pytest.approx(kept["codes"].share.value - choice.paper.share.value)
     else:
         assert "rankcape" in choice.missing
     printed = "\n".join(markdown([choice]))
@@ -212,7 +214,12 @@ def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
 def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(comparison, folder, rows, monkeypatch):
     asked = []
     compute = jobs.compute
-    monkeypatch.setattr(jobs, "compute", lambda job: asked.append(job) or compute(job))
+
+    def computed(job):
+        asked.append(job)
+        return compute(job)
+
+    monkeypatch.setattr(jobs, "compute", computed)
     assert run(comparison, folder, places=runs.Folders()) == rows
     assert asked == []
     path = folder / jobs.FILE

@@ -207,8 +207,9 @@ class TrigramStub:
 
     def prob(self, words):
         word, *before = (NOUNS.index(each) if each in NOUNS else None for each in words[:2])
-        told = self.knows and before and before[0] is not None and word is not None
-        return -10_000 if told and (word - 7 * before[0]) % 60 in (0, 1) else -50_000
+        if not self.knows or word is None or not before or before[0] is None:
+            return -50_000
+        return -10_000 if (word - 7 * before[0]) % 60 in (0, 1) else -50_000
 
 
 @pytest.mark.parametrize("language", ["masked", "trigram"])
@@ -248,7 +249,12 @@ def test_what_is_kept_is_used_again_for_the_same_alone(twin, small_table, monkey
     if twin:
         monkeypatch.setattr(module, twin, lambda given: b"")
     counted = []
-    monkeypatch.setattr(module, "learn", lambda *given: counted.append(given[0]) or learn(*given))
+
+    def counting(*given):
+        counted.append(given[0])
+        return learn(*given)
+
+    monkeypatch.setattr(module, "learn", counting)
     attacker = learned()
     try:
         kept = [outcomes(attacker, *each)["mean reciprocal rank"] for each in cases]

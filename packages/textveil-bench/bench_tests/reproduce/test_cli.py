@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -148,7 +149,7 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
 def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(capsys, made_up, tmp_path, monkeypatch):
     judged = "{name: opinions, task: {name: continued, shots: 1}, as_name: 'opinions, small'}"
     panel = f"  - {{name: small, needs: small, changes: {{data: [{judged}], baselines: [], attacks: []}}}}\n"
-    path = targets.CONF / "made-up-fig1.yaml"
+    path = Path(str(targets.CONF / "made-up-fig1.yaml"))
     path.write_text(TARGET.replace("over:", panel + "over:"), encoding="utf-8")
     likely = SimpleNamespace(likely=lambda prompt: {" positive": -1.0, " negative": -1.0 - len(prompt) % 3})
     monkeypatch.setattr(small, "model", lambda: likely)
