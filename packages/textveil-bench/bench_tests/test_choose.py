@@ -17,7 +17,7 @@ from textveil_bench import run as runs
 from textveil_bench.choose import Comparison, choices, cost, jobs, markdown, read, run
 from textveil_bench.choose import material as parts
 from textveil_bench.choose.judges import Judges
-from textveil_bench.choose.plan import Sizes
+from textveil_bench.choose.plan import PartSizes
 from textveil_bench.choose.risk import AMONG, FIRST, attacked, budgets
 from textveil_bench.spec import SweepData, SweepEntry
 
@@ -59,7 +59,7 @@ def comparison(texts):
             SweepEntry(name="codes", whose="ours", set=codes, budget={"epsilon": ("risk",)}, start=3, most=3),
         ),
         maps=("task-2",),
-        sizes=Sizes(shelf=80, public=100, train=60, tuned=60, judged=80, attacked=40, simulated=300),
+        sizes=PartSizes(shelf=80, public=100, train=60, tuned=60, judged=80, attacked=40, simulated=300),
     )
 
 
@@ -91,7 +91,7 @@ def test_a_data_set_without_labels_is_refused(tmp_path):
     (tmp_path / "train.txt").write_text("a boat\n" * 3)
     (tmp_path / "test.txt").write_text("a barn\n" * 3)
     with pytest.raises(ConfigError, match="labels"):
-        parts.deal(SweepData(name=str(tmp_path / "{split}.txt")), Sizes(), runs.Folders())
+        parts.deal(SweepData(name=str(tmp_path / "{split}.txt")), PartSizes(), runs.Folders())
 
 
 def test_a_map_puts_one_word_for_each_code_and_keeps_fields_apart():

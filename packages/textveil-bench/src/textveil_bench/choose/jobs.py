@@ -40,7 +40,7 @@ from textveil_bench.choose import material, summary
 from textveil_bench.choose.judges import Judges
 from textveil_bench.choose.material import Material
 from textveil_bench.choose.plan import Comparison
-from textveil_bench.choose.risk import AMONG, FIRST, Risk, attacked, budgets
+from textveil_bench.choose.risk import AMONG, FIRST, MeasuredRisk, attacked, budgets
 from textveil_bench.circumstances import circumstances
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import LEARNED, PlannedSeries
@@ -62,7 +62,7 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Job:
+class ComparisonJob:
     """The work of one process at a time: a series to tune, or a cell to judge.
 
     Attributes:
@@ -136,7 +136,7 @@ def run(
     _end_line(folder / FILE)
     everything: list[Row] = []
 
-    def computed(step: str, jobs: Sequence[Job]) -> list[Row]:
+    def computed(step: str, jobs: Sequence[ComparisonJob]) -> list[Row]:
         missing = [job for job in jobs if job.key not in known]
         report(step, len(jobs) - len(missing), len(jobs))
         for done, (job, row) in enumerate(executor.map(compute, missing), start=1):
@@ -154,10 +154,10 @@ def run(
     for one in series:
         if not one.searched and one.whose != "baseline":
             raise ConfigError(f"mechanisms are compared at equal risk: set the budget of {one.entry!r} to `risk`")
-    tuned = computed("tuning", [Job(series=one, **of_job) for one in series])
+    tuned = computed("tuning", [ComparisonJob(series=one, **of_job) for one in series])
     named = {(one.source.called, one.name): one for one in series}
     chosen = [
-        Job(series=named[data, name], level=level, budget=budget, seed=seed, **of_job)
+        ComparisonJob(series=named[data, name], level=level, budget=budget, seed=seed, **of_job)
         for data, name, level, budget in summary.chosen(tuned)
         for seed in comparison.seeds
     ]
@@ -199,7 +199,7 @@ class _Held:
 _HELD: dict[str, _Held] = {}
 
 
-def _held(job: Job) -> _Held:
+def _held(job: ComparisonJob) -> _Held:
     asked, source = job.comparison, job.series.source
     key = _fingerprint(source.called, asdict(asked.sizes), asked.maps, str(job.folder), str(job.places.corpora))
     if key not in _HELD:
@@ -212,7 +212,7 @@ def _held(job: Job) -> _Held:
     return _HELD[key]
 
 
-def compute(job: Job) -> Row:
+def compute(job: ComparisonJob) -> Row:
     """The row of a job."""
     begin = time.perf_counter()
     held = _held(job)
@@ -242,7 +242,7 @@ def compute(job: Job) -> Row:
     }
 
 
-def _tune(job: Job, held: _Held, seconds: dict[str, float]) -> Row:
+def _tune(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
     asked, series, tuned = job.comparison, job.series, held.texts.tuned
     if series.whose == "baseline":
         return {
@@ -269,7 +269,7 @@ def _tune(job: Job, held: _Held, seconds: dict[str, float]) -> Row:
     return {"levels": levels, "tried": sorted(tried.items()), "refused": None}
 
 
-def _judge(job: Job, held: _Held, seconds: dict[str, float]) -> Row:
+def _judge(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
     assert job.seed is not None, "a cell has one"
     sizes, judged = job.comparison.sizes, held.texts.judged
     found: Row = {"level": job.level, "value": job.budget, "seed": job.seed, "risk": None, "statement": None}
@@ -284,7 +284,7 @@ def _judge(job: Job, held: _Held, seconds: dict[str, float]) -> Row:
 
 
 def _right(
-    job: Job, held: _Held, budget: float | None, data: DataSet, seed: int, seconds: dict[str, float]
+    job: ComparisonJob, held: _Held, budget: float | None, data: DataSet, seed: int, seconds: dict[str, float]
 ) -> dict[str, str]:
     """What each judge gets right of a release of a data set, see `right` of a row."""
     learned = held.texts.learned_from(job.comparison.sizes.train, seed)
@@ -308,7 +308,7 @@ def _released(privatizer: Privatizer, texts: Sequence[str]) -> list[str]:
     return [result.text for result in privatizer.privatize_many(texts)]
 
 
-def _privatizer(job: Job, held: _Held, budget: float | None, seed: int) -> Privatizer:
+def _privatizer(job: ComparisonJob, held: _Held, budget: float | None, seed: int) -> Privatizer:
     series = job.series
     if series.learned:
         series = series.taught(learn(held.texts.shelf, series.learned))
@@ -336,7 +336,7 @@ def _statement(privatizer: Privatizer, texts: Sequence[str]) -> Row:
     }
 
 
-def _plain(risk: Risk) -> Row:
+def _plain(risk: MeasuredRisk) -> Row:
     return {
         "words": risk.words.astype(int).tolist(),
         **{name: np.round(risk.hits[name], 3).tolist() for name in (FIRST, AMONG)},

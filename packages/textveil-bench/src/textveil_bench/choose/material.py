@@ -17,7 +17,7 @@ from textveil.randomness import SeededRandomness
 from textveil.table import Book, EmbeddingTable, find_book, make_books
 from textveil.text import is_public, tokenize
 from textveil_bench import run
-from textveil_bench.choose.plan import Sizes
+from textveil_bench.choose.plan import PartSizes
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import SweepData
 from textveil_bench.tasks.labelled import shuffled
@@ -51,7 +51,7 @@ class Material:
         return replace(self.pool, examples=tuple(self.pool.examples[i] for i in np.sort(order).tolist()))
 
 
-def deal(source: SweepData, sizes: Sizes, places: run.Folders) -> Material:
+def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
     """The texts of a data set.
 
     Raises:

@@ -29,7 +29,7 @@ def _sorted(levels: object) -> object:
 
 
 @options("sizes.")
-class Sizes:
+class PartSizes:
     """How many texts play which part. None plays two.
 
     Attributes:
@@ -64,7 +64,7 @@ class Comparison:
         entries: the mechanisms. An option `table.codes` of the form KIND-C (general, domain or task) is the book of
             that kind with C codes; those of a domain and a task are made from the data set's public texts.
         maps: books of the same form, by which judges may read originals and releases of every mechanism.
-        sizes: see `Sizes`.
+        sizes: see `PartSizes`.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Comparison:
     common: Mapping[str, Any] = Field(default_factory=dict)
     entries: tuple[SweepEntry, ...] = ()
     maps: tuple[str, ...] = ("general-50", "domain-50", "task-8")
-    sizes: Sizes = Field(default_factory=Sizes)
+    sizes: PartSizes = Field(default_factory=PartSizes)
 
     @classmethod
     def read(cls, given: str | Path) -> Self:
@@ -87,7 +87,7 @@ class Comparison:
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             values[name] = tuple(built(section, each, name) for each in values.get(name, ()))
         if "sizes" in values:
-            values["sizes"] = built(Sizes, values["sizes"], "sizes")
+            values["sizes"] = built(PartSizes, values["sizes"], "sizes")
         return cls(**values)
 
     def narrowed(self, only: Sequence[str]) -> Self:

@@ -39,7 +39,7 @@ Shares = dict[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Risk:
+class MeasuredRisk:
     """What an attacker gets of B texts.
 
     Attributes:
@@ -60,7 +60,7 @@ class Risk:
         return float(self.hits[FIRST].sum() / max(1.0, self.words.sum()))
 
 
-def attacked(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> Risk:
+def attacked(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> MeasuredRisk:
     """Releases texts, and attacks the release.
 
     Raises:
@@ -77,7 +77,7 @@ def attacked(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> 
         hidden[b] = sum(each.end - each.start for each in own if each.kind is Kind.PLACEHOLDER)
     words = np.bincount(view.text, minlength=len(texts)) + passed + hidden
     if not len(view.drawn):
-        return Risk(words=words, hits={FIRST: passed, AMONG: passed}, note="no word is drawn")
+        return MeasuredRisk(words=words, hits={FIRST: passed, AMONG: passed}, note="no word is drawn")
     if reason := learned.refusal(view):
         raise ConfigError(reason)
     hits, blind, note = {}, None, ""
@@ -86,7 +86,7 @@ def attacked(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> 
             hits[outcome.metric] = passed + np.bincount(view.text[outcome.where], outcome.values, minlength=len(texts))
             if outcome.metric == FIRST:
                 blind, note = outcome.baseline, outcome.note
-    return Risk(words=words, hits=hits, blind=blind, note=note)
+    return MeasuredRisk(words=words, hits=hits, blind=blind, note=note)
 
 
 def budgets(

@@ -58,7 +58,7 @@ def _score(right: Mapping[str, str], name: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class ReleaseScore:
     """What one release keeps, and what the attacker gets.
 
     Attributes:
@@ -106,20 +106,20 @@ class Choice:
     texts: tuple[int, int]
     floor: float
     originals: float
-    baselines: tuple[Kept, ...]
-    kept: tuple[Kept, ...]
+    baselines: tuple[ReleaseScore, ...]
+    kept: tuple[ReleaseScore, ...]
     missing: Mapping[str, str]
 
     @property
-    def paper(self) -> Kept | None:
+    def paper(self) -> ReleaseScore | None:
         """The papers' best on the judged texts."""
         return next((each for each in self.kept if each.whose == "paper"), None)
 
-    def lead(self, one: Kept) -> Estimate | None:
+    def lead(self, one: ReleaseScore) -> Estimate | None:
         """How much more of the way one keeps than the papers' best."""
         return None if self.paper is None else difference(one.share, self.paper.share)
 
-    def times(self, one: Kept) -> Estimate | None:
+    def times(self, one: ReleaseScore) -> Estimate | None:
         """How many times as much; None where it keeps nothing, or the papers' best is not certainly above `LEAST`."""
         if self.paper is None or self.paper.share.interval.low <= LEAST or one.share.value <= 0:
             return None
@@ -138,7 +138,7 @@ class Choice:
             "missing": dict(self.missing),
         }
 
-    def _plain(self, one: Kept) -> dict[str, Any]:
+    def _plain(self, one: ReleaseScore) -> dict[str, Any]:
         ours = one.whose == "ours"
         return {
             "family": one.family,
@@ -217,7 +217,7 @@ def _correct(cells: Sequence[Row], judge: str) -> Values:
     return found
 
 
-def _kept(cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, top: Estimate, data: str) -> Kept:
+def _kept(cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, top: Estimate, data: str) -> ReleaseScore:
     first = cells[0]
     risk = next((row["risk"] for row in cells if row["risk"]), None)
     rates: list[Estimate | None] = [None, None]
@@ -230,7 +230,7 @@ def _kept(cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, to
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         draws = (score.draws - floor.draws) / (top.draws - floor.draws)
-    return Kept(
+    return ReleaseScore(
         family=first["family"],
         series=first["series"],
         whose=first["whose"],
@@ -297,7 +297,7 @@ def _promise(statement: Mapping[str, Any] | None) -> str:
     return f"{own}local DP {local:.3g}"
 
 
-def _over(choice: Choice, one: Kept) -> str:
+def _over(choice: Choice, one: ReleaseScore) -> str:
     if one.whose != "ours":
         return ""
     times, lead = choice.times(one), choice.lead(one)
