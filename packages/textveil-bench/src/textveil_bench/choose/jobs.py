@@ -50,6 +50,9 @@ from textveil_bench.tasks import models
 VERSION = 1
 """Raised when the same options give other figures."""
 
+PASSES = 2
+"""How often the attacker weighs candidates by their neighbours; another number needs another `VERSION`."""
+
 FILE = "choose.jsonl"
 
 BOOKS = "books"
@@ -206,7 +209,8 @@ def _held(job: ComparisonJob) -> _Held:
         texts = material.deal(source, asked.sizes, job.places)
         table = load_table(asked.common.get("table.name", "minilm"))
         maps = {name: str(material.book(name, table, texts, job.folder / BOOKS)) for name in asked.maps}
-        learned = Learned(public=tuple(material.texts(texts.public)), simulated=asked.sizes.simulated)
+        public = tuple(material.texts(texts.public))
+        learned = Learned(public=public, simulated=asked.sizes.simulated, passes=PASSES)
         _HELD.clear()  # one data set at a time
         _HELD[key] = _Held(texts=texts, judges=Judges(texts.judged, table, maps), learned=learned)
     return _HELD[key]
