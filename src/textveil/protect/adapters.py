@@ -157,20 +157,30 @@ def _trimmed(words: Sequence[str], start: int, end: int) -> range:
 
 
 def _nameless(text: str) -> Iterator[tuple[int, int]]:
-    """The slugs of a text in which no word is a name."""
+    """The slugs of a text in which no word is a name, and which are no place, as aix-en-provence is."""
     for slug in _SLUG.finditer(text):
-        if not any(map(_is_name, slug[0].split("-"))):
+        if any(map(_is_name, slug[0].split("-"))):
+            continue
+        tokens = tokenize([slug[0]])
+        if not (lexicon.marks(tokens.words, tokens.documents) & lexicon.PLACE).all():
             yield slug.span()
 
 
 def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs: Places) -> bool:
-    """Whether an entity has part of a nameless slug and no name beside it; a detail, as a passphrase is, may be one."""
+    """Whether an entity is part of a nameless slug, with nothing beside it that may be private.
+
+    A detail may be a whole slug, as a passphrase is, or go beyond it, as an address does; a name goes beyond it where
+    another word of it has a capital or is a name.
+    """
     start, end = places[0][0], places[-1][1]
     at = bisect_right(slugs, start, key=lambda slug: slug[1])
     if at == len(slugs) or slugs[at][0] >= end:
         return False
-    passphrase = entity.type in encoder.DETAILS and slugs[at] == (start, end)
-    return not (passphrase or any(map(_is_name, words)))
+    first, last = slugs[at]
+    inside = first <= start and end <= last
+    if entity.type in encoder.DETAILS:
+        return inside and (start, end) != (first, last)
+    return inside or not any(word != word.lower() or _is_name(word) for word in words)
 
 
 def _is_name(word: str) -> bool:
