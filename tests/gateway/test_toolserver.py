@@ -487,37 +487,36 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
     port = free()
     (tmp_path / "gateway.yaml").write_text("tools: [say]\noptions: {protect.detectors: [patterns]}\n")
     command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--policy", tmp_path / "gateway.yaml"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, "--port", str(port), "--upstream", url, "--allow-host", "veil.lan"],
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
-        assert process.stderr is not None
-        assert process.stderr.readline() == f"textveil: serving http://127.0.0.1:{port}/mcp\n"
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == f"textveil: serving http://127.0.0.1:{port}/mcp\n"
 
-        async def test() -> None:
-            for mode in ("auto", "legacy"):
-                for _ in range(100):
-                    with socket.socket() as tried:
-                        if tried.connect_ex(("127.0.0.1", port)) == 0:
-                            break
-                    await anyio.sleep(0.1)
-                async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:  # type: ignore[arg-type]
-                    made = await client.call_tool("say", {"text": "x"})
-                    assert MAIL not in made.model_dump_json()
-                    await client.call_tool("say", {"text": made.content[0].text.split()[-1]})  # type: ignore[union-attr]
-                    assert json.loads(notes.read_text().splitlines()[-1])["text"] == MAIL
+            async def test() -> None:
+                for mode in ("auto", "legacy"):
+                    for _ in range(100):
+                        with socket.socket() as tried:
+                            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                                break
+                        await anyio.sleep(0.1)
+                    async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:  # type: ignore[arg-type]
+                        made = await client.call_tool("say", {"text": "x"})
+                        assert MAIL not in made.model_dump_json()
+                        await client.call_tool("say", {"text": made.content[0].text.split()[-1]})  # type: ignore[union-attr]
+                        assert json.loads(notes.read_text().splitlines()[-1])["text"] == MAIL
 
-        anyio.run(test)
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
-            hosts = ("localhost", "veil.lan:8600", "evil.example")
-            answers = [http.post("/mcp", json=asked, headers={"Host": each}).status_code for each in hosts]
-        assert [status == 421 for status in answers] == [False, False, True]
-    finally:
-        process.terminate()
-        process.wait(20)
+            anyio.run(test)
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+                hosts = ("localhost", "veil.lan:8600", "evil.example")
+                answers = [http.post("/mcp", json=asked, headers={"Host": each}).status_code for each in hosts]
+            assert [status == 421 for status in answers] == [False, False, True]
+        finally:
+            process.terminate()
 
 
 @pytest.mark.parametrize(
