@@ -4,6 +4,7 @@ In: texts and a configuration. Out: one `Result` per text. The only place that k
 Not here: what any of the steps does; each has its own module or room.
 """
 
+import asyncio
 import math
 import time
 import traceback
@@ -162,6 +163,15 @@ class Privatizer(Parts):
             DetectorError: a detector failed.
         """
         return self._batch([text], session, first=0, queries=None if query is None else [query])[0]
+
+    async def aprivatize(self, text: str, session: Session | None = None, *, query: str | None = None) -> Result:
+        """The same in a thread, so that an event loop goes on meanwhile.
+
+        Whoever is cancelled gets no result at once. A text whose turn had not come is then never looked at; one that
+        was begun is drawn to its end, which the session remembers and its ledger counts as spent, and thrown away.
+        Asking again is another release.
+        """
+        return await asyncio.to_thread(self.privatize, text, session, query=query)
 
     def privatize_many(
         self,

@@ -61,6 +61,10 @@ class Protector:
         """
         return self.privatizer.privatize(text, session)
 
+    async def aprotect(self, text: str, session: Session | None = None) -> Result:
+        """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
+        return await self.privatizer.aprivatize(text, session)
+
 
 def _hides(privatizer: Privatizer) -> bool:
     """Whether nothing that is found passes or is drawn from the table: it becomes a placeholder, or another name."""

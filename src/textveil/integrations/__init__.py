@@ -1,0 +1,39 @@
+"""Integrations: textveil inside the tools that people already use, one file each, imported only where it is wanted.
+
+In: texts, rows, documents, messages and streams of a host. Out: the same, protected or privatized; answers restored.
+Not here: how text is released (`pipeline`), and what a gateway does for programs that speak HTTP (`gateway`).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from textveil.errors import ConfigError
+
+__all__ = ["conversation", "current"]
+
+_NAME: ContextVar[str | None] = ContextVar("textveil_conversation", default=None)
+
+
+@contextmanager
+def conversation(name: str) -> Iterator[None]:
+    """All that integrations protect in this block belongs to one conversation, in this thread or task and its own.
+
+    Args:
+        name: of the conversation, such as the id of a thread; nothing is shared with conversations of other names.
+
+    Raises:
+        ConfigError: the name is empty or not printable.
+    """
+    if not 0 < len(name) <= 200 or not name.isprintable():
+        raise ConfigError("the name of a conversation must have 1 to 200 printable characters")
+    token = _NAME.set(name)
+    try:
+        yield
+    finally:
+        _NAME.reset(token)
+
+
+def current() -> str | None:
+    """The name of the conversation that the caller is in; None outside of all."""
+    return _NAME.get()

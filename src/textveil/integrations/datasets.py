@@ -1,0 +1,116 @@
+"""Hugging Face datasets: a function for `Dataset.map` that releases columns, once for each row.
+
+In: batches of a dataset. Out: the same with released texts.
+Not here: how a row is drawn once (`releases`), and data frames (`frames`).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from textveil.errors import ConfigError, InputError
+from textveil.guarantee import Guarantee, condense, summarize
+from textveil.integrations.releases import TableRelease, check_columns, holds_text, listed, statement
+from textveil.pipeline import Privatizer, Protector
+
+__all__ = ["DatasetRelease", "privatize", "statement_of"]
+
+
+def privatize(
+    privatizer: Privatizer | Protector | str,
+    columns: str | Iterable[str] = "text",
+    *,
+    id: str | None = None,
+    keep: Iterable[str] = (),
+    statement: str | None = None,
+    key: bytes | None = None,
+) -> "DatasetRelease":
+    """Begins a release: what it gives is for `dataset.map(..., batched=True)`.
+
+    Args:
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        columns: with the texts.
+        id: the column with an id for each row, different in all that is released with this; None to take the rows'
+            numbers, with `map(..., with_indices=True)`.
+        keep: columns with text that stay as they are. All others with text are refused.
+        statement: a new column for the statement of each batch, in the first of its rows; see `statement_of`.
+        key: for tests only: 32 bytes from which the draws follow.
+
+    Raises:
+        ConfigError: options are wrong.
+    """
+    return DatasetRelease(privatizer, listed(columns), id=id, keep=tuple(keep), statement=statement, key=key)
+
+
+class DatasetRelease(TableRelease):
+    """A release of columns of a dataset; see `privatize` for the arguments.
+
+    The cache of `datasets` knows a function by its pickle, which names the release: it gives back what this release has
+    drawn, and never what another one did.
+    """
+
+    def __init__(
+        self,
+        privatizer: Privatizer | Protector | str,
+        columns: tuple[str, ...],
+        *,
+        id: str | None = None,
+        keep: tuple[str, ...] = (),
+        statement: str | None = None,
+        key: bytes | None = None,
+    ) -> None:
+        if not columns or len(set(columns)) < len(columns) or {id, *keep} & set(columns):
+            raise ConfigError("columns must name one or more, each once, and none of them is the id or stays")
+        self._columns, self._id, self._keep, self._statement = columns, id, keep, statement
+        super().__init__(privatizer, key=key)
+
+    def _state(self) -> tuple[Any, ...]:
+        return *super()._state(), self._columns, self._id, self._keep, self._statement
+
+    @classmethod
+    def _from_state(cls, state: tuple[Any, ...]) -> Self:
+        made = super()._from_state(state)
+        made._columns, made._id, made._keep, made._statement = state[4:]
+        return made
+
+    def __call__(self, batch: Mapping[str, Any], indices: Sequence[int] | None = None) -> dict[str, Any]:
+        """The released columns of a batch.
+
+        Raises:
+            InputError: a column holds text and is not named, rows have no ids, or a text is none.
+        """
+        if not all(isinstance(column, Sequence) and not isinstance(column, str) for column in batch.values()):
+            raise InputError("rows are released in batches: map(..., batched=True)")
+        others = (*self._keep, *([] if self._id is None else [self._id]))
+        check_columns(
+            list(batch), [name for name, column in batch.items() if holds_text(column)], self._columns, others
+        )
+        ids = indices if self._id is None else batch[self._id]
+        if ids is None:
+            raise InputError(
+                "every row of a release needs an id: name its column, privatize(..., id='id'), or give the numbers of "
+                "rows, map(..., batched=True, with_indices=True)"
+            )
+        drawn = {name: self.draw(batch[name], ids, name) for name in self._columns}
+        made: dict[str, Any] = {
+            name: [None if each is None else each.text for each in several] for name, several in drawn.items()
+        }
+        if self._statement is not None:
+            if self._statement in batch:
+                raise InputError(f"there is a column {self._statement!r} already: give the statements another name")
+            said = statement([each for several in drawn.values() for each in several])
+            first = None if said is None else json.dumps(said.pack())
+            made[self._statement] = [first, *[None] * (len(ids) - 1)][: len(ids)]
+        return made
+
+
+def statement_of(statements: Iterable[str | None]) -> Guarantee:
+    """The statement of all that was released, from the column `statement`.
+
+    Raises:
+        InputError: the column has none.
+    """
+    several = [Guarantee.unpack(json.loads(each)) for each in statements if each is not None]
+    if not several:
+        raise InputError("the column has no statement: name it in privatize(..., statement=...)")
+    return condense(summarize(several))

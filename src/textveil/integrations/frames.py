@@ -1,0 +1,97 @@
+"""Data frames of pandas and polars: columns of texts, released at once.
+
+In: a frame, a privatizer. Out: a new frame with released columns, and one statement for all of them.
+Not here: datasets whose rows are asked for again (`datasets`), and runs over files (`corpus`).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from textveil.errors import ConfigError, InputError
+from textveil.guarantee import Guarantee
+from textveil.integrations.releases import check_columns, holds_text, listed, privatizer_of, statement
+from textveil.pipeline import Privatizer, Protector, Result
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+__all__ = ["privatize"]
+
+Frame = TypeVar("Frame", "pandas.DataFrame", "polars.DataFrame")
+
+
+def privatize(
+    frame: Frame,
+    privatizer: Privatizer | Protector | str,
+    columns: str | Iterable[str] = "text",
+    *,
+    keep: Iterable[str] = (),
+) -> tuple[Frame, Guarantee | None]:
+    """A frame with released columns, and what holds for all of them; each call draws anew, and adds to the one before.
+
+    Args:
+        frame: of pandas or polars. It stays as it is.
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        columns: with the texts; rows without a text stay without.
+        keep: columns with text that stay as they are. All others with text are refused, and so is an index of pandas
+            with text, unless its name, or "index", is here.
+
+    Returns:
+        The new frame, and its statement; None without any text.
+
+    Raises:
+        InputError: a column holds text and is not named, or what it has is no text. ConfigError: it is no frame.
+    """
+    wanted, kept, veil = listed(columns), tuple(keep), privatizer_of(privatizer)
+    library = type(frame).__module__.partition(".")[0]
+    if library == "polars":
+        return _polars(frame, veil, wanted, kept)
+    if library == "pandas":
+        return _pandas(frame, veil, wanted, kept)
+    raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
+
+
+def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:
+    import pandas
+
+    if not frame.columns.is_unique:
+        raise InputError("the names of columns must differ")
+    indices = {str(name or "index"): frame.index.get_level_values(i) for i, name in enumerate(frame.index.names)}
+    held = {name: frame[name] for name in frame.columns} | indices
+    texts = [name for name, values in held.items() if any(map(holds_text, values))]
+    check_columns(list(held), texts, columns, keep)
+    made, results = frame.copy(), list[Result | None]()
+    made.attrs = {}  # of the original
+    for name in columns:
+        drawn = _drawn(
+            veil, name, [None if pandas.api.types.is_scalar(v) and pandas.isna(v) else v for v in frame[name]]
+        )
+        made[name] = pandas.Series(
+            [None if each is None else each.text for each in drawn], index=frame.index, dtype="str"
+        )
+        results += drawn
+    return made, statement(results)
+
+
+def _polars(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:
+    import polars
+
+    texts = [name for name in frame.columns if holds_text(frame[name].to_list())]
+    check_columns(frame.columns, texts, columns, keep)
+    made, results = list[Any](), list[Result | None]()
+    for name in columns:
+        drawn = _drawn(veil, name, frame[name].to_list())
+        released = [None if each is None else each.text for each in drawn]
+        made.append(polars.Series(name, released, dtype=polars.String))
+        results += drawn
+    return frame.with_columns(made), statement(results)
+
+
+def _drawn(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:
+    """The release of each text; None for a row without one."""
+    for text in texts:
+        if text is not None and not isinstance(text, str):
+            raise InputError(f"column {name!r} must hold texts, and has {type(text).__name__}")
+    results = veil.privatize_many([text for text in texts if text is not None])
+    return [None if text is None else next(results) for text in texts]
