@@ -30,6 +30,15 @@ LONGEST_WAIT = 60
 FULL = "too many requests are waiting; nothing was sent. Ask again later"
 
 
+def busy(wait: int = 1) -> RequestError:
+    """What a client is told where too many requests wait.
+
+    Args:
+        wait: the seconds after which it may ask again.
+    """
+    return RequestError(503, FULL, code="busy", headers={"Retry-After": str(wait)})
+
+
 class Lane:
     """Threads and a queue; for one event loop.
 
@@ -54,7 +63,7 @@ class Lane:
         """
         if self._most is not None and self._free.locked() and self._queued >= self._most:
             wait = min(max(math.ceil(self._took * (self._queued + 1) / self._threads), 1), LONGEST_WAIT)
-            raise RequestError(503, FULL, code="busy", headers={"Retry-After": str(wait)})
+            raise busy(wait)
         self._queued += 1
         with self._gauge.track_inprogress():
             try:
@@ -83,4 +92,5 @@ class Lane:
 
 def _give_way(nice: int) -> None:
     if nice and sys.platform == "linux":  # where a thread has a priority of its own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)  # cut at the lowest

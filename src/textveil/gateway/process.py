@@ -82,7 +82,7 @@ class ServingProcess:
         self.short = Lane("short", SHORT, gateway.running.queue, self.metrics.waiting)
         self.long = Lane("long", 1, gateway.running.queue, self.metrics.waiting, nice=GIVE_WAY)
         self.answers = Lane("answers", SHORT, None, self.metrics.waiting)
-        self.turns = Turns()
+        self.turns = Turns(gateway.running.queue)
         self._open, self._ends = 0, math.inf
         self._stoppable: set[asyncio.Timeout] = set()
         self._models = "loading"

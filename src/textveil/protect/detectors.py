@@ -7,7 +7,7 @@ Any failure of a detector raises: a text that was not searched must never pass f
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -86,8 +86,8 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
 
     What is encoded in a text, by percent signs, entities, Base64 or hexadecimal figures, is searched as it reads, too.
 
-    Each detector runs in its own thread. Python cannot stop a thread: one that runs out of time goes on in the
-    background and its answer is ignored; it ends with the process at the latest.
+    Detectors run one after the other in a thread beside this one. Python cannot stop a thread: a detector that runs out
+    of time goes on in the background and its answer is ignored; it ends with the process at the latest.
 
     Args:
         detectors: the detectors to run.
@@ -109,29 +109,38 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
     given = tuple(each.text for each in readable)  # detectors cannot change a tuple
     if not given:
         return []
-    found = [span for each in detectors for span in _checked(each.name, _run(each, given, timeout), given)]
+    found = list(_found(detectors, given, timeout))
     encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
-    parts = tuple(part.text for _, part in encoded)
-    for each in detectors if parts else ():
-        for span in _checked(each.name, _run(each, parts, timeout), parts):
-            i, part = encoded[span.text]
-            found += [] if (own := part.written(span)) is None else [own._replace(text=i)]
+    for span in _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ():
+        i, part = encoded[span.text]
+        found += [] if (own := part.written(span)) is None else [own._replace(text=i)]
     return sorted(written(span, readable) for span in found)
 
 
-def _run(each: Detector, texts: Sequence[str], timeout: float | None) -> object:
-    name = each.name
+def _found(detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None) -> Iterator[Span]:
     answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
+    wanted = True
 
     def ask() -> None:
-        try:
-            answers.put((True, each.find(texts)))
-        except DetectorError as error:
-            answers.put((False, str(error)))
-        except BaseException as error:  # the caller waits for an answer, whatever happened
-            answers.put((False, f"the detector {name} failed with {type(error).__name__}"))
+        for each in detectors:
+            if not wanted:
+                return
+            try:
+                answers.put((True, each.find(texts)))
+            except DetectorError as error:
+                answers.put((False, str(error)))
+            except BaseException as error:  # the caller waits for an answer, whatever happened
+                answers.put((False, f"the detector {each.name} failed with {type(error).__name__}"))
 
-    Thread(target=ask, name=f"textveil {name}", daemon=True).start()
+    Thread(target=ask, name="textveil detectors", daemon=True).start()
+    try:
+        for each in detectors:
+            yield from _checked(each.name, _answer(each.name, answers, timeout), texts)
+    finally:
+        wanted = False
+
+
+def _answer(name: str, answers: SimpleQueue[tuple[bool, object]], timeout: float | None) -> object:
     try:
         fine, answer = answers.get(timeout=timeout)
     except Empty:
