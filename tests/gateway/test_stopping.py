@@ -22,7 +22,6 @@ from textveil.gateway import Gateway, Running, application
 from textveil.gateway.errors import RequestError
 from textveil.gateway.lanes import Lane
 from textveil.gateway.metrics import Metrics
-from textveil.gateway.turns import Turns
 
 
 @pytest.fixture(scope="module")
@@ -265,36 +264,6 @@ def test_a_full_queue_refuses_and_says_when_to_ask_again():
         True,
         True,
     ]
-
-
-def test_as_many_wait_for_their_turn_as_the_queue_has_places():
-    async def take():
-        turns, done, began = Turns(1), asyncio.Event(), []
-
-        async def ask(name: object) -> None:
-            async with turns.of("key", name):
-                began.append(name)
-                await done.wait()
-
-        asking = [asyncio.ensure_future(ask("a")), asyncio.ensure_future(ask("a"))]
-        await asyncio.sleep(0.05)
-        with pytest.raises(RequestError) as error:
-            await ask("a")
-        asking += [asyncio.ensure_future(ask("b")), asyncio.ensure_future(ask(None))]  # for which nobody waits
-        await asyncio.sleep(0.05)
-        first = list(began)
-        asking[1].cancel()
-        await asyncio.sleep(0.05)
-        asking.append(asyncio.ensure_future(ask("a")))  # there is room again
-        await asyncio.sleep(0.05)
-        done.set()
-        await asyncio.gather(*asking, return_exceptions=True)
-        return error.value, first, began
-
-    error, first, began = asyncio.run(take())
-    assert (error.status, error.code, error.headers) == (503, "busy", {"Retry-After": "1"})
-    assert first == ["a", "b", None]
-    assert began == ["a", "b", None, "a"]
 
 
 def test_what_fails_when_nobody_waits_any_more_is_not_logged(caplog):

@@ -5,6 +5,7 @@ import gc
 
 import pytest
 
+from textveil.gateway.errors import RequestError
 from textveil.gateway.turns import Turns
 
 
@@ -19,7 +20,7 @@ def test_turns_are_in_order_and_others_do_not_wait():
             done.append((account, name, number, "ends"))
 
     async def all_of_them():
-        turns = Turns()
+        turns = Turns(None)
         asked = [("a", "s"), ("a", "s"), ("b", "s"), ("a", None), ("a", None), ("a", ["s"])]
         await asyncio.gather(*(ask(turns, *each, i) for i, each in enumerate(asked)))
         return turns
@@ -36,7 +37,7 @@ def test_turns_are_in_order_and_others_do_not_wait():
 
 def test_whoever_leaves_or_fails_leaves_the_turn_to_the_next_and_nothing_behind():
     async def waits():
-        turns = Turns()
+        turns = Turns(None)
         first = turns.of("a", "s")
         await first.__aenter__()
 
@@ -57,3 +58,33 @@ def test_whoever_leaves_or_fails_leaves_the_turn_to_the_next_and_nothing_behind(
         assert not turns._locks
 
     asyncio.run(waits())
+
+
+def test_as_many_wait_for_their_turn_as_the_queue_has_places():
+    async def take():
+        turns, done, began = Turns(1), asyncio.Event(), []
+
+        async def ask(name: object) -> None:
+            async with turns.of("key", name):
+                began.append(name)
+                await done.wait()
+
+        asking = [asyncio.ensure_future(ask("a")), asyncio.ensure_future(ask("a"))]
+        await asyncio.sleep(0.05)
+        with pytest.raises(RequestError) as error:
+            await ask("a")
+        asking += [asyncio.ensure_future(ask("b")), asyncio.ensure_future(ask(None))]  # for which nobody waits
+        await asyncio.sleep(0.05)
+        first = list(began)
+        asking[1].cancel()
+        await asyncio.sleep(0.05)
+        asking.append(asyncio.ensure_future(ask("a")))  # there is room again
+        await asyncio.sleep(0.05)
+        done.set()
+        await asyncio.gather(*asking, return_exceptions=True)
+        return error.value, first, began
+
+    error, first, began = asyncio.run(take())
+    assert (error.status, error.code, error.headers) == (503, "busy", {"Retry-After": "1"})
+    assert first == ["a", "b", None]
+    assert began == ["a", "b", None, "a"]

@@ -4,10 +4,12 @@ import multiprocessing
 import os
 import pickle
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
+from textveil.randomness import Floats
 from textveil.runtime import Graph, Runner, limit_threads, session, threads
 
 
@@ -18,6 +20,16 @@ def doubling(made: list[int] | None = None) -> Graph:
     x = graph.input("x", np.float32, "n")
     graph.output(graph.apply("Add", x, x), np.float32, "n")
     return graph
+
+
+def multiplying(weights: Floats) -> Graph:
+    graph = Graph()
+    x = graph.input("x", np.float32, "n", len(weights))
+    graph.output(graph.apply("MatMul", x, graph.weight("w", weights)), np.float32, "n", weights.shape[1])
+    return graph
+
+
+opening = session._open
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +50,7 @@ def test_a_pickle_is_opened_anew():
     found = Runner(doubling)
     found.run(x=np.ones(1, np.float32))
     again = pickle.loads(pickle.dumps(found))
-    assert again._opened is None
+    assert not again._opened
     assert again.run(x=np.ones(1, np.float32))[0].tolist() == [2]
 
 
@@ -49,7 +61,7 @@ def test_a_forked_child_opens_its_own_with_one_thread():
 
     def child(answer) -> None:
         total = found.run(x=np.ones(1, np.float32))[0].tolist()
-        answer.send((total, found._opened is not None and found._opened[0] == os.getpid(), threads()))
+        answer.send((total, (os.getpid(), 1) in found._opened, threads()))
 
     mine, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,))
@@ -57,6 +69,28 @@ def test_a_forked_child_opens_its_own_with_one_thread():
     assert mine.poll(60)
     assert mine.recv() == ([2], True, 1)
     process.join()
+
+
+def test_what_runs_beside_another_has_one_thread_and_gives_the_same(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    rng = np.random.default_rng(0)
+    weights, x = (rng.normal(size=size).astype(np.float32) for size in ((384, 1536), (97, 384)))
+    opened: list[int] = []
+
+    def noted(graph: Graph, count: int) -> Any:
+        opened.append(count)
+        return opening(graph, count)
+
+    monkeypatch.setattr(session, "_open", noted)
+    found = Runner(partial(multiplying, weights))
+    found.run(x=x)
+    alone = found.run(x=x)[0]
+    assert opened == [2]
+    with found._alone:  # another is under way
+        beside = found.run(x=x)[0]
+    assert opened == [2, 1]
+    assert (alone == beside).all()
+    np.testing.assert_allclose(alone, x @ weights, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(("given", "expected"), [("3", 3), ("0", None), ("", None), ("many", None)])

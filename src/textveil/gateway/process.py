@@ -21,6 +21,7 @@ from textveil.gateway.lanes import Lane
 from textveil.gateway.record import RequestRecord
 from textveil.gateway.tracing import Tracing
 from textveil.gateway.turns import Turns
+from textveil.session import MemoryStore
 
 if TYPE_CHECKING:
     import httpx2
@@ -36,8 +37,8 @@ STOPS = "the gateway stops; ask again"
 LAST_WORDS = 2.0
 """Seconds for what open requests say at last, when their time is over."""
 
-SHORT = 4
-"""Threads for requests: more than there are processors, since they also wait for the store."""
+SHORT, STORED = 2, 4
+"""Threads for requests: as many as keep Python and the networks busy; and more where they also wait for a database."""
 
 GIVE_WAY = 10
 """How nice the threads for long texts are to the others."""
@@ -79,9 +80,10 @@ class ServingProcess:
             from textveil.gateway.auditing import AuditLog
 
             self.audit = AuditLog(gateway.running.audit_log)
-        self.short = Lane("short", SHORT, gateway.running.queue, self.metrics.waiting)
+        threads = SHORT if isinstance(gateway.store, MemoryStore) else STORED
+        self.short = Lane("short", threads, gateway.running.queue, self.metrics.waiting)
         self.long = Lane("long", 1, gateway.running.queue, self.metrics.waiting, nice=GIVE_WAY)
-        self.answers = Lane("answers", SHORT, None, self.metrics.waiting)
+        self.answers = Lane("answers", threads, None, self.metrics.waiting)
         self.turns = Turns(gateway.running.queue)
         self._open, self._ends = 0, math.inf
         self._stoppable: set[asyncio.Timeout] = set()

@@ -45,7 +45,8 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
 class Runner:
     """A graph that runs. Thread-safe; pickles and forked children open it anew.
 
-    Nothing is made before the first use. Graphs run as they are written: ONNX Runtime changes nothing about them.
+    Nothing is made before the first use. Graphs run as they are written: ONNX Runtime changes nothing about them. A run
+    has all threads; one that begins while another is under way has one, which takes less of the processors.
 
     Args:
         make: makes the graph with its weights; called when the session is opened.
@@ -53,20 +54,26 @@ class Runner:
 
     def __init__(self, make: Callable[[], Graph]) -> None:
         self._make = make
-        self._opened: tuple[int, Any] | None = None
-        self._lock = Lock()
+        self._opened: dict[tuple[int, int], Any] = {}
+        self._lock, self._alone = Lock(), Lock()
 
     def run(self, **inputs: Array) -> list[Array]:
-        """The graph's outputs."""
-        found: list[Array] = self._session().run(None, inputs)
-        return found
+        """The graph's outputs; they do not depend on what else runs."""
+        alone = self._alone.acquire(blocking=False)
+        try:
+            found: list[Array] = self._session(threads() if alone else 1).run(None, inputs)
+            return found
+        finally:
+            if alone:
+                self._alone.release()
 
-    def _session(self) -> Any:
-        if self._opened is None or self._opened[0] != os.getpid():
+    def _session(self, count: int) -> Any:
+        key = os.getpid(), count
+        if key not in self._opened:
             with self._lock:
-                if self._opened is None or self._opened[0] != os.getpid():
-                    self._opened = os.getpid(), _open(self._make())
-        return self._opened[1]
+                if key not in self._opened:
+                    self._opened[key] = _open(self._make(), count)
+        return self._opened[key]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_make": self._make}
@@ -75,11 +82,11 @@ class Runner:
         self.__init__(state["_make"])  # type: ignore[misc]
 
 
-def _open(graph: Graph) -> Any:
+def _open(graph: Graph, count: int) -> Any:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads()
+    options.intra_op_num_threads = count
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
