@@ -502,3 +502,11 @@ def test_no_repr_shows_what_is_private():
     seen += f"{session!r} {session.snapshot()!r} {kept}"
     assert not [secret for secret in SECRETS if secret.lower() in seen.lower()]
     assert "'Z'" not in seen
+
+
+@pytest.mark.parametrize("types", [("EMAIL", "EMAIL_ADDRESS"), ("EMAIL_ADDRESS", "EMAIL")])
+def test_a_type_may_go_on_from_another_one(types):
+    session = Session()
+    with session.noting() as notes:
+        shown = [notes.placeholder(type_, f"of {type_}") for type_ in types]
+    assert session.restore(" ".join(shown)) == " ".join(f"of {type_}" for type_ in types)

@@ -119,7 +119,7 @@ def numbered(root: Node, types: Iterable[str], loaded: Callable[[str], Node]) ->
         types: of placeholders.
         loaded: the tree of the placeholders whose names begin with this: `PERSON_1`.
     """
-    for type_ in types:
+    for type_ in sorted(types):  # EMAIL before EMAIL_ADDRESS, which goes on behind it
         for begin in ("<", '"<', ""):
             written = fold(f"{begin}{type_}_")
             node = root

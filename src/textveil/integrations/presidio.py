@@ -1,0 +1,146 @@
+"""Presidio: what textveil hides as a recognizer, and what it puts in its place as operators.
+
+In: texts for an analyzer; spans for an anonymizer. Out: results of a recognizer; placeholders of a session, or draws.
+Not here: Presidio as a detector (`protect.adapters`).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from textveil.config.extras import needed
+from textveil.errors import ConfigError
+from textveil.pipeline import Privatizer, Protector
+from textveil.protect import TYPES, PrivateValue
+from textveil.session import Notes, Session, SessionDelta, Snapshot
+
+with needed():
+    from presidio_analyzer import EntityRecognizer, RecognizerResult
+    from presidio_anonymizer.operators import Operator, OperatorType
+
+__all__ = ["NAMES", "TextveilOperator", "TextveilRecognizer", "TextveilRestorer"]
+
+NAMES = {
+    "CARD": "CREDIT_CARD",
+    "EMAIL": "EMAIL_ADDRESS",
+    "IBAN": "IBAN_CODE",
+    "IP": "IP_ADDRESS",
+    "MAC": "MAC_ADDRESS",
+    "PHONE": "PHONE_NUMBER",
+}
+"""What Presidio calls our types; the others have the same names in both."""
+
+
+class TextveilRecognizer(EntityRecognizer):
+    """Finds what a protector hides in a text, with all that it knows of the text as a whole.
+
+    Args:
+        protector: which one; None for the profile "prompt".
+        language: of the texts, as Presidio calls it.
+        score: of all that it finds.
+    """
+
+    def __init__(self, protector: Protector | None = None, *, language: str = "en", score: float = 0.95) -> None:
+        self._protector, self._score = protector or Protector(), score
+        super().__init__([NAMES.get(each, each) for each in TYPES], "textveil", language)
+
+    def load(self) -> None:
+        """Nothing: the protector is there."""
+
+    def analyze(self, text: str, entities: Sequence[str], nlp_artifacts: Any = None) -> list[RecognizerResult]:
+        """The parts of a text that would be hidden: of types that are asked for, or that nobody can ask for.
+
+        Raises:
+            DetectorError: a detector failed.
+        """
+        result = self._protector.protect(text)
+        places, items = _places(text, result.private.words), result.released.items
+        found = []
+        for position, own in result.released.mask.placeholders:
+            type_ = NAMES.get(own, own)
+            if not entities or type_ in entities or type_ not in self.supported_entities:
+                start, end = places[items[position].start][0], places[items[position].end - 1][1]
+                found.append(RecognizerResult(type_, start, end, self._score))
+        return found
+
+
+class TextveilOperator(Operator):
+    """The operator "textveil": a span becomes a placeholder of a session, or what a privatizer draws for it.
+
+    It sees one span at a time. Its parameters: `session`, which restores answers and is needed unless there is
+    `privatizer`, which releases the span's words.
+    """
+
+    def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
+        """What takes the place of a span."""
+        params = params or {}
+        session: Session | None = params.get("session")
+        privatizer = params.get("privatizer")
+        if isinstance(privatizer, Protector):
+            privatizer = privatizer.privatizer
+        if privatizer is not None:
+            return str(privatizer.privatize(text, session).text)
+        type_ = re.sub("[^A-Z0-9_]+", "_", str(params["entity_type"]).upper())[:64].strip("_") or "ENTITY"
+        assert session is not None, "or it was refused"
+
+        def placed(known: Snapshot) -> tuple[str, SessionDelta]:
+            notes = Notes(known)
+            notes.found([PrivateValue(type_, text, 1.0)])
+            return notes.placeholder(type_, text), notes.delta()
+
+        return session.transaction(placed)
+
+    def validate(self, params: dict[str, Any] | None = None) -> None:
+        """See the class.
+
+        Raises:
+            ConfigError: a parameter is missing, or is something else.
+        """
+        session, privatizer = (params or {}).get("session"), (params or {}).get("privatizer")
+        if not isinstance(session, Session | None) or not isinstance(privatizer, Privatizer | Protector | None):
+            raise ConfigError("the operator textveil takes a Session as session, and a Privatizer as privatizer")
+        if session is None and privatizer is None:
+            raise ConfigError("the operator textveil needs a session, or a privatizer")
+
+    def operator_name(self) -> str:
+        """How it is asked for: textveil."""
+        return "textveil"
+
+    def operator_type(self) -> OperatorType:
+        """It hides."""
+        return OperatorType.Anonymize
+
+
+class TextveilRestorer(Operator):
+    """The operator "textveil" for a DeanonymizeEngine: the parameter `session` puts originals back."""
+
+    def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
+        """What stood there."""
+        return str((params or {})["session"].restore(text, where="everywhere"))
+
+    def validate(self, params: dict[str, Any] | None = None) -> None:
+        """See the class.
+
+        Raises:
+            ConfigError: there is no session.
+        """
+        if not isinstance((params or {}).get("session"), Session):
+            raise ConfigError("the operator textveil needs the session that hid what is to be restored")
+
+    def operator_name(self) -> str:
+        """How it is asked for: textveil."""
+        return "textveil"
+
+    def operator_type(self) -> OperatorType:
+        """It restores."""
+        return OperatorType.Deanonymize
+
+
+def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the words of a text stand, between which there is whitespace only."""
+    places, end = list[tuple[int, int]](), 0
+    for word in words:
+        start = text.index(word, end)
+        end = start + len(word)
+        places.append((start, end))
+    return places

@@ -1,0 +1,88 @@
+"""scikit-learn: a transformer of texts, for pipelines.
+
+In: texts, one a row. Out: released texts.
+Not here: attackers that are classifiers (`evaluate.attack`).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from textveil.config.extras import needed
+from textveil.errors import InputError
+from textveil.guarantee import Guarantee
+from textveil.integrations.releases import statement
+from textveil.pipeline import Privatizer
+
+with needed():
+    from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.exceptions import NotFittedError
+
+__all__ = ["TextPrivatizer"]
+
+
+class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Privatizes texts; learns nothing from them, and each call of `transform` draws anew.
+
+    Args:
+        profile: a packaged profile, "document" or "prompt".
+        epsilon: the bound per word, in place of the profile's; None for that one.
+        options: more options that differ from the profile's, {"words": {"casing": "copy"}}.
+
+    Attributes:
+        privatizer_: does the work, once it is fitted.
+    """
+
+    def __init__(
+        self, profile: str = "document", *, epsilon: float | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.profile, self.epsilon, self.options = profile, epsilon, options
+
+    def fit(self, X: Iterable[str], y: object = None) -> Self:
+        """Builds the privatizer; of the texts it is only checked that they are some.
+
+        Raises:
+            ConfigError: an option is wrong. InputError: X is no list of texts.
+        """
+        _texts(X)
+        own: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
+        self.privatizer_ = Privatizer.from_profile(self.profile, **own, **(self.options or {}))
+        return self
+
+    def transform(self, X: Iterable[str]) -> Any:
+        """The released texts, object [n].
+
+        Raises:
+            InputError: X is no list of texts.
+        """
+        return self.privatize(X)[0]
+
+    def privatize(self, X: Iterable[str]) -> tuple[Any, Guarantee | None]:
+        """The released texts, object [n], with one statement for all; None where there are none."""
+        if not hasattr(self, "privatizer_"):
+            raise NotFittedError("call fit first; it learns nothing from texts")
+        results = list(self.privatizer_.privatize_many(_texts(X)))
+        made = np.empty(len(results), dtype=object)
+        made[:] = [result.text for result in results]
+        return made, statement(results)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "privatizer_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        tags.input_tags.string = True
+        return tags
+
+
+def _texts(X: Any) -> list[str]:
+    if isinstance(X, str) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
+        raise InputError("X must be texts, one a row: a list, or one column of a table")
+    texts = list(X)
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"X must be texts, and has {type(text).__name__}")
+    return [str(text) for text in texts]

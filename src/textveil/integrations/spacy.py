@@ -1,0 +1,68 @@
+"""spaCy: a component that puts the release of a document beside it, as `doc._.textveil`.
+
+In: documents. Out: the same documents, which stay as they are, with their releases.
+Not here: a spaCy pipeline as a detector (`protect.adapters`).
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from textveil.config.extras import needed
+from textveil.guarantee import hidden_counts
+from textveil.pipeline import Privatizer, Result
+
+with needed():
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+__all__ = ["DocPrivatizer", "make"]
+
+NAME = "textveil"
+
+if not Doc.has_extension(NAME):
+    Doc.set_extension(NAME, default=None)
+
+
+class DocPrivatizer:
+    """The component. A document that could not be released has None in `doc._.textveil`, and the error is raised.
+
+    Args:
+        profile: a packaged profile, "prompt" or "document".
+        options: what differs from it.
+    """
+
+    def __init__(self, profile: str, options: dict[str, Any]) -> None:
+        self._privatizer = Privatizer.from_profile(profile, **options)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """One document."""
+        return next(self.pipe([doc]))
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 64) -> Iterator[Doc]:
+        """Documents as they come. Errors are raised whatever error handler the pipeline has."""
+        docs = iter(stream)
+        while batch := list(islice(docs, batch_size)):
+            for doc in batch:
+                doc._.set(NAME, None)
+            for doc, result in zip(batch, self._privatizer.privatize_many([doc.text for doc in batch]), strict=True):
+                doc._.set(NAME, _shown(result))
+                yield doc
+
+    def __repr__(self) -> str:
+        return f"DocPrivatizer({self._privatizer!r})"
+
+
+def _shown(result: Result) -> dict[str, Any]:
+    """What of a release is public, as plain data that spaCy can write."""
+    return {
+        "text": result.text,
+        "hidden": dict(hidden_counts([result.released])),
+        "statement": result.guarantee.to_json(),
+    }
+
+
+@Language.factory(NAME, default_config={"profile": "prompt", "options": {}}, assigns=[f"doc._.{NAME}"])
+def make(nlp: Language, name: str, profile: str, options: dict[str, Any]) -> DocPrivatizer:
+    """The component for a pipeline; spaCy finds it by its entry point."""
+    return DocPrivatizer(profile, options)
