@@ -20,6 +20,9 @@ EXTRAS = {
     "gliner": "textveil[gliner]",
     "httpx2": "textveil[gateway]",
     "keyring": "textveil[store]",
+    "langchain": "textveil[langchain]",
+    "langchain_core": "textveil[langchain]",
+    "langgraph": "textveil[langchain]",
     "matplotlib": "textveil[evaluate]",
     "mcp": "textveil[mcp]",
     "openai": "textveil[models]",
@@ -48,6 +51,7 @@ EXTRAS = {
 """The extra for each library, by import name."""
 
 PACKAGES = {
+    "langchain_core": "langchain-core",
     "lm_eval": "lm-evaluation-harness",
     "opentelemetry": "opentelemetry-api",
     "presidio_analyzer": "presidio-analyzer",

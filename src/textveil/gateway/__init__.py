@@ -8,6 +8,7 @@ from textveil.gateway.app import application
 from textveil.gateway.auditing import check_log
 from textveil.gateway.conversation import Conversation
 from textveil.gateway.gateway import Gateway, Running
+from textveil.gateway.inprocess import ChatGuard, GuardedRequest
 from textveil.gateway.keys import GatewayKeys
 from textveil.gateway.named import check_named
 from textveil.gateway.playground import Playground
@@ -27,9 +28,11 @@ from textveil.gateway.toolserver import ToolServer, serve_http, serve_stdio
 from textveil.gateway.workers import Workers
 
 __all__ = [
+    "ChatGuard",
     "Conversation",
     "Gateway",
     "GatewayKeys",
+    "GuardedRequest",
     "Playground",
     "Policy",
     "PolicyError",

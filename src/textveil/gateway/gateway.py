@@ -5,7 +5,6 @@ Not here: the application (`app`), what becomes of a request (`routes`, `exchang
 (`process`).
 """
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.guarding import Guarding
 from textveil.gateway.keys import Caller
 from textveil.gateway.policy import Policy
-from textveil.gateway.releasing import Release, Releasing
+from textveil.gateway.releasing import Release, Releasing, basis_of
 from textveil.gateway.sites import check_program
 from textveil.gateway.standing import StandingPolicy
 from textveil.models import Address
@@ -202,25 +201,12 @@ class Gateway:
     @cached_property
     def releasing(self) -> Release:
         """Releases messages."""
-        found = ("patterns", "structure")
-        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
-        return Releasing(self.privatizer, schemas)
+        return Releasing.of(self.privatizer)
 
     @cached_property
     def basis(self) -> str:
         """All that a release depends on besides messages."""
-        parts, claim, table = self.privatizer, self.privatizer.claim, self.privatizer.table
-        options = [
-            parts.words,
-            parts.budget,
-            parts.names and parts.names.options,
-            parts.figures and parts.figures.options,
-        ]
-        said = [claim.mechanism, claim.options, claim.table, table.metric, table.digest, parts.randomness.seeded]
-        protect = parts.grouping and parts.grouping.options
-        secret = ("always", "always_matching", "never", "never_matching", "important", "task")  # counted in the claim
-        lists = self.store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
-        return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
+        return basis_of(self.privatizer, self.store)
 
     def sending(self, prepared: "Prepared") -> "Gateway":
         """This gateway for a message that was released already: it has a memory of its own, and charges as this one."""

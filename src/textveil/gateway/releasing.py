@@ -8,14 +8,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, Self
 
 import regex
 
 from textveil.gateway.requests import BESIDES, JSON_FORM, LABEL_FORM, SCHEMA_FORM, TEXT_FORM
 from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
-from textveil.session import Session, Utterance, spelled_in
+from textveil.session import Session, SessionStore, Utterance, spelled_in
 
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
 """What is promised of a request: the largest bound per word, over all messages."""
@@ -47,6 +47,12 @@ class Releasing:
     def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
         self._privatizer, self._schemas = privatizer, schemas
         self._private_in = lru_cache(KNOWN)(schemas.private_in)
+
+    @classmethod
+    def of(cls, privatizer: Privatizer) -> Self:
+        """One whose schemas are looked at for identifiers."""
+        found = ("patterns", "structure")
+        return cls(privatizer, Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found}))
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
         """The texts of a message, and what is promised about them; nothing is about schemas."""
@@ -172,6 +178,22 @@ def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
         return value
     text = next(made)
     return value if text == str(value) else text
+
+
+def basis_of(privatizer: Privatizer, store: SessionStore) -> str:
+    """All that releases depend on besides messages."""
+    claim, table = privatizer.claim, privatizer.table
+    options = [
+        privatizer.words,
+        privatizer.budget,
+        privatizer.names and privatizer.names.options,
+        privatizer.figures and privatizer.figures.options,
+    ]
+    said = [claim.mechanism, claim.options, claim.table, table.metric, table.digest, privatizer.randomness.seeded]
+    protect = privatizer.grouping and privatizer.grouping.options
+    secret = ("always", "always_matching", "never", "never_matching", "important", "task")  # counted in the claim
+    lists = store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
+    return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
 
 def promised(results: Sequence[Result]) -> dict[str, Any]:

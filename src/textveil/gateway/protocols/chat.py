@@ -408,7 +408,7 @@ class ChatChunks:
         """What was held back of a choice."""
         for place, (delta, path) in self._texts[index].items():
             if rest := self._restoring.rest((index, place)):
-                yield self._chunk(index, _branch(delta, path, rest))
+                yield self._chunk(index, branch(delta, path, rest))
 
     def _chunk(self, index: int, delta: Body) -> Event:
         return Event("", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
@@ -418,11 +418,11 @@ HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier"
 """Fields that all chunks of an answer share."""
 
 
-def _branch(value: Any, path: Path, text: str) -> Any:
+def branch(value: Any, path: Path, text: str) -> Any:
     """One text in what a chunk adds to a message, without the others."""
     if not path:
         return text
-    own = _branch(value[path[0]], path[1:], text)
+    own = branch(value[path[0]], path[1:], text)
     if isinstance(value, list):
         return [own]
     return {**{name: value[name] for name in ("index", "type") if name in value}, path[0]: own}

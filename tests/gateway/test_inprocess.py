@@ -1,0 +1,115 @@
+"""A guard in the program itself: what the gateway does, without HTTP, copied, pickled and refused as a library is."""
+
+import copy
+import pickle
+
+import pytest
+from tests.detectors import Finds
+
+from textveil import Privatizer, Protector, SessionStore
+from textveil.errors import ConfigError, DetectorError, InputError, UnknownName
+from textveil.gateway import ChatGuard
+from textveil.gateway.protocols.chat import CHAT
+
+CANARY = "zyxqorvian@example.org"
+
+
+def said(*texts, **more):
+    roles = ("user", "assistant")
+    return {"model": "m", "messages": [{"role": roles[i % 2], "content": text} for i, text in enumerate(texts)], **more}
+
+
+def test_each_message_is_released_once():
+    guard = ChatGuard(Privatizer("rankcape", epsilon=3))
+    first = guard.begin(CHAT, said("Ingrid hid the money"))
+    again = guard.begin(CHAT, said("Ingrid hid the money"))
+    assert first.sent == again.sent
+    assert (first.statement["drawn"], again.statement["drawn"], again.statement["repeated"]) == (1, 0, 1)
+    assert first.statement["kind"] == "ldp"
+    came = {"choices": [{"message": {"role": "assistant", "content": "so be it"}}]}
+    first.answered(zip(CHAT.said(came), CHAT.said(first.restored(came)), strict=True))
+    third = guard.begin(CHAT, said("Ingrid hid the money", "so be it", "And Bernard?"))
+    assert [each["content"] for each in third.sent["messages"][:2]] == [
+        first.sent["messages"][0]["content"],
+        "so be it",
+    ]
+    assert third.statement["drawn"] == 1
+
+
+def test_what_is_spent_is_charged_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    url = f"sqlite:///{tmp_path / 'veil.db'}"
+    guard = ChatGuard(Privatizer("rankcape", epsilon=3), store=url)
+    guard.begin(CHAT, said("Ingrid hid the money"), "one")
+    with SessionStore(url) as store:
+        spent = store.ledger.accounts("conversation one")
+        guard.begin(CHAT, said("Ingrid hid the money"), "one")
+        other = pickle.loads(pickle.dumps(guard))
+        other.begin(CHAT, said("Ingrid hid the money"), "one")
+        assert store.ledger.accounts("conversation one") == spent, "a retry, and another process"
+        assert spent
+        other.begin(CHAT, said("Ingrid hid the money"), "two")
+        assert store.ledger.accounts("conversation two")
+
+
+def test_what_cannot_be_protected_is_refused_in_words_of_a_library():
+    guard = ChatGuard()
+    for more in ({"no_such_field": CANARY}, {"logprobs": True}):
+        with pytest.raises(InputError) as refused:
+            guard.begin(CHAT, said("Hello", **more))
+        assert CANARY not in str(refused.value)
+        assert refused.value.__cause__ is None
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InputError):
+        guard.begin(CHAT, said("Hello", stop=deep))
+
+
+class Breaks(Finds):
+    def find(self, texts):
+        raise RuntimeError(CANARY)
+
+
+def test_a_detector_that_fails_is_an_error():
+    guard = ChatGuard(Protector(protect={"detectors": [Breaks(EMAIL="x")]}))
+    with pytest.raises(DetectorError) as failed:
+        guard.begin(CHAT, said(CANARY))
+    assert CANARY not in str(failed.value)
+
+
+def test_copies_are_the_same_and_pickles_have_options_only():
+    guard = ChatGuard(schemas="pass")
+    guard.begin(CHAT, said(CANARY))
+    assert copy.copy(guard) is copy.deepcopy([guard])[0] is guard
+    packed = pickle.dumps(guard)
+    assert CANARY.encode() not in packed
+    again = pickle.loads(packed)
+    assert again.options() == guard.options()
+    assert again.begin(CHAT, said(CANARY)).statement["drawn"] == 1, "it knows nothing of the other"
+    assert CANARY not in repr(guard.begin(CHAT, said(CANARY)))
+    with pytest.raises(ConfigError, match="as a URL"):
+        pickle.dumps(ChatGuard(store=SessionStore()))
+    with pytest.raises(ConfigError, match="give the profile"):
+        ChatGuard(Protector()).options()
+
+
+def test_a_password_is_not_written_down():
+    guard = ChatGuard()
+    guard._arguments = ("prompt", "postgresql://anna:secret@host/veil", *guard._arguments[2:])
+    for written in (guard.options, lambda: pickle.dumps(guard)):
+        with pytest.raises(ConfigError, match="not written down") as refused:
+            written()
+        assert "secret" not in str(refused.value)
+    assert "secret" not in repr(guard)
+
+
+def test_wrong_options():
+    with pytest.raises(UnknownName):
+        ChatGuard("nothing")
+    with pytest.raises(ConfigError, match="not dict"):
+        ChatGuard({})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError):
+        ChatGuard(media="maybe")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="lasting"):
+        ChatGuard(Privatizer("rankcape", epsilon=3, words={"consistent": True, "lasting": True}))
