@@ -13,10 +13,10 @@ from textveil.config.layers import keywords, resolve
 from textveil.errors import BudgetError, ConfigError, InputError
 from textveil.evaluate.attack.channel import exact_map
 from textveil.guarantee import compose, summarize
-from textveil.mechanism import Block, Layout, Select, guessing
+from textveil.mechanism import Block, Layout, Select, guessing, information
 from textveil.mechanism.papers import rankcape, santext
 from textveil.pipeline import Privatizer, found, with_budget
-from textveil.table import EmbeddingTable, shares
+from textveil.table import EmbeddingTable, find_book, load_table, shares, shipped
 
 TABLE = EmbeddingTable.build(name="sixty", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 FIVE = EmbeddingTable.build(name="five", words=NOUNS[:5], vectors=gaussian_rows(5, 8, 3))
@@ -107,6 +107,34 @@ def test_groups_are_held_to_the_risk_by_their_largest_budget():
     protect = {"always": ["apple"]}
     grouped = config(risk=0.2, protect=protect, groups={"budgets": "heuristic"})
     assert with_budget(grouped, table=TABLE).epsilon == with_budget(config(risk=0.2), table=TABLE).epsilon
+
+
+# ---- codes that follow from the budget -------------------------------------------------------------------------------
+
+
+def codes(**options):
+    overrides = {"mechanism.name": "codebook", "table.codes": "auto", **options}
+    return with_budget(resolve(overrides=overrides)).table.codes
+
+
+@pytest.mark.parametrize(("epsilon", "fits"), [(0, "8"), (3, "8"), (4, "24"), (6, "50"), (8, "400"), (math.inf, "400")])
+def test_the_book_that_tells_most_at_the_budget(epsilon, fits):
+    assert codes(epsilon=epsilon) == fits
+    told = {size: information(find_book(str(size)).masses, epsilon) for size in shipped()}
+    assert told[int(fits)] == max(told.values())
+
+
+def test_each_group_has_the_book_of_its_budget():
+    grouped = {"protect.always": ["apple"]}
+    assert codes(**grouped, **{"groups.budgets": [2, 3, 8, 4]}) == "8, 8, 400, 24"
+    assert codes(**grouped, **{"groups.budgets": [2, 1, 3, 2.5]}) == "8"
+
+
+def test_codes_that_follow_from_the_budget_need_one():
+    with pytest.raises(ConfigError, match="needs an epsilon"):
+        codes(risk=0.1)
+    with pytest.raises(ConfigError, match="follows from the budgets"):
+        load_table("minilm", codes="auto")
 
 
 def test_public_texts_are_the_prior(tmp_path):

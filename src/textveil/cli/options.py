@@ -98,7 +98,7 @@ SHARED: dict[str, Shared] = {
         path="table.codes",
         help="Draw among few codes of words, not among words: the number of codes of a general book (8, 24, 50, 150 or "
         "400), or a book made by `textveil table codes`. The draw is the same for all words of one code. Four, "
-        "with commas, are for the four groups of groups.budgets.",
+        "with commas, are for the four groups of groups.budgets. auto: the general book that tells most at the budget.",
     ),
     "emit": Shared(
         flag="--emit",

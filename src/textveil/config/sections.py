@@ -66,7 +66,8 @@ class TableOptions:
         device: where the nearest row is searched for.
         codes: the number of codes of a general book of the package, or the path of a book: words of one code are then
             one value to the mechanism, and nobody tells them apart. Four of them, as a list or with commas, are for the
-            four groups of `groups.budgets`, in its order. None: every word is a value of its own.
+            four groups of `groups.budgets`, in its order. "auto": the general book that tells most at the budget, of
+            each group. None: every word is a value of its own.
         spelling: what a code is shown as in a release: its most typical "word", or the "code" itself ("code17").
     """
 

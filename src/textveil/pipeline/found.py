@@ -1,6 +1,7 @@
-"""A budget that is found: the largest under which an attacker guesses at most a given share of words.
+"""What is found for a budget, or as one: the largest at which an attacker guesses at most a share of words; codes.
 
-In: options with `risk`. Out: the same options with the epsilon that was found; the prior, and what a statement says.
+In: options with `risk`, or with codes that follow from the budget. Out: the same options with the epsilon that was
+found, or the number of codes; the prior, and what a statement says.
 Not here: how often a guess is right (`mechanism.guess`), and what an attacker makes of a release (`evaluate`).
 
 All of it follows from public things: the mechanism's law, the table, and counts of public texts. No private text is
@@ -18,10 +19,10 @@ import numpy as np
 from textveil.config import Config, GroupOptions, registry
 from textveil.errors import BudgetError, ConfigError, InputError, TextveilError
 from textveil.files import formats
-from textveil.mechanism import Layout, Mechanism, guessing, resolved
+from textveil.mechanism import Layout, Mechanism, guessing, information, resolved
 from textveil.protect import Grouped, Grouping
 from textveil.randomness import Values
-from textveil.table import EmbeddingTable, load_table, shares, shares_of
+from textveil.table import FITTING, EmbeddingTable, find_book, load_table, shares, shares_of, shipped
 from textveil.text import tokenize
 
 TOLERANCE = 0.01
@@ -35,7 +36,7 @@ GAIN = 0.001
 
 
 def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Config:
-    """The options with the epsilon that `risk` asks for; the same options where they ask for none, or have it already.
+    """The options with the epsilon that `risk` asks for, or the codes that fit the budgets; else the same options.
 
     Args:
         config: resolved options.
@@ -46,6 +47,8 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         BudgetError: the risk is below what can be reached.
         InputError: the public texts cannot be read, or hold no word.
     """
+    if config.table.codes == FITTING:
+        return replace(config, table=replace(config.table, codes=_fitting(config)))
     if config.risk is None or config.epsilon is not None:
         return config
     _check(config)
@@ -67,6 +70,20 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         return max(guessed(float(parameter)) for parameter in parameters)
 
     return replace(config, epsilon=search(success, config.risk))
+
+
+def _fitting(config: Config) -> str:
+    """The general book that tells most of a word at the budget of each group, as numbers of codes.
+
+    Raises:
+        ConfigError: there is no budget.
+    """
+    budgets = _budgets(config, config.epsilon)
+    if not budgets:
+        raise ConfigError(f"table.codes={FITTING} needs an epsilon, which says how many codes fit: give one")
+    masses = {size: find_book(str(size)).masses for size in shipped()}
+    sizes = [max(masses, key=lambda size: information(masses[size], budget)) for budget in budgets]
+    return str(sizes[0]) if len(set(sizes)) == 1 else ", ".join(map(str, sizes))
 
 
 def search(success: Callable[[float], float], risk: float) -> float:
@@ -170,6 +187,8 @@ def _takes(mechanism: Mechanism, table: EmbeddingTable) -> bool:
     return True
 
 
-def _budgets(config: Config, epsilon: float) -> tuple[float, ...]:
+def _budgets(config: Config, epsilon: float | None) -> tuple[float, ...]:
     """What a word may spend: of each group, where they have budgets of their own."""
-    return (epsilon,) if config.groups == GroupOptions() else Grouped.of(config.groups, epsilon).budgets
+    if config.groups == GroupOptions():
+        return () if epsilon is None else (epsilon,)
+    return Grouped.of(config.groups, epsilon).budgets

@@ -4,7 +4,7 @@ In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric const
 Not here: draws (`mechanism`), and running networks (`models`).
 """
 
-from textveil.table.book import Book, BookKind, Books, find_book, shipped
+from textveil.table.book import FITTING, Book, BookKind, Books, find_book, shipped
 from textveil.table.bookmaking import make_books
 from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, Spelling, load_table, ships
@@ -14,6 +14,7 @@ from textveil.table.pairs import largest
 from textveil.table.wordpiece import WordPieces
 
 __all__ = [
+    "FITTING",
     "HUB_ID",
     "LISTED",
     "SLAB",

@@ -455,6 +455,10 @@ def fingerprints(texts: Iterable[str]) -> NDArray[np.uint64]:
 # ---- the books that ship ---------------------------------------------------------------------------------------------
 
 
+FITTING = "auto"
+"""In place of a number of codes: the general book that tells most of a word at its budget."""
+
+
 def _shelf() -> Traversable:
     return files("textveil").joinpath("data", "books")
 
@@ -489,6 +493,11 @@ def find_book(codes: str) -> Book:
         ConfigError: no book that ships has so many codes.
         TableError: there is no such file, or it is no book.
     """
+    if codes == FITTING:
+        raise ConfigError(
+            f"table.codes={FITTING} follows from the budgets of a privatizer: a table alone needs a number of codes, "
+            "or the path of a book"
+        )
     if not codes.isdecimal():
         return Book.read(codes)
     if int(codes) not in shipped():
