@@ -92,14 +92,14 @@ def test_its_format_detector_mechanism_and_table_privatize_a_file(run, tmp_path)
     path, out = tmp_path / "a.notes", tmp_path / "out"
     path.write_text("# red things\n- the red house AB-1234\n- a blue door and a green AB-99\n\nthe end\n")
     finds = ("-o", "protect.detectors=codes", "-o", "protect.placeholders=CODE")
-    (ran,) = run(["privatize-files", str(path), "--output", f"{out}/", *OPTIONS, *finds])
+    (ran,) = run(["corpus", "run", str(path), "--id-from-row", "--output", f"{out}/", *OPTIONS, *finds])
     assert ran.code == 0, ran.said
-    lines = (out / "a.notes").read_text().splitlines()
+    lines = (out / "part-00000000.notes").read_text().splitlines()
     assert [lines[0], *lines[3:]] == ["# red things", "", "the end"]
     assert lines[1].startswith("- the ")
     assert lines[1].endswith(" <CODE>")
-    statement = json.loads((out / "a.notes.guarantee.json").read_text())
-    assert (statement["format"], statement["texts"]) == ("notes", 2)
+    statement = json.loads((out / "manifest.json").read_text())["statement"]
+    assert statement["losses"]["document"]["number"] == 2
     assert (statement["guarantee"]["mechanism"], statement["guarantee"]["table"]) == ("keep", "colours")
 
 

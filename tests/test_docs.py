@@ -296,8 +296,8 @@ def test_every_field_of_the_statement_is_explained():
     text = (ROOT / "docs" / "lookup" / "json.md").read_text(encoding="utf-8")
     assert [name for name in schema["properties"] if f"`{name}`" not in text] == []
     assert [name for name in schema["properties"]["mask"]["items"]["enum"] if f"`{name}`" not in text] == []
-    beside = json.loads((files("textveil") / "data" / "file.schema.json").read_text(encoding="utf-8"))
-    explained = text.partition("\n## Files\n")[2]
+    beside = json.loads((files("textveil") / "data" / "release.schema.json").read_text(encoding="utf-8"))
+    explained = text.partition("\n## Releases\n")[2]
     assert [name for name in beside["properties"] if f"`{name}`" not in explained] == []
 
 

@@ -5,7 +5,7 @@ Not here: how textveil finds them; the entry points in pyproject.toml say where 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, ClassVar
@@ -16,7 +16,7 @@ import typer
 from textveil.cli import say, verb
 from textveil.evaluate.attack import Case, Outcome, Report, View, quiet
 from textveil.evaluate.measure import silent
-from textveil.files import Pieces, Place, Row
+from textveil.files import FieldCell, FileHead, Numbered, Pieces, Row, TextColumns
 from textveil.gateway.leaves import record, text
 from textveil.gateway.protocols import Operation
 from textveil.guarantee import Claim
@@ -135,15 +135,19 @@ class Notes(Pieces):
         """There are none."""
         return None
 
-    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
+    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """The lines."""
-        for line in file.read().decode().splitlines(keepends=True):
+        for _, line in lines:
             body = line.rstrip("\n")
-            yield Row("- ", body[2:], line[len(body) :]) if line.startswith("- ") else line
+            yield Row(line, {"text": FieldCell(2, len(body), body[2:])}) if line.startswith("- ") else line
+
+    def joined(self, cells: Mapping[str, str]) -> str:
+        """A line."""
+        return f"- {cells['text']}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """A row for each text."""
-        return ({"text": text} for text in self.texts(file, Place()))
+        return ({"text": text} for text in self.texts(file))
 
 
 # ---- an attack, and a measure ----------------------------------------------------------------------------------------

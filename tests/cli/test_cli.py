@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,9 +26,9 @@ import textveil
 from textveil import cli
 from textveil.cli import app, demo, progress, texts
 from textveil.config import registry
-from textveil.corpus import chunks
+from textveil.corpus import runs
 from textveil.errors import TextveilWarning
-from textveil.files import streams, work
+from textveil.files import streams
 from textveil.pipeline import privatizer
 from textveil.table.embedding import EmbeddingTable
 
@@ -115,7 +116,7 @@ def test_empty_input_is_told_and_is_no_error(run, verb):
         (("protect", CANARY, "--epsilon", "3"), "epsilon has nothing to set, because groups.budgets fixes"),
         (("protect", CANARY, "-o", "mechanism.zyx=1"), "no option is named 'mechanism.zyx'; known: mechanism.name$"),
         (("privatize", CANARY, *("--output", "none/here")), "--output must name a file in a folder that exists; make"),
-        (("protect", CANARY, "--output", "."), "every input must be a file, and number 1 of 1 does not exist"),
+        (("protect", CANARY, "--output", "."), "whole files go into one with `textveil corpus run --profile prompt`"),
         (("restore", CANARY, "--session", "a.session"), "not a textveil session file .* give one that --session wrote"),
     ],
 )
@@ -591,36 +592,6 @@ def test_a_signal_leaves_the_old_file(tmp_path, monkeypatch, number):
 
 
 @pytest.mark.usefixtures("table")
-@pytest.mark.parametrize(
-    ("finished", "says"), [(0, "nothing was finished"), (1, "finished rows are kept; go on with --resume")]
-)
-@pytest.mark.parametrize(
-    ("error", "begins"),
-    [
-        (KeyboardInterrupt(), "interrupted"),
-        (OSError(errno.ENOSPC, "Full"), "error: a.csv: the output cannot be written: Full"),
-    ],
-)
-def test_a_run_that_ends_early_says_what_is_kept(run, tmp_path, monkeypatch, finished, says, error, begins):
-    path, real, left = tmp_path / "a.csv", work.Work.writing, finished + 2  # key, manifest, chunks
-
-    def full(self: Any, *arguments: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            with streams.writing():
-                raise error
-        return real(self, *arguments)
-
-    path.write_text("text\nthe\nthe\n")
-    monkeypatch.setattr(chunks, "CHUNK_ROWS", 1)
-    monkeypatch.setattr(work.Work, "writing", full)
-    code, _, err = run("privatize-files", str(path), *NOISE, "--output", f"{tmp_path / 'out'}/")
-    assert code != 0
-    assert err == f"textveil: {begins}; {says}\n"
-
-
-@pytest.mark.usefixtures("table")
 def test_outputs_that_are_refused(run, tmp_path):
     path = tmp_path / "letter"
     path.write_text(f"{CANARY}\n")
@@ -641,7 +612,7 @@ def test_a_device_is_written_as_it_is(run):
     assert run("privatize", "the", *NOISE, "--output", "/dev/null")[:2] == (0, "")
 
 
-# ---- files into a folder -------------------------------------------------------------------------
+# ---- corpora -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -652,71 +623,76 @@ def rows(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("table")
-def test_a_file_into_a_folder(run, rows, tmp_path):
-    code, out, err = run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out"))
-    assert (code, out) == (0, "")
+def test_a_corpus(run, rows, tmp_path):
+    out = tmp_path / "out"
+    arguments = ("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(out))
+    code, said, err = run(*arguments)
+    assert (code, said) == (0, "")
     lines = err.splitlines()
-    assert lines[0] == "a.csv, field text: 2 rows, 2 texts, 3 words."
+    assert lines[0] == "2 rows in 1 part, fields text: 2 texts, 3 words."
     assert lines[1].startswith("In 2 texts: 2 words drawn at epsilon 5 per unit")
-    assert lines[-1] == "The other fields are copied as they are and are not covered."
-    assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (tmp_path / "out" / "a.csv").read_text())
-    statement = json.loads((tmp_path / "out" / "a.csv.guarantee.json").read_text())
-    assert statement["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
-    again = run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out"), "--resume")
-    assert again[2].splitlines()[0] == f"{lines[0]} It was finished before."
-    assert again[2].splitlines()[1:] == lines[1:]
-    refused(run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out")), r"already holds a\.csv")
-
-
-@pytest.mark.usefixtures("table")
-def test_several_files_into_a_folder(run, rows, tmp_path):
-    text = tmp_path / "b.txt"
-    text.write_text("Anna\nthe\n")
-    for name, more in (("x", ()), ("y/", ("--explain",)), ("z.txt/", ("--jobs", "1", "--resume"))):
-        assert run("privatize-files", str(text), str(rows), *more, *NOISE, "--output", f"{tmp_path}/{name}")[0] == 0
-        made = sorted(each.name for each in (tmp_path / name).iterdir())
-        assert made == ["a.csv", "a.csv.guarantee.json", "b.txt", "b.txt.guarantee.json"]
-    assert run("privatize-files", str(text), *NOISE, "--output", str(tmp_path / "w"), "--whole", "--quiet")[2] == ""
+    assert "The fields id are copied as they are, and nothing is claimed for them." in err
+    assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (out / "part-00000000.csv").read_text())
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["statement"]["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
+    again = run(*arguments, "--resume")
+    assert again[2].splitlines() == [lines[0], "It was finished before."]
+    refused(run(*arguments), "holds a finished release")
+    assert run("corpus", "verify", str(out)) == (0, "The release is as its manifest says.\n", "")
+    (out / "part-00000000.csv").write_text("id,text\n")
+    refused(run("corpus", "verify", str(out)), "part-00000000.csv was changed")
+    assert run("corpus", "finish", str(out))[0] == 0
 
 
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a.csv",), "needs --output FOLDER"),
-        (("a.csv", "--output", "-"), "--output must be a folder"),
-        (("a.csv", "--output", "c.csv"), "--output must be a folder"),
-        (("a.csv", "--output", "b.txt"), "--output must be a folder"),
-        (("b.txt", "-", "--output", "out/"), "number 2 of 2 does not exist"),
-        (("b.txt", CANARY, "--output", "out/"), "number 2 of 2 does not exist"),
-        (("--output", "out/"), r"needs FILE;"),
+        (("a.csv", "--id", "id"), "needs --output FOLDER"),
+        (("a.csv", "--output", "out/"), "give --id NAME, the column with an id"),
+        (("a.csv", "--id", "id", "--id-from-row", "--output", "out/"), "give one of --id, --id-from-row"),
+        (("a.csv", "--id", "id", "--output", "c.csv"), "must be a folder"),
+        (("b.txt", CANARY, "--id-from-row", "--output", "out/"), "input 2 of 2 names no file"),
+        (("--output", "out/"), r"needs INPUT;"),
         (("a.csv", "--output", "out/", "--json"), "no such option"),
-        (("a.csv", "--output", "out/", "--column", "body"), "--field must name one column"),
-        (("b.txt", "--output", "out/", "--field", "body"), r"a \.txt file has no fields"),
-        (("a.csv", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
-        (("a.csv", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
-        (("a.csv", "--output", "out/", "--task", "x", "--query", "id"), "give --task for all texts, or --query"),
-        (("no.csv", "--output", "out/"), "number 1 of 1 does not exist"),
-        ((".", "--output", "out/"), "number 1 of 1 is a folder"),
-        (("a.csv", "no.parquet", "--output", "out/"), "number 2 of 2 does not exist"),
-        (("a.csv", "--output", "."), "must not be the folder of the input"),
-        (("broken.csv", "--output", "out/"), r"^textveil: error: broken\.csv: line 2 must have 1 columns"),
-        (("broken.jsonl", "--output", "out/"), "line 1 must be a JSON object"),
-        (("broken.parquet", "--output", "out/"), "must be a whole parquet file"),
-        (("broken.txt.gz", "--output", "out/"), "damaged or cut off"),
-        (("b.txt", "--output", "out/", "--resume", "-o", "words.oov=error"), "outside the table"),
+        (("a.csv", "--id", "id", "--output", "out/", "--column", "body"), "--field must name one column"),
+        (("b.txt", "--id-from-row", "--output", "out/", "--field", "body"), r"a \.txt file has no fields"),
+        (("b.txt", "--id", "x", "--output", "out/"), r"a \.txt file has no fields"),
+        (("a.csv", "--id-from-row", "--output", "out/"), "--others copy"),
+        (("a.csv", "--id-from-row", "--others", "all", "--output", "out/"), "--others must be copy or drop"),
+        (("a.csv", "--id", "id", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
+        (("a.csv", "--id", "id", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
+        (("a.csv", "--id", "id", "--output", "out/", "--executor", "dask"), "--executor must be local, ray or spark"),
+        (("a.csv", "--id", "id", "--output", "out/", "--cluster", "x"), "--cluster is for the executors"),
+        (
+            ("a.csv", "--id", "id", "--output", "out/", "--task", "x", "--query", "q"),
+            "--task for all texts, or --query",
+        ),
+        (("broken.csv", "--id-from-row", "--output", "out/"), r"broken\.csv: line 2 must have 1 columns"),
+        (("broken.jsonl", "--id-from-row", "--output", "out/"), "line 1 must be a JSON object"),
+        (("broken.parquet", "--id-from-row", "--output", "out/"), "must be a whole parquet file"),
+        (("broken.txt.gz", "--id-from-row", "--output", "out/"), "damaged or cut off"),
+        (("b.txt", "--id-from-row", "--output", "out/", "--resume", "-o", "words.oov=error"), "outside the table"),
     ],
 )
-def test_files_that_are_refused(run, rows, tmp_path, monkeypatch, arguments, says):
+def test_corpora_that_are_refused(run, rows, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "b.txt").write_text(f"{CANARY}\n")
+    (tmp_path / "c.csv").write_text("x")
     (tmp_path / "broken.csv").write_text(f"text\n{CANARY},{CANARY}\n")
     for name in ("broken.jsonl", "broken.parquet", "broken.txt.gz"):
         (tmp_path / name).write_text(f"{CANARY}\n")
-    before = sorted(os.listdir(tmp_path))
-    refused(run("privatize-files", *arguments, *NOISE), says)
-    assert sorted(set(os.listdir(tmp_path)) - {"out"}) == before
-    assert not (tmp_path / "out").exists() or os.listdir(tmp_path / "out") == []
+    refused(run("corpus", "run", *arguments, *NOISE), says)
+    assert not list(tmp_path.rglob("part-*"))
+    assert not (tmp_path / "out").exists() or {*os.listdir(tmp_path / "out")} <= {"_textveil"}
+
+
+@pytest.mark.usefixtures("table")
+def test_an_interrupted_run_says_what_is_kept(run, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "_draw", Mock(side_effect=KeyboardInterrupt))
+    code, _, err = run("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out"))
+    assert code != 0
+    assert err == "textveil: interrupted; finished parts are kept, go on with --resume\n"
 
 
 @pytest.mark.usefixtures("table")
@@ -726,8 +702,8 @@ def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TEXTVEIL_PROGRESS", "1")
     monkeypatch.setattr(progress, "AFTER", 0.0)
-    assert run("privatize-files", str(rows), *NOISE, "--output", str(tmp_path / "out"))[0] == 0
-    assert "2 of 2 rows" in terminal.getvalue()
+    assert run("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out"))[0] == 0
+    assert "2 of 2" in terminal.getvalue()
 
 
 # ---- the other verbs -----------------------------------------------------------------------------
@@ -853,7 +829,7 @@ COMMANDS = [
     (),
     ("protect",),
     ("privatize",),
-    ("privatize-files",),
+    ("corpus", "run"),
     ("groups",),
     ("risk",),
     ("list",),
@@ -882,7 +858,7 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
         stdin = shlex.split(source)[1].replace("\\n", "\n").encode() if source else b""
         name, *arguments = shlex.split(line)
         assert name == "textveil"
-        if {"protect", "privatize", "privatize-files", "groups", "risk"} & set(arguments) and "--mechanism" not in line:
+        if {"protect", "privatize", "run", "groups", "risk"} & set(arguments) and "--mechanism" not in line:
             arguments += LEAN  # the small table has no lists of names
         code, _, said = run(*arguments, stdin=stdin)
         assert code == 0, said

@@ -69,9 +69,20 @@ def test_the_profile_data_writes_words_or_codes(run, folder):
         "text,stars\nthe bakery is in the valley,5\ncall +351 21 123 4567 for butter,1\n"
     )
     for emit, form in (("words", r"[a-z0-9]+"), ("codes", r"code\d{1,2}")):
-        made = ("privatize-files", "letters.csv", "--profile", "data", "--emit", emit, "--output", emit)
-        assert run(*made)[0] == 0
-        said = (folder / emit / "letters.csv").read_text().splitlines()
+        made = (
+            "corpus",
+            "run",
+            "letters.csv",
+            "--id-from-row",
+            "--others",
+            "copy",
+            "--profile",
+            "data",
+            "--emit",
+            emit,
+        )
+        assert run(*made, "--output", emit)[0] == 0
+        said = (folder / emit / "part-00000000.csv").read_text().splitlines()
         assert re.fullmatch(rf"the {form} is in the {form},5", said[1])
         assert re.fullmatch(rf"{form} <PHONE> for {form},1", said[2])
 

@@ -244,8 +244,10 @@ def test_verbs_of_another_package(capsys):
         (("repair", "Zyxqorvian", "--url", "http://localhost:1/v1"), "it is now --upstream"),
         (("privatize", "Zyxqorvian", "--show", "risk"), "`textveil groups` and `textveil risk`"),
         (("privatize", "Zyxqorvian", "--html=a.html"), "`textveil groups` and `textveil risk`"),
-        (("privatize", "a.csv", "--field", "Zyxqorvian"), "`textveil privatize-files`"),
-        (("privatize", "a.csv", "b.csv"), "`textveil privatize-files`"),
+        (("privatize", "a.csv", "--field", "Zyxqorvian"), "`textveil corpus run`"),
+        (("privatize-files", "a.csv"), "it is now `textveil corpus run`"),
+        (("protect", "a.csv", "--jobs=2"), "`textveil corpus run --profile prompt`"),
+        (("privatize", "a.csv", "b.csv"), "`textveil corpus run`"),
     ],
 )
 def test_what_has_moved_is_said(capsys, arguments, says):

@@ -63,7 +63,7 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
     url = ["--upstream", "http://127.0.0.1:9/v1"]
     refused = {
         "evaluate": [["attack", str(texts), *NOISE], ["measure", str(texts), *NOISE], ["audit", "krr", "--small"]],
-        "files": [["privatize-files", str(table), "--output", f"{tmp_path / 'out'}/", *NOISE]],
+        "files": [["corpus", "run", str(table), "--id", "n", "--output", f"{tmp_path / 'out'}/", *NOISE]],
         "gateway": [["gateway", *url]],
         "models": [["chat", TEXT, *url, "--model", "m"], ["repair", TEXT, *url, "--model", "m"]],
         "torch": [

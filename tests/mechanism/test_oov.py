@@ -262,14 +262,21 @@ def test_json_and_files(tmp_path):
         "-o",
         "words.numbers=add",
     )
-    assert main(["privatize-files", str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out"), *settings]) == 0
-    written = [json.loads(line) for line in (tmp_path / "out" / "a.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (
+        main(
+            ["corpus", "run", str(tmp_path / "a.jsonl"), "--id-from-row", "--output", str(tmp_path / "out"), *settings]
+        )
+        == 0
+    )
+    written = [
+        json.loads(line) for line in (tmp_path / "out" / "part-00000000.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert re.fullmatch(r"the \w+ \d+\.", written[0]["text"])
     assert written[1]["text"] == ""
-    beside = json.loads((tmp_path / "out" / "a.jsonl.guarantee.json").read_text(encoding="utf-8"))
+    beside = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert beside["configuration"]["words"]["numbers"] == "add"
-    assert {"moved numbers", "dropped words"} <= set(beside["guarantee"]["mask"])
-    assert len(beside["guarantee"]["infinite_because"]) == 2
+    assert {"moved numbers", "dropped words"} <= set(beside["statement"]["guarantee"]["mask"])
+    assert len(beside["statement"]["guarantee"]["infinite_because"]) == 2
 
 
 # ---- statements --------------------------------------------------------------------------------

@@ -221,6 +221,6 @@ def test_what_was_found_is_not_found_again():
 def test_the_command_refuses_the_private_texts_as_public_ones(capsys, tmp_path):
     file = tmp_path / "letters.txt"
     file.write_text("An apple\n")
-    for arguments in (["privatize", str(file)], ["privatize-files", str(file), "--output", str(tmp_path / "out")]):
+    for arguments in (["privatize", str(file)], ["corpus", "run", str(file), "--output", str(tmp_path / "out")]):
         assert cli.main([*arguments, "--risk", "0.1", "--public", str(file)]) == 2
         assert "another file" in capsys.readouterr().err

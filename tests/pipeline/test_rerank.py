@@ -13,7 +13,7 @@ from tests.fixtures import NOUNS, book_of, gaussian_rows
 
 from textveil.config.layers import keywords, resolve
 from textveil.config.sections import Rerank, WordsOptions
-from textveil.corpus import runs
+from textveil.corpus import RowOptions, run
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, attack, load
 from textveil.evaluate.audit.path import pipeline
@@ -243,12 +243,12 @@ def test_files(tmp_path, liking):
     lines, done = {}, {}
     for m in (0, 5):
         config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m}))
-        (done[m],) = runs.privatize_files([tmp_path / "letters.txt"], tmp_path / str(m), config)
-        lines[m] = (tmp_path / str(m) / "letters.txt").read_text().splitlines()
+        done[m] = run(tmp_path / "letters.txt", tmp_path / str(m), config, RowOptions(ids="row"))
+        lines[m] = (tmp_path / str(m) / "part-00000000.txt").read_text().splitlines()
     assert liking.shown == [tuple(tuple(tokenize([line]).words) for line in lines[0])]
     assert lines[5] != lines[0]
     assert done[5].document["configuration"]["rerank"] == {"m": 5, "model": None}
-    assert module.NOTE in done[5].document["guarantee"]["caveats"]
+    assert module.NOTE in done[5].document["statement"]["guarantee"]["caveats"]
 
 
 def test_the_audit_looks_at_what_is_drawn(liking):

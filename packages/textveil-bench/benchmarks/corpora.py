@@ -98,16 +98,16 @@ def product(name: str, budget: float | None, source: Path, jobs: int, repeat: in
     """
     from textveil.config.layers import resolve
     from textveil.config.sources import assignments
-    from textveil.corpus import runs
+    from textveil.corpus import RowOptions, run
 
     config = resolve(overrides=assignments([], {"mechanism.name": name, "epsilon": budget and str(budget)}))
     best, words = float("inf"), 0
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
-            (done,) = runs.privatize_files([str(source)], folder, config, jobs=jobs)
+            done = run(source, f"{folder}/out", config, RowOptions(ids="row"), jobs=jobs)
             best = min(best, time.perf_counter() - start)
-            words = done.document["guarantee"]["protected"]
+            words = done.document["statement"]["guarantee"]["protected"]
     shared = {"mechanism": name, "epsilon": budget, "jobs": jobs, "rows": ROWS, "protected": words}
     which = f"files, {name}, jobs {jobs}"
     yield {"what": f"{which}, rows", "unit": "rows/s", "value": ROWS / best, **shared}

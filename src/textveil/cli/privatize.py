@@ -1,7 +1,7 @@
 """The verb `privatize`.
 
 In: a text, or lines of text. Out: released texts, with a statement of what is guaranteed.
-Not here: what is done to a text (`pipeline`), and files of rows (`folder`).
+Not here: what is done to a text (`pipeline`), and whole files (`corpus`).
 """
 
 from typing import TYPE_CHECKING

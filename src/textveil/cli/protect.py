@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.cli import folder, stored, texts
+from textveil.cli import stored, texts
 from textveil.cli.verbs import verb
-from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
     from textveil.cli.telling import Telling
@@ -24,38 +23,26 @@ if TYPE_CHECKING:
     "textveil protect letter.txt --whole --session anna/lease --store sqlite:///veil.db",
     "textveil protect letter.txt --whole --diff",
     'textveil protect "Who was Marie Curie?" --level names',
-    "textveil protect letters.jsonl notes.csv --field body --output protected/",
     default="prompt",
 )
 def protect(
     config: "Config",
     telling: "Telling",
     text: Annotated[
-        list[str] | None,
+        str | None,
         typer.Argument(
             metavar="TEXT|-|FILE",
-            help="A prompt, a file with one per line, or - for standard input; with a folder as --output, files.",
+            help="A prompt, a file with one per line, or - for standard input.",
             show_default=False,
         ),
     ] = None,
     session: texts.SessionFile = None,
     store: stored.Store = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="PATH",
-            help="Write there. A folder, or a new name that ends in /, takes whole files: .txt, .jsonl, .csv, .tsv, "
-            ".parquet.",
-        ),
-    ] = None,
+    output: texts.Output = None,
     whole: texts.Whole = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,
-    field: texts.Field = None,
-    jobs: folder.Jobs = 1,
-    resume: folder.Resume = False,
 ) -> None:
     """Hide what is private in a prompt; the rest stays as it is.
 
@@ -64,27 +51,10 @@ def protect(
     printed; nothing is sent anywhere. With --session `textveil restore` puts the originals back into the answer.
     Without --profile, --mechanism or a --config that names one, the profile is `prompt`.
     """
-    given = text or []
-    if output is not None and texts.is_folder(output):
-        if session is not None or as_json or with_original or diff:
-            raise ConfigError(
-                "--session, --json, --diff and --with-original are for prompts, not for files into a folder"
-            )
-        folder.into_folder(
-            given, output, config, telling, field=field, whole=whole, jobs=jobs, resume=resume, prompts=True
-        )
-        return
-    if len(given) > 1:
-        raise ConfigError(
-            "put a prompt of several words in quotes; several files go into a folder, with --output FOLDER/"
-        )
-    if field is not None or resume or jobs != 1:
-        raise ConfigError("--field, --jobs and --resume are for files that go into a folder, with --output FOLDER/")
-    only = given[0] if given else None
-    texts.check(only, output, session, store=store, files="with --output FOLDER/")
+    texts.check(text, output, session, store=store, files="`textveil corpus run --profile prompt`")
     results = texts.release(
         config,
-        only,
+        text,
         output=output,
         session=session,
         store=store,

@@ -178,7 +178,7 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
         return _no_command(_commands(command), path, arguments)
     if "--" in arguments:
         return f"{path} takes one argument after --; options first, then -- and the text"
-    files = "; files go into a folder with `textveil privatize-files`" if path == "textveil privatize" else ""
+    files = "; whole files go with `textveil corpus run`" if path == "textveil privatize" else ""
     return f"{path} takes one argument; put a text of several words in quotes{files}"
 
 
@@ -220,9 +220,14 @@ MOVED = {
     ("textveil privatize", "--show"): "it is now `textveil groups` and `textveil risk`",
     ("textveil privatize", "--html"): "it belongs to `textveil groups` and `textveil risk`",
     ("textveil privatize", "--prior"): "it belongs to `textveil risk`",
+    ("textveil", "privatize-files"): "it is now `textveil corpus run`",
     **{
-        ("textveil privatize", option): "files go into a folder with `textveil privatize-files`"
+        ("textveil privatize", option): "whole files go with `textveil corpus run`"
         for option in ("--field", "--column", "--query", "--jobs", "--resume")
+    },
+    **{
+        ("textveil protect", option): "whole files go with `textveil corpus run --profile prompt`"
+        for option in ("--field", "--column", "--jobs", "--resume")
     },
 }
 """Commands and options that are elsewhere now."""

@@ -1,7 +1,7 @@
 """What the verbs that release texts share: which texts, what happens to them, where they go.
 
 In: arguments. Out: texts to release; releases on standard output or in a file.
-Not here: files of rows into a folder (`folder`), and what is said of a release (`telling`).
+Not here: whole files into a folder (`corpus`), and what is said of a release (`telling`).
 """
 
 import os
@@ -78,7 +78,7 @@ def check(
     session: str | None = None,
     html: str | None = None,
     store: str | None = None,
-    files: str = "with `textveil privatize-files`",
+    files: str = "`textveil corpus run`",
 ) -> None:
     """Refuse what cannot be read or written, before anything is loaded.
 
@@ -88,9 +88,9 @@ def check(
     """
     streams.require_input(text)
     if text is not None and os.path.isfile(text) and formats.has_rows(text):
-        raise ConfigError(f"this file has rows with fields; such files go into a folder, {files}")
+        raise ConfigError(f"this file has rows with fields; such files go with {files}")
     if output is not None and is_folder(output):
-        raise ConfigError(f"--output is a folder; whole files go into one, {files}")
+        raise ConfigError(f"--output is a folder; whole files go into one with {files}")
     if (
         store is None
         and session is not None

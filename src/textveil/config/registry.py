@@ -340,9 +340,9 @@ COMMANDS: dict[str, Entry] = {
         summary="Draw protected words anew, and say what is guaranteed",
         panel="Privatize texts",
     ),
-    "privatize-files": Entry(
-        target="textveil.cli.folder:privatize_files",
-        summary="The same for files, into a folder",
+    "corpus": Entry(
+        target="textveil.cli.corpus:corpus",
+        summary="Privatize whole files, folders and object stores",
         panel="Privatize texts",
     ),
     "ledger": Entry(

@@ -1,16 +1,25 @@
-"""Corpus runs: whole files and folders, in chunks, resumable, with a statement beside each output.
+"""Corpus runs: texts that no machine holds at once, as one release with its statement; resumable, on several engines.
 
-In: files of texts. Out: the same files with released texts.
+In: files of texts, here or in an object store. Out: parts of released texts, a statement, a manifest.
 Not here: how one text is released (`pipeline`), and where texts stand in a file (`files`).
 """
 
 from textveil.corpus.executors import Executor, Local
-from textveil.corpus.plan import Done
-from textveil.corpus.runs import privatize_files
+from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.corpus.release import Done, finish, verify
+from textveil.corpus.rows import RowOptions
+from textveil.corpus.runs import run
+from textveil.corpus.statement import CorpusStatement
 
 __all__ = [
+    "CorpusStatement",
     "Done",
     "Executor",
+    "KeyFile",
+    "KeyHandle",
     "Local",
-    "privatize_files",
+    "RowOptions",
+    "finish",
+    "run",
+    "verify",
 ]

@@ -1,7 +1,8 @@
-"""Who draws: this process, or several that it starts.
+"""Who draws: this process, or several that it starts; an engine of clusters by its name.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
-Not here: what an item is, such as a chunk of a file (`chunks`), and what a process needs to draw one.
+Not here: what an item is, such as a part of a file (`drawing`), what a process needs to draw one, and the engines
+(`ray`, `spark`).
 """
 
 import os
@@ -11,12 +12,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import connection, get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from textveil.errors import ConfigError, TextveilError
+from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.errors import ConfigError, TextveilError, shown
 from textveil.runtime import limit_threads
 
 Item = TypeVar("Item")
@@ -24,6 +26,10 @@ Result = TypeVar("Result")
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """What libraries of linear algebra read when they are loaded."""
+
+
+RETRIES = 3
+"""How many times in a row processes of a corpus run may die."""
 
 
 class Executor(Protocol):
@@ -38,9 +44,50 @@ class Executor(Protocol):
             items: read only a few ahead of the results, so that memory stays bounded.
 
         Raises:
-            TextveilError: a process died.
+            TextveilError: processes died again and again.
         """
         ...
+
+    def lend(self, key: KeyFile) -> KeyHandle:
+        """What workers are handed in place of a release key: how it reaches them is in no argument, plan or log.
+
+        Args:
+            key: where it is kept on this machine.
+        """
+        ...
+
+
+def executor_of(executor: "str | Executor", jobs: int, cluster: str | None, stack: ExitStack) -> "Executor":
+    """The executor of a name, or the one that is given.
+
+    Args:
+        executor: "local", "ray" or "spark", or an executor.
+        jobs: how many processes draw; 0 is one per usable core.
+        cluster: the address of a cluster; None starts one on this machine.
+        stack: ends what is started.
+
+    Raises:
+        ConfigError: there is no such name, or what it needs is not there.
+    """
+    if not isinstance(executor, str):
+        return executor
+    if jobs < 0:
+        raise ConfigError(f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}")
+    if executor == "local":
+        if cluster is not None:
+            raise ConfigError("--cluster is for the executors ray and spark")
+        return stack.enter_context(
+            Local(jobs or cores(), advice="Retry with fewer --jobs and --resume.", retries=RETRIES)
+        )
+    if executor == "ray":
+        from textveil.corpus.ray import Ray
+
+        return stack.enter_context(Ray(jobs, cluster=cluster))
+    if executor == "spark":
+        from textveil.corpus.spark import Spark
+
+        return stack.enter_context(Spark(jobs, cluster=cluster))
+    raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
 
 
 class Local:
@@ -53,23 +100,27 @@ class Local:
         workers: how many processes; 1 is this one.
         threads: of each process, for linear algebra; None shares the cores among them.
         advice: what an error says to do where a process died.
+        retries: how many times in a row processes are started anew after one died, before anything else is done.
 
     Raises:
         ConfigError: there would be less than one process.
     """
 
-    def __init__(self, workers: int = 1, *, threads: int | None = None, advice: str = "") -> None:
+    def __init__(self, workers: int = 1, *, threads: int | None = None, advice: str = "", retries: int = 0) -> None:
         if workers < 1:
             raise ConfigError(f"the number of processes must be 1 or more, got {workers}")
-        self.workers, self.advice = workers, advice
+        self.workers, self.advice, self.retries = workers, advice, retries
         self._threads = max(1, cores() // workers) if threads is None else threads
         self._pool: ProcessPoolExecutor | None = None
         if workers > 1:
-            context = get_context("spawn")  # a fork would carry torch's threads and locks along
-            life, self._end = context.Pipe(duplex=False)
-            self._pool = ProcessPoolExecutor(
-                workers, mp_context=context, initializer=_begin, initargs=(self._threads, life)
-            )
+            self._life, self._end = get_context("spawn").Pipe(duplex=False)
+            self._start()
+
+    def _start(self) -> None:
+        context = get_context("spawn")  # a fork would carry torch's threads and locks along
+        self._pool = ProcessPoolExecutor(
+            self.workers, mp_context=context, initializer=_begin, initargs=(self._threads, self._life)
+        )
 
     def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """As `Executor.map`."""
@@ -78,16 +129,42 @@ class Local:
                 yield item, draw(item)
             return
         waiting: dict[Future[Result], Item] = {}
-        try:
-            for item in items:
-                with self._starting():
-                    waiting[self._pool.submit(draw, item)] = item
-                if len(waiting) >= 2 * self.workers:
-                    yield from _done(waiting)
-            while waiting:
-                yield from _done(waiting)
-        except BrokenProcessPool:
-            raise TextveilError(f"A worker process died (out of memory?). {self.advice}".rstrip()) from None
+        again: list[Item] = []
+        left, coming = self.retries, iter(items)
+
+        def following() -> Iterator[Item]:
+            while again:
+                yield again.pop()
+            yield from coming
+
+        while True:
+            try:
+                for item in following():
+                    again.append(item)
+                    with self._starting():
+                        future = self._pool.submit(draw, item)
+                    waiting[future] = again.pop()
+                    if len(waiting) >= 2 * self.workers:
+                        for each in _done(waiting):
+                            left = self.retries
+                            yield each
+                while waiting:
+                    for each in _done(waiting):
+                        left = self.retries
+                        yield each
+                return
+            except BrokenProcessPool:
+                if not left:
+                    raise TextveilError(f"A worker process died (out of memory?). {self.advice}".rstrip()) from None
+            left -= 1
+            again += waiting.values()
+            waiting.clear()
+            self._pool.shutdown()
+            self._start()
+
+    def lend(self, key: KeyFile) -> KeyHandle:
+        """The place of its file: all processes are of this machine and user."""
+        return key
 
     def __enter__(self) -> Self:
         return self
@@ -127,7 +204,8 @@ def cores() -> int:
 def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
     """The results that are ready, at least one; removes them from `waiting`."""
     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-        yield waiting.pop(future), future.result()
+        made = future.result()
+        yield waiting.pop(future), made
 
 
 def _begin(threads: int, life: connection.Connection) -> None:

@@ -1,285 +1,206 @@
-"""The plan of a run: every file is read and checked before anything is drawn.
+"""The plan of a run: what it depends on, what of it is done, and whether it goes on as it began.
 
-In: files, a folder, resolved options. Out: for each file what is to be done, or what an earlier run has finished.
-Not here: the formats (`files`), the chunks of an interrupted run (`store`), and the drawing (`runs`).
+In: options and an output folder. Out: the release key's place; the parts; records of those that are done.
+Not here: how files are cut (`survey`), drawn (`drawing`), and what is said at the end (`release`).
 """
 
 import json
-import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from hashlib import file_digest
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from textveil import __version__
 from textveil.config import Config
-from textveil.corpus import chunks
-from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
-from textveil.files import formats, streams, work
-from textveil.guarantee import Guarantee
-
-VERSION = 1
-"""Version of the statement's file; it changes when a field changes its meaning."""
+from textveil.corpus.drawing import RECORD, SUBJECTS, WORK, Part
+from textveil.corpus.keys import KeyFile
+from textveil.corpus.rows import RowOptions
+from textveil.corpus.survey import InputFile, Surveyed
+from textveil.errors import ConfigError, InputError
+from textveil.files import streams, work
+from textveil.files.storage import Storage
+from textveil.randomness import KeyedRandomness, fresh_name
 
 MANIFEST = "manifest.json"
-"""What the chunks in a work folder depend on."""
+"""What a finished release says of itself, written last."""
 
 KEY = "release.key"
-"""What the draws of an unseeded run depend on besides; destroyed when all chunks are there."""
-
-NAME_BYTES = 255
-"""How long a file's name can be on usual file systems."""
+RUN, INPUT = "run.json", "input.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """One file of a run.
+class BegunRun:
+    """A run that has begun, now or earlier.
 
     Attributes:
-        source: the file.
-        folder: where the output goes.
-        rows: how many it has.
-        state: the file's identity, size and time when it was read; none may change.
-        pins: what must be the same when the run is resumed. Holds a seed and a digest of private text, so it stays in
-            the work folder.
-        public: what of it stands in the statement's file.
-        seeded: whether draws follow from a seed, and not from a key of the run.
+        output: where the release goes.
+        name: of the release.
+        key: where its key is.
+        pins: what it depends on. Holds a seed, so it stays in the work folder.
     """
 
-    source: formats.Source
-    folder: Path
-    rows: int
-    state: tuple[int, ...]
-    pins: dict[str, Any] = field(repr=False)
-    public: dict[str, Any]
-    seeded: bool
+    output: Storage
+    name: str
+    key: KeyFile
+    pins: Mapping[str, Any] = field(repr=False)
 
     @property
-    def places(self) -> "Places":
-        """The files that it makes."""
-        return Places.of(self.source.path.name, self.folder)
+    def work(self) -> Storage:
+        """The work folder."""
+        return self.output.inside(WORK)
 
+    def require_same_input(self, files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> None:
+        """Keep a digest of the input, or compare it with that of the run that goes on.
 
-@dataclass(frozen=True, kw_only=True)
-class Places:
-    """Where the output, its statement and the chunks of one file are."""
-
-    output: Path
-    statement: Path
-    work: Path
-
-    @classmethod
-    def of(cls, name: str, folder: Path) -> "Places":
-        """All are in one folder, under names that follow from the file's own."""
-        return cls(output=folder / name, statement=folder / f"{name}.guarantee.json", work=folder / f".{name}.textveil")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Done:
-    """One finished file.
-
-    Attributes:
-        document: what its statement's file holds.
-        guarantee: the statement; None where there is no text, and where an earlier run finished it.
-        before: whether an earlier run finished it.
-    """
-
-    document: dict[str, Any]
-    guarantee: Guarantee | None = None
-    before: bool = False
-
-
-def plan(
-    paths: Sequence[str | Path],
-    folder: Path,
-    config: Config,
-    *,
-    field: str | None,
-    query: str | None,
-    whole: bool,
-    resume: bool,
-) -> list[Task | Done]:
-    """What is to be done for each file, or was done by an earlier run; arguments and errors as `privatize_files`."""
-    _require_apart([Path(path) for path in paths], folder)
-    sources = []
-    for path in paths:
-        with _about(Path(path)):
-            sources.append(formats.source(Path(path), field=field, query=query, whole=whole))
-    finished = [_finished(each, folder, config, resume) for each in sources]
-    return [done or _task(each, folder, config) for each, done in zip(sources, finished, strict=True)]
-
-
-def _require_apart(paths: list[Path], folder: Path) -> None:
-    """Every input is a file, and no output takes the place of an input or of another output."""
-    with streams.writing():
-        if folder.exists() and not folder.is_dir():
-            raise ConfigError("--output must be a folder, but a file has that name")
-    for number, path in enumerate(paths, 1):
-        with _about(path):
-            if not path.is_file():
-                what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else "does not exist"
-                raise InputError(f"every input must be a file, and number {number} of {len(paths)} {what}")
-            if folder.exists() and folder.samefile(path.parent):
-                raise ConfigError("--output must not be the folder of the input files")
-            if len(os.fsencode(Places.of(path.name, folder).statement.name)) > NAME_BYTES:
-                raise ConfigError("the file name is too long for the name of its statement; rename the file")
-    if len({path.name.casefold() for path in paths}) < len(paths):
-        raise ConfigError("input files must have different names: each output is named like its input")
-
-
-def _task(source: formats.Source, folder: Path, config: Config) -> Task:
-    with _about(source.path):
-        state = _state(source.path)
-        rows = sum(1 for _ in formats.texts(source))
-        with source.path.open("rb") as stream:
-            digest = file_digest(stream, "sha256").hexdigest()
-    public = _public(source, config)
-    pins = {
-        **{name: value for name, value in public.items() if name != "configuration"},
-        **_flat(config.to_dict()),
-        "input": digest,
-        "rows per chunk": [chunks.CHUNK_ROWS, chunks.CHUNK_CHARACTERS],
-    }
-    return Task(
-        source=source, folder=folder, rows=rows, state=state, pins=pins, public=public, seeded=config.seed is not None
-    )
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    found = path.stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def require_unchanged(task: Task) -> None:
-    """Raise `InputError` if the file changed since it was read before the run."""
-    try:
-        same = _state(task.source.path) == task.state
-    except OSError:
-        same = False
-    if not same:
-        raise InputError("the input changed during the run; restore it and use --resume")
-
-
-def _public(source: formats.Source, config: Config) -> dict[str, Any]:
-    """What a statement's file says about the way it was made. A seed stays secret, as does all of the input."""
-    configuration = config.public()
-    if config.seed is not None:
-        configuration["seed"] = "not shown"
-    return {
-        "version": VERSION,
-        "textveil": __version__,
-        "file": source.path.name,
-        "format": source.ending,
-        "gzip": source.packed,
-        "field": source.field,
-        "query": source.query,
-        "whole": source.whole,
-        "configuration": _finite(configuration),
-    }
-
-
-def _finished(source: formats.Source, folder: Path, config: Config, resume: bool) -> Done | None:
-    """What an earlier run finished; None where there is something left to do."""
-    name = source.path.name
-    places = Places.of(name, folder)
-    with streams.writing():
-        there = [each for each in (places.output, places.statement, places.work) if os.path.lexists(each)]
-    if there and not resume:
-        if places.work not in there:
+        Raises:
+            ConfigError: the input is another one.
+        """
+        listed = [[file.path, asdict(found[file.number])] for file in files]
+        digest = sha256(json.dumps(listed).encode()).hexdigest()
+        if INPUT not in self.work.names():
+            self.work.write(INPUT, json.dumps({"input": digest}).encode(), mode=0o600)
+        elif json.loads(self.work.read(INPUT))["input"] != digest:
             raise ConfigError(
-                f"{name}: the output folder already holds {there[0].name}; delete it or use another folder"
+                "--resume needs the input that the run began with, and this one differs: restore it, or give the run "
+                "up with `textveil corpus finish --give-up`"
             )
-        if work.is_held(places.work):
-            raise ConfigError(f"{name}: {work.BUSY}")
-        raise ConfigError(
-            f"{name}: a run into this folder was interrupted; continue it with --resume, or to start over "
-            f"delete {places.work.name} in the output folder"
-        )
-    if places.output not in there and (places.statement not in there or places.work in there):
-        return None  # the statement takes its place before the output does
-    if places.output not in there or places.statement not in there:
-        raise ConfigError(
-            f"{name}: the output folder has a file or statement of that name that is not from a finished run; "
-            f"delete {there[0].name}"
-        )
-    with _about(source.path):
-        document = _document(places, source, config)
-    with suppress(TextveilError):  # the run may have ended just before it did this
-        if places.work in there:
-            with work.held(places.work) as left:
-                left.remove(first=MANIFEST)
-    return Done(document=document, before=True)
 
+    def done(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
+        """The records of the parts that are done, by number."""
+        there = {*self.work.inside("done").names()}
+        return {part.number: self.record(part) for part in parts if RECORD.format(part.number) in there}
 
-def _document(places: Places, source: formats.Source, config: Config) -> dict[str, Any]:
-    """The content of a finished output's statement file, checked against the output, the input and the options."""
-    public = _public(source, config)
-    try:
-        document = dict(json.loads(places.statement.read_bytes()))
-        with places.output.open("rb") as stream:
-            fits = document["sha256"] == file_digest(stream, "sha256").hexdigest()
-    except (OSError, ValueError, KeyError, TypeError):
-        fits, document = False, {}
-    if not fits or document.keys() != {*public, *_COUNTED}:
-        raise ConfigError("the output and its statement do not match; delete both")
-    differing = [key for key, value in public.items() if document.get(key) != value]
-    if differing:
-        raise ConfigError(
-            f"--resume needs the options of the finished run; these differ: {', '.join(differing)}; use another folder"
-        )
-    if source.path.stat().st_mtime_ns > places.statement.stat().st_mtime_ns:
-        raise ConfigError("the input is newer than its output; use another folder")
-    if not formats.same_around(source, places.output):
-        raise ConfigError("the output was made from another input; use another folder")
-    return document
+    def record(self, part: Part) -> dict[str, Any]:
+        """The record of a part that is done.
 
+        Raises:
+            InputError: it is damaged, or of another run or input.
+        """
+        found: dict[str, Any] = {}
+        try:
+            found = dict(json.loads(self.work.inside("done").read(RECORD.format(part.number))))
+            same = [found[name] for name in ("run", "part", "name", "digest")]
+        except (ValueError, KeyError, TypeError):
+            same = []
+        if same != [self.name, part.number, part.name, part.cut.digest]:
+            raise InputError(
+                f"the record of part {part.number} in the work folder is damaged or of another run; give the run up "
+                "with `textveil corpus finish --give-up`"
+            )
+        return found
 
-_COUNTED = ("rows", "texts", "words", "sha256", "guarantee")
-"""What a statement's file says besides the way it was made."""
-
-
-# ---- small things ----------------------------------------------------------------------------------------------------
+    def subjects(self, part: Part) -> bytes:
+        """What the subjects of a part that is done lose, as `drawing` wrote it."""
+        return self.work.inside("done").read(SUBJECTS.format(part.number))
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Put the file's name before the message of an error about it."""
-    try:
+def claimed(output: Storage) -> Iterator[None]:
+    """Holds the work folder of an output for this process alone, where it is on this machine.
+
+    Raises:
+        ConfigError: another process is at work on it.
+    """
+    if (folder := output.local) is None:
         yield
-    except MissingExtra:  # of no file in particular
-        raise
-    except (ConfigError, InputError) as error:
-        kind = ConfigError if isinstance(error, UnknownName) else type(error)
-        raise kind(f"{path.name or path}: {error}") from None
-
-
-@contextmanager
-def _about(path: Path) -> Iterator[None]:
-    """The same, for errors of reading it too."""
-    with named(path):
+        return
+    with work.held(folder / WORK):
         try:
             yield
-        except OSError as error:
-            if isinstance(error, TextveilError):
-                raise
-            raise InputError(f"the input file cannot be read: {error.strerror}") from None
+        finally:
+            with suppress(OSError):
+                (folder / WORK).rmdir()  # where nothing has begun
 
 
-def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def key_path(output: Storage, key_file: str | None) -> Path:
+    """Where the key of a release is kept.
+
+    Raises:
+        ConfigError: the output is not on this machine, and no file is named.
+    """
+    if key_file is not None:
+        return Path(key_file)
+    if (folder := output.local) is None:
+        raise ConfigError(
+            "the output is not on this machine, and the release key must not lie beside it: name a file here for it, "
+            "with --key-file"
+        )
+    return folder / WORK / KEY
+
+
+def begin(output: Storage, config: Config, pins: Mapping[str, Any], key: Path, *, resume: bool) -> BegunRun:
+    """A new run, or the one that goes on.
+
+    Raises:
+        ConfigError: something is in the way, or the run that goes on was begun with other options.
+    """
+    folder = output.inside(WORK)
+    if RUN in folder.names():
+        if not resume:
+            raise ConfigError(
+                "a run into this folder was interrupted; go on with --resume, or give it up with `textveil corpus "
+                "finish --give-up`"
+            )
+        return _going_on(output, folder, pins, key)
+    if output.names():
+        raise ConfigError("the output folder must be empty, or new; use another one")
+    content = KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
+    _keep(key, content)
+    digest = sha256(content).hexdigest()
+    made = BegunRun(output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins)
+    said = {"run": made.name, "key": digest, "pins": pins}
+    folder.write(RUN, json.dumps(said).encode(), mode=0o600)
+    return made
+
+
+def pins_of(config: Config, options: RowOptions, *, table: str, rows: int) -> dict[str, Any]:
+    """What the parts of a release depend on, besides the input and the key."""
+    return {
+        "textveil": __version__,
+        **_flat(config.to_dict()),
+        **{f"rows.{name}": value for name, value in asdict(options).items()},
+        "contents of the table": table,
+        "rows of a part": rows,
+    }
+
+
+def _going_on(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Path) -> BegunRun:
+    try:
+        said = json.loads(folder.read(RUN))
+        name, digest, before = str(said["run"]), str(said["key"]), dict(said["pins"])
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{RUN} of the interrupted run is damaged; give it up") from None
+    wanted = json.loads(json.dumps(pins))
+    differing = [each for each in {**wanted, **before} if before.get(each) != wanted.get(each)]
+    if differing:
+        raise ConfigError(
+            "--resume needs the options that the run began with; these differ: "
+            f"{', '.join(differing)}; or give the run up with `textveil corpus finish --give-up`"
+        )
+    return BegunRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
+
+
+def _keep(path: Path, key: bytes) -> None:
+    """Write a key for its owner only."""
+    with streams.writing("the file of the key"):
+        streams.make_folder(path.absolute().parent)
+        with suppress(FileNotFoundError):
+            if path.parent.name == WORK:
+                path.unlink()  # of a run that was killed before it began
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        with open(descriptor, "wb") as stream:
+            stream.write(key)
+            stream.flush()
+            os.fsync(stream.fileno())
+        streams.sync_folder(str(path.absolute()))
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested options by dotted path."""
     found: dict[str, Any] = {}
     for name, each in value.items():
         found |= _flat(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
     return found
-
-
-def _finite(value: Any) -> Any:
-    """Plain data without the infinite numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return "infinite" if isinstance(value, float) and math.isinf(value) else value

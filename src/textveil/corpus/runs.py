@@ -1,178 +1,197 @@
-"""Runs over files: chunks of rows, several processes, and going on after an interruption.
+"""A run over a corpus: all files are surveyed, their parts drawn, and the release gets its manifest when it is whole.
 
-In: files, a folder, resolved options. Out: the same files privatized, each with a statement about it.
-Not here: what is checked before (`plan`), chunks (`chunks`, `store`), processes (`executors`), and what a user sees of
-it (`cli`).
+In: files, an output folder, resolved options. Out: parts, a statement and a manifest in the folder.
+Not here: what a part is (`survey`), how it is drawn (`drawing`), who draws it (`executors`), the manifest (`release`).
 
-A run draws chunk by chunk. A finished chunk is a file in a work folder of its owner's, `.NAME.textveil` beside the
-output, and is never drawn again: a second draw would be a second release. One that is lost on its way to the folder is
-drawn again as it was, from a key that lies there too. When all chunks are there, the key is destroyed, and they are
-joined to the output, in the work folder too. When that and the statement about it are whole, first the statement and
-then the output takes its place, and the work folder is removed.
+Two draws of a text would be two releases. Draws follow from the key of the run, which its owner keeps until the end:
+what is drawn again, because a worker died or the run was killed, is what it was.
 """
 
-import json
-import os
-import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from textveil.config import Config
-from textveil.corpus.chunks import Chunk, Draw, cut
-from textveil.corpus.executors import Executor, Local, cores
-from textveil.corpus.plan import MANIFEST, Done, Places, Task, named, plan, require_unchanged
-from textveil.corpus.store import ChunkStore, claimed, destroy_key, require_resumable
-from textveil.errors import ConfigError, OutputError
-from textveil.files import formats, streams
-from textveil.guarantee import Guarantee, condense, summarize
-from textveil.pipeline import with_budget
+from textveil.corpus import release
+from textveil.corpus.drawing import Part, PartDrawing
+from textveil.corpus.executors import Executor, executor_of
+from textveil.corpus.keys import KeyHandle
+from textveil.corpus.plan import INPUT, MANIFEST, BegunRun, begin, claimed, key_path, pins_of
+from textveil.corpus.release import Done
+from textveil.corpus.rows import RowOptions
+from textveil.corpus.survey import InputFile, Survey, Surveyed, require_unique
+from textveil.errors import ConfigError, InputError
+from textveil.files import storage, streams
+from textveil.pipeline import Privatizer, with_budget
 
-OUTPUT, STATEMENT = "output", "statement"
-"""What a work folder has in it beside chunks, at the end: what leaves it for its place."""
+PART_ROWS = 20_000
+"""Rows of a part, where nothing else is asked for."""
 
 Report = Callable[[str, int, int], None]
-"""Told the name of a file, how many of its rows are done, and how many it has."""
+"""Told a step's name, how much of it is done, and how much there is."""
 
 
-def privatize_files(
-    paths: Sequence[str | Path],
-    folder: str | Path,
+def run(
+    inputs: str | Path | Sequence[str | Path],
+    output: str | Path,
     config: Config,
+    options: RowOptions,
     *,
-    field: str | None = None,
-    query: str | None = None,
-    whole: bool = False,
+    executor: str | Executor = "local",
     jobs: int = 1,
-    executor: Executor | None = None,
+    cluster: str | None = None,
+    part_rows: int = PART_ROWS,
     resume: bool = False,
+    key_file: str | None = None,
+    keep_key: bool = False,
     report: Report = lambda *_: None,
-) -> list[Done]:
-    """Privatizes files into a folder, each under its own name with a statement beside it.
+) -> Done:
+    """Privatizes a corpus into a folder: parts, a statement about all of them, and a manifest when it is whole.
 
     All files are read and checked before anything is drawn.
 
     Args:
-        paths: files of the registered formats: .txt, .jsonl, .csv, .tsv and .parquet, all but the last also as .gz.
-        folder: where the outputs go; made if it is not there.
+        inputs: files, folders, patterns and URIs that fsspec knows, of the registered formats, compressed too.
+        output: the folder of the release, empty or new, or its URI.
         config: resolved options.
-        field: the field or column with the texts.
-        query: the field or column with what each text is for, where `protect.importance` is cosine and no task is
-            set. It is copied as all others are, and taken as public.
-        whole: take a .txt as one text.
-        jobs: how many processes of this machine draw; 0 is one per usable core. The output of a seeded run is the same
-            for any number.
-        executor: what draws in place of these.
-        resume: go on with a run that was interrupted, and keep files that are finished.
+        options: which fields of a row are what.
+        executor: "local", "ray" or "spark", or one of these made by the caller.
+        jobs: how many processes draw; 0 is one per usable core.
+        cluster: the address of a cluster of Ray or Spark; None starts one on this machine.
+        part_rows: rows of a part, which is what is drawn again where something was lost.
+        resume: go on with a run that was interrupted; keep one that is finished.
+        key_file: where the key of the release is kept until it is whole; else in the output folder, on this machine.
+        keep_key: leave the key there at the end, until `finish`.
         report: is told of progress.
 
     Raises:
         ConfigError: the files, the folder and the options do not go together, or an earlier run is in the way.
-        InputError: a file cannot be read, or a row is not what its format wants.
-        OutputError: something cannot be written. Finished chunks stay, and nothing has the output's name.
-        TextveilError: a process that draws died. Finished chunks stay.
+        InputError: a file cannot be read, a row is not what its format wants, or an id occurs twice.
+        OutputError: something cannot be written. Finished parts stay.
+        TextveilError: processes that draw died again and again. Finished parts stay.
     """
-    if jobs < 0:
-        raise ConfigError(f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}")
+    if part_rows < 1:
+        raise ConfigError(f"the rows of a part must be 1 or more, got {part_rows}")
     config = with_budget(config)  # once, so that all processes draw under one epsilon
-    planned = plan(paths, Path(folder), config, field=field, query=query, whole=whole, resume=resume)
-    if all(isinstance(each, Done) for each in planned):
-        return [each for each in planned if isinstance(each, Done)]
-    draw = Draw(config)
-    # made here also for others to draw: what is wrong with the options is then said by this process, and once
-    pins = {"contents of the table": draw.privatizer.table.digest}
-    tasks = [each if isinstance(each, Done) else replace(each, pins=each.pins | pins) for each in planned]
-    for task in tasks:
-        if isinstance(task, Task):
-            require_resumable(task)
-    own: AbstractContextManager[Executor] = (
-        Local(jobs or cores(), advice="Retry with fewer --jobs and --resume.")
-        if executor is None
-        else nullcontext(executor)
-    )
-    with streams.signals_as_exits(), own as drawing:
-        with streams.writing():
-            streams.make_folder(Path(folder))
-        try:
-            return [task if isinstance(task, Done) else _run(task, drawing, draw, resume, report) for task in tasks]
-        except OutputError as error:
-            failure = str(error)
-    advice = "finished rows are kept; go on with --resume" if begun(paths, folder) else "nothing was finished"
-    raise OutputError(f"{failure}; {advice}")
-
-
-def begun(paths: Sequence[str | Path], folder: str | Path) -> bool:
-    """Whether a run over these files into a folder has left something for --resume to continue."""
-    places = [Places.of(Path(path).name, Path(folder)) for path in paths]
-    return any(os.path.lexists(path) for each in places for path in (each.output, each.work))
-
-
-def _run(task: Task, executor: Executor, draw: Draw, resume: bool, report: Report) -> Done:
-    try:
-        with named(task.source.path), claimed(task, resume) as store:
-            _draw_missing(task, store, executor, draw, report)
-            destroy_key(store.folder)
-            done = _join(task, store)
-            store.folder.remove(first=MANIFEST)
+    place = storage.Storage(str(output))
+    paths = _inputs([inputs] if isinstance(inputs, str | Path) else inputs, place)
+    key = key_path(place, key_file)
+    # made here although others draw: what is wrong with the options is then said by this process, and once
+    table = Privatizer.from_config(config).table.digest
+    pins = pins_of(config, options, table=table, rows=part_rows)
+    with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
+        if place.exists(MANIFEST):
+            done = _before(place, config, resume)
+            if not keep_key:
+                release.end(place, key)
             return done
-    except OutputError as error:
-        failure = str(error)
-    raise OutputError(f"{task.source.path.name}: {failure}")
+        begun = begin(place, config, pins, key, resume=resume)
+        drawing = executor_of(executor, jobs, cluster, stack)
+        handle = drawing.lend(begun.key)
+        try:
+            found = _surveyed(begun, options, paths, part_rows, drawing, handle, report)
+        except (ConfigError, InputError):
+            if INPUT not in begun.work.names():  # nothing was drawn
+                release.end(place, key)
+            raise
+        files = [InputFile(number=number, path=path) for number, path in enumerate(paths)]
+        parts = _parts(files, found)
+        _draw(
+            begun,
+            parts,
+            PartDrawing(config=config, options=options, output=place, key=handle, run=begun.name),
+            drawing,
+            report,
+        )
+        texts = tuple(dict.fromkeys(name for each in found.values() for name in each.texts))
+        others = sorted({name for each in found.values() for name in each.others})
+        done = release.publish(
+            begun, parts, config, options, table=table, texts=texts, others=others, inputs=len(files)
+        )
+        if not keep_key:
+            release.end(place, key)
+        return done
 
 
-def _draw_missing(task: Task, store: ChunkStore, executor: Executor, draw: Draw, report: Report) -> None:
-    name, saved = task.source.path.name, store.numbers()
-    rows = 0
-    report(name, rows, task.rows)
-
-    def missing() -> Iterator[Chunk]:
-        nonlocal rows
-        for chunk in cut(task.source):
-            if chunk.number not in saved:
-                yield replace(chunk, key=store.key)
-            else:
-                store.load(chunk)
-                rows += len(chunk.texts)
-                report(name, rows, task.rows)
-
-    for chunk, record in executor.map(draw, missing()):
-        require_unchanged(task)
-        store.save(chunk, record)
-        rows += len(chunk.texts)
-        report(name, rows, task.rows)
+def _inputs(inputs: Sequence[str | Path], output: storage.Storage) -> list[str]:
+    """The files, none of which is in the output folder."""
+    paths = storage.found(inputs)
+    if not paths:
+        raise InputError("there is no input file")
+    if (folder := output.local) is not None and folder.exists() and not folder.is_dir():
+        raise ConfigError("--output must be a folder, but a file has that name")
+    if any(map(output.holds, paths)):
+        raise ConfigError("--output must be a folder without any of the input files")
+    return paths
 
 
-def _join(task: Task, store: ChunkStore) -> Done:
-    """Put the chunks together, and give the statement and the output their places when both are on the disk."""
-    source, folder, guarantee = task.source, store.folder, None
+def _surveyed(
+    begun: BegunRun,
+    options: RowOptions,
+    paths: Sequence[str],
+    rows: int,
+    executor: Executor,
+    key: KeyHandle,
+    report: Report,
+) -> dict[int, Surveyed]:
+    """What is found in the files, by number.
 
-    def released() -> Iterator[str | None]:
-        nonlocal guarantee
-        for chunk in cut(task.source):
-            record = store.load(chunk)
-            if record["statement"]:
-                more = Guarantee.unpack(record["statement"])
-                guarantee = condense(summarize([guarantee, more])) if guarantee else more
-            yield from record["texts"]
+    Raises:
+        ConfigError: nothing says what becomes of a field, or the input is not that of the run that goes on.
+        InputError: an id occurs twice.
+    """
+    marks = begun.work.inside("ids")
+    survey = Survey(options=options, rows=rows, key=key, marks=marks)
+    found: dict[int, Surveyed] = {}
+    files = [InputFile(number=number, path=path) for number, path in enumerate(paths)]
+    report("files read", 0, len(files))
+    for file, made in executor.map(survey, files):
+        found[file.number] = made
+        report("files read", len(found), len(files))
+    if options.id is not None:
+        require_unique(marks)
+    others = {name for each in found.values() for name in each.others}
+    if others and not options.others:
+        raise ConfigError(
+            f"the rows have {len(others)} fields that nothing names: say whether they are copied as they are, which no "
+            "statement covers (--others copy), or left out (--others drop)"
+        )
+    begun.require_same_input(files, found)
+    return found
 
-    # what is copied beside the texts stays as private as it was
-    mode = stat.S_IMODE(source.path.stat().st_mode) & 0o666 | 0o600
-    require_unchanged(task)
-    with folder.writing(OUTPUT, mode) as stream:
-        formats.rewrite(source, released(), stream)
-        require_unchanged(task)
-    document = {
-        **task.public,
-        "rows": task.rows,
-        "texts": guarantee.texts if guarantee else 0,
-        "words": guarantee.words if guarantee else 0,
-        "sha256": folder.digest(OUTPUT),
-        "guarantee": guarantee.to_json() if guarantee else None,
-    }
-    with folder.writing(STATEMENT, 0o666) as stream:
-        content = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-        stream.write(content.encode(errors="backslashreplace") + b"\n")  # a name that is not UTF-8, as JSON escapes it
-    folder.publish(STATEMENT, task.places.statement)
-    folder.publish(OUTPUT, task.places.output)
-    return Done(document=document, guarantee=guarantee)
+
+def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:
+    """All parts, numbered in the order of the files."""
+    listed = [(file, cut) for file in files for cut in found[file.number].parts]
+    return [
+        Part(
+            number=number,
+            name=f"part-{number:08}.{'.'.join(filter(None, (found[file.number].ending, found[file.number].packing)))}",
+            file=file.number,
+            path=file.path,
+            cut=cut,
+        )
+        for number, (file, cut) in enumerate(listed)
+    ]
+
+
+def _draw(begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor: Executor, report: Report) -> None:
+    """Draw the parts that are not done."""
+    done, there = begun.done(parts), {*begun.output.names()}
+    missing = [part for part in parts if part.number not in done or part.name not in there]
+    total = sum(part.cut.rows for part in parts)
+    rows = total - sum(part.cut.rows for part in missing)
+    report("rows", rows, total)
+    for part, _ in executor.map(drawing, missing):
+        rows += part.cut.rows
+        report("rows", rows, total)
+
+
+def _before(place: storage.Storage, config: Config, resume: bool) -> Done:
+    """A release that is finished."""
+    if not resume:
+        raise ConfigError("the output folder holds a finished release; use another one")
+    document = release.read(place)
+    if document["configuration"] != release.configuration(config):
+        raise ConfigError("the output folder holds a finished release with other options; use another one")
+    return Done(document=document, before=True)

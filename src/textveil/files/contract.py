@@ -1,6 +1,6 @@
 """What a format of files is.
 
-In: nothing. Out: the protocol `Format`, and `Place`, where the texts of a file stand.
+In: nothing. Out: the protocols `Format` and `Batch`, and `TextColumns`, which fields of a file are asked for.
 Not here: the formats (a module each), how one is found by a file's name (`formats`), and what formats of lines share
 (`pieces`).
 
@@ -8,33 +8,65 @@ A format is registered by the end of a file's name without its dot, `csv`. What 
 arguments, or with the options of the format that a user set and that its signature names (`whole`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
-from textveil.errors import InputError
-
 USUAL = "text"
-"""The field that is taken when none is named."""
+"""The field that is taken when none is named; also what the texts of a format without fields are called."""
+
+ROWS = 512
+"""Rows of a batch, where nothing else is asked for."""
+
+CHARACTERS = 1 << 18
+"""Characters after which a batch of lines ends."""
 
 
-class Place(NamedTuple):
-    """Where the texts of a file stand.
+class TextColumns(NamedTuple):
+    """Which fields of a file are asked for.
 
     Attributes:
-        field: the field or column; None in a format without fields, and where a file has no rows to tell.
-        guessed: whether the field was taken because no other has strings; every row must then confirm it.
+        texts: those that have texts: strings or null.
+        labels: others that are read: strings, whole numbers or null.
+        guessed: whether the field of the texts was taken because no other has strings; every row must then confirm it.
     """
 
-    field: str | None = None
+    texts: tuple[str, ...] = (USUAL,)
+    labels: tuple[str, ...] = ()
     guessed: bool = False
+
+
+class Batch(Protocol):
+    """Some rows of a file, in their order. What is in them is secret, and in no repr."""
+
+    @property
+    def end(self) -> int:
+        """Where the rest of the file begins, as `Format.batches` takes it."""
+        ...
+
+    @property
+    def others(self) -> frozenset[str]:
+        """Fields of these rows that were not asked for."""
+        ...
+
+    def __len__(self) -> int:
+        """How many rows they are."""
+        ...
+
+    def values(self, name: str) -> list[str | None]:
+        """The values of a field that was asked for, one per row; numbers as they are written."""
+        ...
+
+
+Released = Iterable[tuple[Batch, Mapping[str, Sequence[str | None]]]]
+"""Batches with what stands in the place of their texts, by field; None where a row has no text."""
 
 
 @runtime_checkable
 class Format(Protocol):
-    """A format of files: where their texts stand, and the same file with other texts in their places.
+    """A format of files: where their texts stand, and the same rows with other texts in their places.
 
-    Files come open and unpacked, to be read from where they are, which is the start. A row has one text or none.
-    Errors name the row, and show nothing of what is in it.
+    Files come open and unpacked, to be read from where they are, which is the start. Errors name the row, and show
+    nothing of what is in it.
     """
 
     @property
@@ -44,7 +76,7 @@ class Format(Protocol):
 
     @property
     def packable(self) -> bool:
-        """Whether it is read from front to back, so that it may be packed in a .gz."""
+        """Whether it is read from front to back, so that it may be compressed as a whole."""
         ...
 
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
@@ -55,47 +87,53 @@ class Format(Protocol):
         """
         ...
 
-    def texts(self, file: BinaryIO, place: Place) -> Iterator[str | None]:
-        """The texts in order, one per row, None where a row has none.
+    def batches(
+        self,
+        file: BinaryIO,
+        columns: TextColumns,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        rows: int = ROWS,
+        characters: int = CHARACTERS,
+        copied: bool = True,
+    ) -> Iterator[Batch]:
+        """The rows in order, some at a time.
+
+        Args:
+            file: the file.
+            columns: the fields to read.
+            start: 0 for the first row, or the `end` of a batch.
+            stop: the `end` of the last batch; None for that of the file.
+            rows: of a batch at most.
+            characters: after which a batch ends early, where rows are read one by one.
+            copied: whether the other fields are read too, so that the rows can be written.
 
         Raises:
+            ConfigError: a field is not there.
             InputError: a row is not what the format wants.
         """
         ...
 
-    def rewrite(self, file: BinaryIO, place: Place, released: Iterator[str | None], target: BinaryIO) -> None:
-        """Write the file again with other texts (`taken` gives the next one), and all else as it was.
-
-        Raises:
-            InputError: as `texts`, or the file has other rows than were released.
-        """
+    def head(self, file: BinaryIO) -> Any:
+        """What a file says of all its rows, such as names of columns or a schema, for `write`."""
         ...
 
-    def same_around(self, one: BinaryIO, other: BinaryIO, place: Place) -> bool:
-        """Whether two files have the same rows, and the same everywhere but in their texts."""
+    def write(self, head: Any, released: Released, target: BinaryIO, only: Sequence[str] | None = None) -> None:
+        """Write rows with other texts.
+
+        Args:
+            head: of the file that the rows come from.
+            released: rows and their new texts.
+            target: where they go.
+            only: the fields that are written; None for all, which are as they were in all but their texts.
+        """
         ...
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """The rows as they stand there, by the names of their fields; `text` in a format without fields.
 
         Raises:
-            InputError: as `texts`.
+            InputError: a row is not what the format wants.
         """
         ...
-
-
-def taken(released: Iterator[str | None], *, there: bool) -> str | None:
-    """The next text that was released; None where the row has none, and only there.
-
-    Args:
-        released: a text for each row.
-        there: whether the row has a text.
-
-    Raises:
-        InputError: the file has other rows than were released.
-    """
-    for text in released:
-        if (text is not None) == there:
-            return text
-        raise InputError("the input changed during the run: its rows are different")
-    raise InputError("the input changed during the run: it has more rows")

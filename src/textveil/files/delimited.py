@@ -5,13 +5,13 @@ Not here: how files are opened and found (`formats`).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, ClassVar, cast
 
 from textveil.errors import ConfigError, InputError
-from textveil.files.contract import USUAL, Place
-from textveil.files.pieces import Pieces, Row, ended, lines
+from textveil.files.contract import USUAL, TextColumns
+from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, ended, lines
 
 
 class Delimited(Pieces):
@@ -20,47 +20,67 @@ class Delimited(Pieces):
     delimiter: ClassVar[str]
     fields: ClassVar[bool] = True
 
-    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
-        """The wanted column, or `text`; the first line must have its name, once."""
-        numbered = lines(file)[1]
+    def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
+        """The first line, which has the names of the columns, and blank lines before it."""
+        mark, numbered = lines(file)
+        before = ""
         for number, line in numbered:
             if not _is_blank(line):
                 record, spans = self._record(number, line, numbered)
-                found = [_value(record, *span) for span in spans].count(USUAL if wanted is None else wanted)
-                if found == 1:
-                    return USUAL if wanted is None else wanted
-                if wanted is None and not found:  # of a file without a first line of names the only name is a text
-                    raise ConfigError(
-                        f"--field is needed: the first line has no column {USUAL}; a .csv has "
-                        "commas, a .tsv has tabs, and the first line of both has the names"
-                    )
-                raise ConfigError(f"--field must name one column of the first line; {found} have that name")
-        return wanted
+                self._check(number, record, spans)
+                return FileHead(
+                    mark=mark,
+                    text=before + record,
+                    names=tuple(_value(record, *span) for span in spans),
+                    cells=tuple(record[start:end] for start, end in spans),
+                ), numbered
+            before += line
+        return FileHead(mark=mark, text=before), numbered
 
-    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
+    def field(self, file: BinaryIO, wanted: str | None) -> str | None:
+        """The wanted column, or `text`; the first line must have its name, once."""
+        names = self.head(file).names
+        if not names:
+            return wanted
+        found = names.count(USUAL if wanted is None else wanted)
+        if found == 1:
+            return USUAL if wanted is None else wanted
+        if wanted is None and not found:  # of a file without a first line of names the only name is a text
+            raise ConfigError(
+                f"--field is needed: the first line has no column {USUAL}; a .csv has "
+                "commas, a .tsv has tabs, and the first line of both has the names"
+            )
+        raise ConfigError(f"--field must name one column of the first line; {found} have that name")
+
+    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """A row for each record after the first."""
-        mark, numbered = lines(file)
-        yield mark
-        width = column = -1
-        for number, line in numbered:
+        if not head.names:
+            return
+        for name in (asked := (*columns.texts, *columns.labels)):
+            if (found := head.names.count(name)) != 1:
+                raise ConfigError(f"a field that is named must be one column of the first line; {found} have that name")
+        places = {name: head.names.index(name) for name in asked}
+        texts = {places[name] for name in columns.texts}
+        others = tuple(name for name in head.names if name not in places)
+        width = len(head.names)
+        for number, line in lines:
             if _is_blank(line):
                 yield line
                 continue
-            record, spans = self._record(number, line, numbered)
-            header = width < 0
-            if header:
-                width = len(spans)
-                column = [_value(record, *span) for span in spans].index(place.field or "")
+            record, spans = self._record(number, line, lines)
             if len(spans) != width:
                 raise InputError(f"line {number} must have {width} columns like the first line, got {len(spans)}")
-            self._check(number, record, [span for i, span in enumerate(spans) if i != column])
-            if header:
-                yield record
-                continue
-            start, end = spans[column]
-            quoted = record.startswith('"', start)
-            spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
-            yield Row(record[:start], _value(record, start, end), record[end:], spell)
+            self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
+            yield Row(record, {name: self._cell(record, *spans[i], width) for name, i in places.items()}, others)
+
+    def joined(self, cells: Mapping[str, str]) -> str:
+        """A record."""
+        return self.delimiter.join(cells.values()) + "\n"
+
+    def _cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
+        quoted = record.startswith('"', start)
+        spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
+        return FieldCell(start, end, _value(record, start, end), spell)
 
     def records(self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True) -> Iterator[dict[str, Any]]:
         """The rows by the names of their columns.

@@ -1,25 +1,28 @@
 """Files of texts by their names: how each is opened, which of its fields has the texts, and what is done by its format.
 
-In: a file and which field of it. Out: its texts in order, the same file with other texts in their places; whole rows.
+In: a file, by its path or by a URI that fsspec knows, and which field of it. Out: its texts in order; rows, and
+the same rows with other texts; whole rows.
 Not here: the formats (`text`, `jsonl`, `delimited`, `parquet`, and those of other packages, by the registry), what is
 done to the texts (`pipeline`), and the run over many files and processes (`corpus`).
 """
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import repeat
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from textveil.config import registry
-from textveil.errors import ConfigError, InputError, UnknownName
-from textveil.files.contract import USUAL, Format, Place
+from textveil.config.extras import needed
+from textveil.errors import ConfigError, InputError, TextveilError, UnknownName
+from textveil.files.contract import USUAL, Format, TextColumns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,39 +30,31 @@ class Source:
     """A file of texts.
 
     Attributes:
-        path: the file.
+        path: the file, or its URI.
         ending: the name of its format, "csv".
         format: what reads it.
-        packed: whether it is compressed by gzip.
-        place: where its texts stand.
-        query: which field or column says what each text is for; None where nothing does.
-        whole: whether it is one text, and not one per line.
+        packing: how it is compressed, as its name ends, "gz"; "" where it is not.
+        columns: where its texts stand.
     """
 
-    path: Path
+    path: str | Path
     ending: str
     format: Format
-    packed: bool
-    place: Place
-    query: str | None = None
-    whole: bool = False
-
-    @property
-    def field(self) -> str | None:
-        """Which field or column has the texts; None where there are no fields or no rows."""
-        return self.place.field
+    packing: str
+    columns: TextColumns
 
 
-def suffix(path: str | Path) -> tuple[str, bool] | None:
-    """The format that a name ends in and whether it is packed, ("csv", True) for a.csv.gz; None for other names."""
-    name = Path(path)
-    packed = name.suffix.lower() == ".gz"
-    ending = (Path(name.stem) if packed else name).suffix.lower().removeprefix(".")
+def suffix(path: str | Path) -> tuple[str, str] | None:
+    """The format that a name ends in and how it is compressed, ("csv", "gz") for a.csv.gz; None for other names."""
+    name = PurePosixPath(str(path))
+    packing = name.suffix.lower().removeprefix(".")
+    packing = packing if packing in PACKINGS else ""
+    ending = (PurePosixPath(name.stem) if packing else name).suffix.lower().removeprefix(".")
     try:
         registry.entry("format", ending)
     except UnknownName:
         return None
-    return ending, packed
+    return ending, packing
 
 
 def load(ending: str, **options: Any) -> Format:
@@ -90,13 +85,11 @@ def load(ending: str, **options: Any) -> Format:
 def has_rows(path: str) -> bool:
     """Whether a file is more than plain lines, each a text: its rows have fields, or it is packed."""
     found = suffix(path)
-    return found is not None and (found[1] or load(found[0]).fields)
+    return found is not None and (found[1] != "" or load(found[0]).fields)
 
 
-def source(path: Path, *, field: str | None = None, query: str | None = None, whole: bool = False) -> Source:
+def source(path: str | Path, *, field: str | None = None, whole: bool = False) -> Source:
     """A file in the format that its name says, and its field with the texts: the named one, `text`, or the only one.
-
-    `query` names the field that says what each text is for.
 
     A field `text` is taken or refused, whatever it holds. Where there is none, a field is taken if no other can have
     strings and its name looks like one: without a header, the first line may hold a text.
@@ -107,21 +100,15 @@ def source(path: Path, *, field: str | None = None, query: str | None = None, wh
     """
     found = suffix(path)
     if found is None:
-        raise ConfigError(f"an input file must end in {_endings()}, or in one of them followed by .gz")
-    ending, packed = found
+        raise ConfigError(f"an input file must end in {_endings()}, or in one of them followed by {_packings()}")
+    ending, packing = found
     made = load(ending, **({"whole": True} if whole else {}))
-    if packed and not made.packable:
-        raise ConfigError(f"a .{ending} cannot be read from a .gz; unpack it first")
-    with opened(path, packed=packed) as file:
+    if packing and not made.packable:
+        raise ConfigError(f"a .{ending} cannot be read from a .{packing}; unpack it first")
+    with opened(path, packing=packing) as file:
         chosen = made.field(file, field)
-    asked = None
-    if query is not None:
-        with opened(path, packed=packed) as file:
-            asked = made.field(file, query)
-        if asked == chosen:
-            raise ConfigError("--query must not name the field of the texts")
-    place = Place(chosen, guessed=chosen not in (field, USUAL))
-    return Source(path=path, ending=ending, format=made, packed=packed, place=place, query=asked, whole=whole)
+    columns = TextColumns(texts=(chosen or USUAL,), guessed=chosen not in (field, USUAL))
+    return Source(path=path, ending=ending, format=made, packing=packing, columns=columns)
 
 
 def texts(of: Source) -> Iterator[str | None]:
@@ -130,48 +117,10 @@ def texts(of: Source) -> Iterator[str | None]:
     Raises:
         InputError: a row is not what the format wants; it says which one, and nothing of what is in it.
     """
-    with opened(of.path, packed=of.packed) as file:
-        yield from of.format.texts(file, of.place)
-
-
-def queries(of: Source) -> Iterator[str]:
-    """What each text is for, one per row, in the order of `texts`; "" where a row does not say it, or none does.
-
-    Raises:
-        InputError: as `texts`.
-    """
-    if of.query is None:
-        yield from repeat("")
-    else:
-        yield from (query or "" for query in texts(replace(of, place=Place(of.query))))
-
-
-def rewrite(of: Source, released: Iterable[str | None], target: BinaryIO) -> None:
-    """Write the file again with other texts in the places of its own, and all else as it was.
-
-    Args:
-        of: the file.
-        released: what `texts` gave, row by row, with other texts.
-        target: where the new file goes.
-
-    Raises:
-        InputError: the file has other rows than were released.
-    """
-    replacements = iter(released)
-    with opened(of.path, packed=of.packed) as file:
-        if of.packed:
-            with gzip.GzipFile(filename="", mode="wb", fileobj=target, mtime=0) as packed:  # no name and no time in it
-                of.format.rewrite(file, of.place, replacements, cast(BinaryIO, packed))
-        else:
-            of.format.rewrite(file, of.place, replacements, target)
-    if next(replacements, replacements) is not replacements:
-        raise InputError("the input changed during the run: it has fewer rows")
-
-
-def same_around(of: Source, other: Path) -> bool:
-    """Whether another file has the same rows, and the same everywhere but in its texts."""
-    with opened(of.path, packed=of.packed) as one, opened(other, packed=of.packed) as two:
-        return of.format.same_around(one, two, of.place)
+    (name,) = of.columns.texts
+    with opened(of.path, packing=of.packing) as file:
+        for batch in of.format.batches(file, of.columns, copied=False):
+            yield from batch.values(name)
 
 
 def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterator[dict[str, Any]]:
@@ -189,9 +138,10 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
     found = suffix(path)
     if ending is None:
         if found is None:
-            raise ConfigError(f"a file of rows must end in {_endings()}, or in one of them followed by .gz")
+            raise ConfigError(f"a file of rows must end in {_endings()}, or in one of them followed by {_packings()}")
         ending = found[0]
-    with opened(path, packed=path.suffix.lower() == ".gz") as file:
+    packing = path.suffix.lower().removeprefix(".")
+    with opened(path, packing=packing if packing in PACKINGS else "") as file:
         yield from load(ending).records(file, **options)
 
 
@@ -204,45 +154,86 @@ def _endings() -> str:
     return ", ".join(f".{name}" for name in registry.names("format"))
 
 
+def _packings() -> str:
+    *first, last = (f".{name}" for name in PACKINGS)
+    return f"{', '.join(first)} or {last}"
+
+
 # ---- bytes -----------------------------------------------------------------------------------------------------------
 
 
+def _zstd(file: BinaryIO, mode: str) -> Any:
+    with needed():
+        import pyarrow as pa
+    return pa.CompressedInputStream(file, "zstd") if mode == "rb" else pa.CompressedOutputStream(file, "zstd")
+
+
+PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {
+    "gz": lambda file, mode: gzip.GzipFile(filename="", mode=mode, fileobj=file, mtime=0),  # no name and no time in it
+    "bz2": lambda file, mode: bz2.BZ2File(file, mode),  # type: ignore[call-overload]
+    "xz": lambda file, mode: lzma.LZMAFile(file, mode),  # noqa: SIM115 - closed by who asks
+    "zst": _zstd,
+}
+"""How files are compressed, by how their names end. The same bytes are always compressed to the same."""
+
+
 @contextmanager
-def opened(path: Path, *, packed: bool = False) -> Iterator[BinaryIO]:
+def opened(path: str | Path, *, packing: str = "") -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked.
 
     Args:
-        path: the file.
-        packed: whether it is compressed by gzip.
+        path: the file, or its URI.
+        packing: how it is compressed; "" where it is not.
 
     Raises:
         InputError: it cannot be opened or read.
     """
-    with _reading():
-        raw = gzip.open(path, "rb") if packed else open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
-    with io.BufferedReader(_Told(cast(io.RawIOBase, raw)), 1 << 16) as file:
-        yield cast(BinaryIO, file)
+    with _reading(packing):
+        local = isinstance(path, Path) or "://" not in path
+        raw = open(path, "rb", buffering=0) if local else _remote(str(path))  # noqa: SIM115 - closed below
+    with raw:
+        with _reading(packing):
+            inner = PACKINGS[packing](raw, "rb") if packing else raw
+        with io.BufferedReader(_Told(inner, packing), 1 << 16) as file:
+            yield cast(BinaryIO, file)
+
+
+@contextmanager
+def packed(target: BinaryIO, packing: str) -> Iterator[BinaryIO]:
+    """What compresses into a file what is written to it; with "" the file itself."""
+    if not packing:
+        yield target
+        return
+    with PACKINGS[packing](target, "wb") as file:
+        yield file
+
+
+def _remote(uri: str) -> Any:
+    import fsspec
+
+    return fsspec.open(uri, "rb").open()
 
 
 class _Told(io.RawIOBase):
     """The bytes of a file; errors of reading become one line."""
 
-    def __init__(self, raw: io.RawIOBase) -> None:
-        self._raw = raw
+    def __init__(self, raw: Any, packing: str) -> None:
+        self._raw, self._packing = raw, packing
 
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
-        return self._raw.seekable()
+        return bool(self._raw.seekable())
 
     def readinto(self, buffer: Any) -> int | None:
-        with _reading():
-            return self._raw.readinto(buffer)
+        with _reading(self._packing):
+            found: int | None = self._raw.readinto(buffer)
+            return found
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        with _reading():
-            return self._raw.seek(offset, whence)
+        with _reading(self._packing):
+            return int(self._raw.seek(offset, whence))
 
     def close(self) -> None:
         self._raw.close()
@@ -250,10 +241,13 @@ class _Told(io.RawIOBase):
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _reading(packing: str) -> Iterator[None]:
     try:
         yield
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError("the .gz file is damaged or cut off") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError):
+        raise InputError(f"the .{packing} file is damaged or cut off") from None
     except OSError as error:
-        raise InputError(f"the input file cannot be read: {error.strerror}") from None
+        if isinstance(error, TextveilError):
+            raise
+        reason = error.strerror or (f"the .{packing} is damaged or cut off" if packing else type(error).__name__)
+        raise InputError(f"the input file cannot be read: {reason}") from None

@@ -6,13 +6,13 @@ Not here: how files are opened and found (`formats`).
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, ClassVar
 
 from textveil.errors import ConfigError, InputError
-from textveil.files.contract import USUAL, Place
+from textveil.files.contract import USUAL, TextColumns
 from textveil.files.fields import Holds, only
-from textveil.files.pieces import Pieces, Row, lines
+from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, lines
 from textveil.files.streams import json_line
 
 
@@ -29,12 +29,14 @@ class JsonLines(Pieces):
                 return USUAL if USUAL in dict(found) else only(found)  # each row is checked when it is read
         return wanted
 
-    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
+    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """A row for each object."""
-        mark, numbered = lines(file)
-        yield mark
-        for number, line in numbered:
-            yield line if _is_blank(line) else _row(number, line, place)
+        for number, line in lines:
+            yield line if _is_blank(line) else _row(number, line, columns)
+
+    def joined(self, cells: Mapping[str, str]) -> str:
+        """An object on a line."""
+        return "{" + ", ".join(f"{_spelled(name)}: {value}" for name, value in cells.items()) + "}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """The objects."""
@@ -57,26 +59,32 @@ def _object(line: str, number: int) -> dict[str, Any]:
     return found
 
 
-def _row(number: int, line: str, place: Place) -> Row:
+def _row(number: int, line: str, columns: TextColumns) -> Row:
     members = _members(line, number)
-    others = [(name, line[start]) for name, _, start, _ in members if name != place.field]
-    if place.guessed and any(name == USUAL or _holds(mark) is not Holds.OTHERS for name, mark in others):
+    asked = {*columns.texts, *columns.labels}
+    others = [(str(name), line[start]) for name, _, start, _ in members if name not in asked]
+    if columns.guessed and any(name == USUAL or _holds(mark) is not Holds.OTHERS for name, mark in others):
         raise ConfigError(f"--field is needed: in line {number} another field has strings too")
-    found = [(value, start, end) for name, value, start, end in members if name == place.field]
-    if len(found) != 1:
-        raise InputError(f"line {number} must have the field once, got {len(found)}")
-    value, start, end = found[0]
-    if value is None:
-        return Row(line, None, "")
-    if isinstance(value, str) and not _SURROGATE.search(value):
-        return Row(line[:start], value, line[end:], _spelled)
-    raise InputError(f"the field in line {number} must be a string of valid Unicode, or null")
+    cells: dict[str, FieldCell] = {}
+    for name in asked:
+        found = [(value, start, end) for each, value, start, end in members if each == name]
+        if len(found) != 1:
+            raise InputError(f"line {number} must have the field once, got {len(found)}")
+        value, start, end = found[0]
+        if name in columns.labels and _WHOLE.fullmatch(line, start, end):
+            value = line[start:end]
+        if value is not None and not (isinstance(value, str) and not _SURROGATE.search(value)):
+            kinds = "a string of valid Unicode" if name in columns.texts else "a string, a whole number"
+            raise InputError(f"the field in line {number} must be {kinds}, or null")
+        cells[name] = FieldCell(start, end, value, _spelled)
+    return Row(line, cells, tuple(name for name, _ in others))
 
 
 def _spelled(text: str) -> str:
     return json_line(text).removesuffix("\n")
 
 
+_WHOLE = re.compile(r"-?[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -4,20 +4,49 @@ In: a file and which column of it. Out: its texts; a file with others, and the s
 Not here: how files are opened and found (`formats`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from textveil.config.extras import needed
 from textveil.errors import ConfigError, InputError, TextveilError
-from textveil.files.contract import USUAL, Place, taken
+from textveil.files.contract import CHARACTERS, ROWS, USUAL, Released, TextColumns
 from textveil.files.fields import Holds, only
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-ROWS = 4096
-"""Rows that are read at once."""
+READ = 4096
+"""Rows that are read at once, where only some columns are."""
+
+GROUP = 1 << 16
+"""Rows of a row group that is written, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrowBatch:
+    """Rows by columns.
+
+    Attributes:
+        table: the columns.
+        others: those of the file that were not asked for.
+        end: the number of rows of the file until there.
+    """
+
+    table: Any = field(repr=False)
+    others: frozenset[str]
+    end: int
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def values(self, name: str) -> list[str | None]:
+        """A column; numbers as strings."""
+        # by its number, because the field b of a struct a is called a.b too
+        with _reading():
+            found = self.table.column(self.table.schema.get_field_index(name)).to_pylist()
+        return [each if each is None else str(each) for each in found]
 
 
 class Parquet:
@@ -43,52 +72,96 @@ class Parquet:
             )
         return chosen
 
-    def texts(self, file: BinaryIO, place: Place) -> Iterator[str | None]:
-        """The column with the texts."""
+    def batches(
+        self,
+        file: BinaryIO,
+        columns: TextColumns,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        rows: int = ROWS,
+        characters: int = CHARACTERS,
+        copied: bool = True,
+    ) -> Iterator[ArrowBatch]:
+        """Some rows of a row group at a time."""
         with _opened(file) as table, _reading():
-            for batch in table.iter_batches(batch_size=ROWS, columns=[place.field]):
-                # by its name, because the field b of a struct a is called a.b too
-                yield from batch.column(batch.schema.get_field_index(place.field)).to_pylist()
+            asked, names = (*columns.texts, *columns.labels), table.schema_arrow.names
+            self._check(table.schema_arrow, columns)
+            others = frozenset(names) - {*asked}
+            end = 0
+            for number in range(table.num_row_groups):
+                size = table.metadata.row_group(number).num_rows
+                if end + size <= start:
+                    end += size
+                    continue
+                wanted = None if copied else list(asked)
+                for batch in table.iter_batches(batch_size=rows, row_groups=[number], columns=wanted):
+                    first, end = end, end + batch.num_rows
+                    if end > start:
+                        last = end if stop is None else min(end, stop)
+                        here = batch.slice(max(first, start) - first, last - max(first, start))
+                        yield ArrowBatch(table=here, others=others, end=last)
+                    if stop is not None and end >= stop:
+                        return
 
-    def rewrite(self, file: BinaryIO, place: Place, released: Iterator[str | None], target: BinaryIO) -> None:
+    def head(self, file: BinaryIO) -> tuple[Any, dict[str, str] | str]:
+        """The schema, and how columns are compressed."""
+        with _opened(file) as table:
+            return table.schema_arrow, _codecs(table)
+
+    def write(
+        self,
+        head: tuple[Any, dict[str, str] | str],
+        released: Released,
+        target: BinaryIO,
+        only: Sequence[str] | None = None,
+    ) -> None:
         """One row group at a time."""
         with needed():
             import pyarrow as pa
             import pyarrow.parquet as pq
 
-        with _opened(file) as table:
-            schema = table.schema_arrow
-            column = schema.get_field_index(place.field)
-            with pq.ParquetWriter(target, schema, compression=_codecs(table)) as writer:
-                for number in range(table.num_row_groups):
-                    with _reading():
-                        group = table.read_row_group(number)
-                    texts = [taken(released, there=there) for there in group.column(column).is_valid().to_pylist()]
-                    made = pa.array(texts, schema.field(column).type)
-                    writer.write_table(
-                        group.set_column(column, schema.field(column), made), row_group_size=max(1, group.num_rows)
+        schema, codecs = head
+        if only is not None:
+            schema = pa.schema([schema.field(schema.get_field_index(name)) for name in only], schema.metadata)
+        waiting: list[Any] = []
+        with pq.ParquetWriter(target, schema, compression=codecs) as writer:
+            for batch, texts in released:
+                assert isinstance(batch, ArrowBatch), "it comes from this format"
+                made = batch.table
+                for name, found in texts.items():
+                    place = made.schema.get_field_index(name)
+                    made = made.set_column(
+                        place, made.schema.field(place), pa.array(found, made.schema.field(place).type)
                     )
+                if only is not None:
+                    made = made.select([made.schema.get_field_index(name) for name in only])
+                waiting.append(made)
+                if sum(each.num_rows for each in waiting) >= GROUP:
+                    writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
+                    waiting = []
+            if waiting:
+                writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
 
-    def same_around(self, one: BinaryIO, other: BinaryIO, place: Place) -> bool:
-        """Whether two files have the same schema, the same groups, and the same in all columns but one."""
-        with _opened(one) as first, _opened(other) as second, _reading():
-            if first.num_row_groups != second.num_row_groups or not first.schema_arrow.equals(second.schema_arrow):
-                return False
-            return all(
-                _same(*columns, is_text=field.name == place.field)
-                for number in range(first.num_row_groups)
-                for field, *columns in zip(
-                    first.schema_arrow,
-                    first.read_row_group(number).columns,
-                    second.read_row_group(number).columns,
-                    strict=True,
+    def _check(self, schema: Any, columns: TextColumns) -> None:
+        """Every column that is asked for is there once, and of a type that can be read."""
+        import pyarrow as pa
+
+        for name in (*columns.texts, *columns.labels):
+            found = [each for each in schema if each.name == name]
+            if len(found) != 1:
+                raise ConfigError(f"a field that is named must be one column; {len(found)} have that name")
+            strings = _holds(found[0].type) is Holds.STRINGS
+            if not strings and (name in columns.texts or not pa.types.is_integer(found[0].type)):
+                raise ConfigError(
+                    "a field that is named must be a column of strings, or of whole numbers where it has no texts; one "
+                    "has another type"
                 )
-            )
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """The rows by the names of their columns."""
         with _opened(file) as table, _reading():
-            for batch in table.iter_batches(batch_size=ROWS):
+            for batch in table.iter_batches(batch_size=READ):
                 yield from batch.to_pylist()
 
 
@@ -131,12 +204,6 @@ def _holds(kind: Any) -> Holds:
         return Holds.OTHERS if inner == {Holds.OTHERS} else Holds.DOUBT
     plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
     return Holds.OTHERS if any(getattr(pa.types, f"is_{each}")(kind) for each in plain) else Holds.DOUBT
-
-
-def _same(one: Any, two: Any, *, is_text: bool) -> bool:
-    if is_text:
-        one, two = one.is_null(), two.is_null()
-    return bool(one.equals(two) or repr(one.to_pylist()) == repr(two.to_pylist()))  # to equals() no NaN is like another
 
 
 def _codecs(table: "pq.ParquetFile") -> dict[str, str] | str:

@@ -1,35 +1,143 @@
-"""What formats of lines share: a file is pieces, rows with a text and what is copied between them.
+"""What formats of lines share: a file is a head, and then pieces: rows, and what is copied between them.
 
-In: a file in pieces. Out: its texts, the file with other texts, whether two files differ only in their texts.
+In: a file in pieces. Out: its rows in batches, and the same rows with other texts.
 Not here: how a format cuts a file into pieces (`text`, `jsonl`, `delimited`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from itertools import chain, zip_longest
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import BinaryIO, ClassVar, NamedTuple
 
-from textveil.files.contract import Place, taken
+from textveil.files.contract import CHARACTERS, ROWS, Released, TextColumns
 from textveil.files.streams import MARK, decode
 
 
-class Row(NamedTuple):
-    """One row of a file: its text, and what stands before and behind it.
+class FieldCell(NamedTuple):
+    """A field of a row.
 
     Attributes:
-        before: copied as it is.
-        text: None where the row has none; it stays without.
-        after: copied as it is.
-        spell: how a text is written there.
+        start: where it begins in the row.
+        end: where it ends.
+        value: None where the row has none.
+        spell: how another text is written there.
     """
 
-    before: str
-    text: str | None
-    after: str
+    start: int
+    end: int
+    value: str | None
     spell: Callable[[str], str] = str
 
     def __repr__(self) -> str:
+        return "FieldCell()"
+
+
+class Row(NamedTuple):
+    """One row of a file.
+
+    Attributes:
+        line: as it stands there, with its end; it may be several lines.
+        cells: the fields that were asked for, by name.
+        others: the names of the other fields.
+    """
+
+    line: str
+    cells: Mapping[str, FieldCell]
+    others: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
         return "Row()"
+
+    def spelled(self, texts: Mapping[str, str | None]) -> dict[str, str]:
+        """What stands in each of the fields, with other texts in the places of those that are there."""
+        found = {}
+        for name, cell in self.cells.items():
+            text = texts.get(name)
+            same = text is None or cell.value is None
+            found[name] = self.line[cell.start : cell.end] if same else cell.spell(str(text))
+        return found
+
+    def rewritten(self, texts: Mapping[str, str | None]) -> str:
+        """The row with other texts, and all else as it was."""
+        spelled, made, at = self.spelled(texts), [], 0
+        for name, cell in sorted(self.cells.items(), key=lambda each: each[1].start):
+            made += [self.line[at : cell.start], spelled[name]]
+            at = cell.end
+        return "".join([*made, self.line[at:]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineBatch:
+    """Rows of a file of lines, with what is copied between them.
+
+    Attributes:
+        pieces: rows, and strings between.
+        end: the number of bytes of the file until there.
+    """
+
+    pieces: Sequence[str | Row] = field(repr=False)
+    end: int
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows."""
+        return [piece for piece in self.pieces if isinstance(piece, Row)]
+
+    @property
+    def others(self) -> frozenset[str]:
+        """Fields that were not asked for."""
+        return frozenset(chain.from_iterable(row.others for row in self.rows))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def values(self, name: str) -> list[str | None]:
+        """The values of a field."""
+        return [row.cells[name].value for row in self.rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileHead:
+    """What stands before the first row.
+
+    Attributes:
+        text: as it stands there, without the byte order mark.
+        mark: the byte order mark, or nothing.
+        names: of the columns, where the head says them; repeated ones too.
+        cells: where each name stands in the text.
+    """
+
+    text: str = ""
+    mark: str = ""
+    names: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+
+
+class Numbered:
+    """The lines of a file with their ends, numbered from 1, and how many bytes of the file have been read."""
+
+    def __init__(self, file: BinaryIO, first: bytes = b"", *, number: int = 1, end: int = 0) -> None:
+        self._lines = chain([first] if first else [], file)
+        self.number, self.end, self._first = number, end, len(first)
+
+    @property
+    def read(self) -> int:
+        """How many bytes were taken from the file."""
+        return max(self.end, self._first)
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        while True:
+            line = next(self._lines)
+            text = decode(line, self.end)
+            self.end += len(line)
+            number, self.number = self.number, self.number + 1
+            text = text.removeprefix(MARK.decode()) if number == 1 else text
+            if text:
+                return number, text
 
 
 class Pieces(ABC):
@@ -38,51 +146,105 @@ class Pieces(ABC):
     packable: ClassVar[bool] = True
 
     @abstractmethod
-    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
-        """A file as rows, and strings between them that are copied as they are; nothing of the file is left out."""
+    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
+        """The rest of a file as rows, and strings between them that are copied as they are; nothing is left out."""
 
-    def texts(self, file: BinaryIO, place: Place) -> Iterator[str | None]:
-        """The texts in order, one per row, None where a row has none."""
-        return (piece.text for piece in self.pieces(file, place) if isinstance(piece, Row))
+    @abstractmethod
+    def joined(self, cells: Mapping[str, str]) -> str:
+        """A row of these fields alone, with its end; for the head, of the names as they stand there."""
 
-    def rewrite(self, file: BinaryIO, place: Place, released: Iterator[str | None], target: BinaryIO) -> None:
-        """Write the file again with other texts, and all else as it was."""
-        for piece in self.pieces(file, place):
-            if isinstance(piece, Row):
-                text = taken(released, there=piece.text is not None)
-                piece = piece.before + ("" if text is None else piece.spell(text)) + piece.after
-            target.write(piece.encode())
+    def begin(self, file: BinaryIO) -> tuple[FileHead, Numbered]:
+        """What stands before the first row, and what follows."""
+        mark, numbered = lines(file)
+        return FileHead(mark=mark), numbered
 
-    def same_around(self, one: BinaryIO, other: BinaryIO, place: Place) -> bool:
-        """Whether two files have the same rows, and the same everywhere but in their texts."""
-        pairs = zip_longest(self.pieces(one, place), self.pieces(other, place))
-        return all(_around(one) == _around(other) for one, other in pairs)
+    def head(self, file: BinaryIO) -> FileHead:
+        """What stands before the first row."""
+        return self.begin(file)[0]
+
+    def texts(self, file: BinaryIO) -> Iterator[str | None]:
+        """The texts of a format without fields."""
+        (name,) = TextColumns().texts
+        for batch in self.batches(file, TextColumns()):
+            yield from batch.values(name)
+
+    def batches(
+        self,
+        file: BinaryIO,
+        columns: TextColumns,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        rows: int = ROWS,
+        characters: int = CHARACTERS,
+        copied: bool = True,
+    ) -> Iterator[LineBatch]:
+        """The rows, some at a time."""
+        head, numbered = self.begin(file)
+        if start:
+            skip(file, start, numbered.read)
+            numbered = Numbered(file, number=2, end=start)
+        pieces: list[str | Row] = []
+        many = size = 0
+        for piece in self.pieces(numbered, columns, head):
+            pieces.append(piece)
+            many += isinstance(piece, Row)
+            size += len(piece.line if isinstance(piece, Row) else piece)
+            last = stop is not None and numbered.end >= stop
+            if many >= rows or (many and size >= characters) or last:
+                yield LineBatch(pieces=pieces, end=numbered.end)
+                pieces, many, size = [], 0, 0
+            if last:
+                return
+        if pieces:
+            yield LineBatch(pieces=pieces, end=numbered.end)
+
+    def write(self, head: FileHead, released: Released, target: BinaryIO, only: Sequence[str] | None = None) -> None:
+        """Write rows with other texts; line by line, so that little is held at once."""
+        if only is None:
+            target.write((head.mark + head.text).encode())
+        elif head.names:
+            cells = dict(zip(head.names, head.cells, strict=True))
+            target.write(self.joined({name: cells[name] for name in only}).encode())
+        for batch, texts in released:
+            assert isinstance(batch, LineBatch), "it comes from this format"
+            number = 0
+            for piece in batch.pieces:
+                if isinstance(piece, Row):
+                    new = {name: found[number] for name, found in texts.items()}
+                    if only is None:
+                        target.write(piece.rewritten(new).encode())
+                    else:
+                        spelled = piece.spelled(new)
+                        target.write(self.joined({name: spelled[name] for name in only}).encode())
+                    number += 1
+                elif only is None:
+                    target.write(piece.encode())
 
 
-def _around(piece: str | Row | None) -> object:
-    return (piece.before, piece.text is None, piece.after) if isinstance(piece, Row) else piece
+def skip(file: BinaryIO, start: int, read: int = 0) -> None:
+    """Go on at a byte of a file. One that is compressed is read until there.
+
+    Args:
+        file: it.
+        start: the byte.
+        read: how many bytes were read of a file that cannot go back.
+    """
+    if file.seekable():
+        file.seek(start)
+        return
+    while read < start and (block := file.read(min(1 << 20, start - read))):
+        read += len(block)
 
 
-def lines(file: BinaryIO) -> tuple[str, Iterator[tuple[int, str]]]:
+def lines(file: BinaryIO) -> tuple[str, Numbered]:
     """The byte order mark of a file, "" where it has none; and its lines with their ends, numbered from 1, without it.
 
     Raises:
         InputError: a line is not UTF-8 (while they are read).
     """
     first = file.readline()
-    mark = MARK.decode() if first.startswith(MARK) else ""
-    return mark, _numbered(first, mark, file)
-
-
-def _numbered(first: bytes, mark: str, file: BinaryIO) -> Iterator[tuple[int, str]]:
-    offset = 0
-    for number, line in enumerate(chain([first], file), 1):
-        text = decode(line, offset)
-        if number == 1:
-            text = text.removeprefix(mark)
-        if text:
-            yield number, text
-        offset += len(line)
+    return MARK.decode() if first.startswith(MARK) else "", Numbered(file, first)
 
 
 def ended(line: str) -> tuple[str, str]:

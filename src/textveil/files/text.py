@@ -4,14 +4,13 @@ In: a file. Out: its texts; the file with others.
 Not here: how files are opened and found (`formats`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
 from textveil.errors import ConfigError
-from textveil.files.contract import USUAL, Place
-from textveil.files.pieces import Pieces, Row, ended, lines
-from textveil.files.streams import MARK, decode
+from textveil.files.contract import USUAL, TextColumns
+from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,21 +27,27 @@ class Text(Pieces):
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """None, as there are no fields."""
         if wanted is not None:
-            raise ConfigError("a .txt file has no fields; leave out --field and --query")
+            raise ConfigError("a .txt file has no fields; leave out --field")
         return None
 
-    def pieces(self, file: BinaryIO, place: Place) -> Iterator[str | Row]:
+    def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """The lines, or all of them as one row."""
         if self.whole:
-            content = decode(file.read())
-            yield (mark := MARK.decode() if content.startswith(MARK.decode()) else "")
-            yield Row("", content.removeprefix(mark), "")
+            if lines.number > 1:  # behind the only row
+                return
+            yield _row("".join(line for _, line in lines), "")
             return
-        mark, numbered = lines(file)
-        yield mark
-        for _, line in numbered:
-            yield Row("", *ended(line))
+        for _, line in lines:
+            yield _row(*ended(line))
+
+    def joined(self, cells: Mapping[str, str]) -> str:
+        """A line."""
+        return f"{cells[USUAL]}\n"
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """A row with the one field `text` for each text."""
-        return ({USUAL: text} for text in self.texts(file, Place()))
+        return ({USUAL: text} for text in self.texts(file))
+
+
+def _row(text: str, end: str) -> Row:
+    return Row(text + end, {USUAL: FieldCell(0, len(text), text)})

@@ -266,20 +266,21 @@ class KeyedRandomness:
     its owner keeps it. Thread-safe, and usable after a fork.
 
     Args:
-        key: 32 bytes of `new_key`, of this release alone.
+        key: 32 bytes of `new_key`, of this release alone; or of `key_of` a seed.
         field: of the texts; the same id in another field has draws of its own.
         ids: of the texts that are drawn, all different.
+        seeded: whether the key follows from a seed.
 
     Raises:
         ConfigError: the key has not 32 bytes, or an id occurs twice.
     """
 
-    def __init__(self, key: bytes, *, field: str = "", ids: Sequence[str] = ()) -> None:
+    def __init__(self, key: bytes, *, field: str = "", ids: Sequence[str] = (), seeded: bool = False) -> None:
         if len(key) != _KEY_BYTES:
             raise ConfigError(f"a release key must be {_KEY_BYTES} bytes; make one with KeyedRandomness.new_key()")
         if len(set(ids)) < len(ids):
             raise ConfigError("every text of a release with a key needs an id of its own, and an id occurs twice")
-        self._key = key
+        self._key, self._seeded = key, seeded
         self._ids = [_framed(field, each) for each in ids]
 
     @staticmethod
@@ -291,10 +292,19 @@ class KeyedRandomness:
         """
         return _process.new_key()
 
+    @staticmethod
+    def key_of(seed: int) -> bytes:
+        """The key that a seed stands for; whoever knows the seed has it.
+
+        Args:
+            seed: integer from 0 to 2**128 - 1.
+        """
+        return blake2b(seed.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/seedkey").digest()
+
     @property
     def seeded(self) -> bool:
-        """False: nobody without the key can repeat the draws."""
-        return False
+        """Whether anyone who knows a seed can repeat the draws; without the key nobody can."""
+        return self._seeded
 
     def open(self, sizes: Sequence[int] | Ints) -> NoReturn:
         """Refuses: only texts with ids have draws, see `for_texts`."""

@@ -226,7 +226,7 @@ def _from_files(file: File, paths: Mapping[str, Path], name: str) -> Iterator[Ex
 def _rows(file: File, path: Path) -> Iterator[Record]:
     """The rows of a file; a .json is a single row."""
     if file.format is None and ".json" in path.suffixes[-2:]:
-        with formats.opened(path, packed=path.suffix == ".gz") as stream:
+        with formats.opened(path, packing="gz" if path.suffix == ".gz" else "") as stream:
             yield _object(stream.read())
         return
     options: dict[str, Any] = {"names": file.columns} if file.columns else {}

@@ -1,0 +1,123 @@
+"""What documents and subjects lose: how many lose how much, without saying which.
+
+In: statements of texts. Out: `Amounts`, which add up in any order, so that their size does not grow with the texts.
+Not here: the statement of a corpus (`statement`), and what one text loses (`guarantee`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from textveil.guarantee import MICRO, Guarantee
+from textveil.randomness import Ints, Values
+
+DIGITS = 3
+"""Leading digits of an amount that is counted; the rest is rounded up."""
+
+
+def _each(guarantee: Guarantee) -> tuple[Values, Ints]:
+    """The local DP of words, infinite where no bound holds, and how many words there are of each."""
+    spent, claim = guarantee.epsilon_per_word, guarantee.claim
+    bounds = np.where(spent > 0, math.inf, 0.0) if claim.kind == "none" else claim.ldp(spent)
+    counts = np.ones(len(spent), np.int64) if guarantee.counts is None else guarantee.counts
+    return np.where(np.isinf(spent), math.inf, bounds), counts
+
+
+def loss(guarantee: Guarantee) -> tuple[int, int]:
+    """What one text loses.
+
+    Returns:
+        The sum over its words of their local DP in millionths, rounded up; and for how many words no bound holds.
+    """
+    values, counts = _each(guarantee)
+    finite = np.isfinite(values)
+    return _micro(float(values[finite] @ counts[finite])), int(counts[~finite].sum())
+
+
+def per_word(guarantee: Guarantee) -> "Amounts":
+    """What each protected word loses."""
+    made = Amounts()
+    for value, many in zip(*(each.tolist() for each in _each(guarantee)), strict=True):
+        if math.isinf(value):
+            made.open += many
+        else:
+            made.counts[_micro(value)] += many
+    made.largest = max(made.counts, default=0)
+    return made
+
+
+@dataclass(kw_only=True)
+class Amounts:
+    """How many have lost how much.
+
+    Attributes:
+        counts: how many there are of each amount, in millionths of local DP, rounded up to `DIGITS` digits.
+        largest: the largest amount, in millionths.
+        open: how many have a word for which no bound holds; of documents and subjects, what their other words lose is
+            among the amounts.
+    """
+
+    counts: Counter[int] = field(default_factory=Counter)
+    largest: int = 0
+    open: int = 0
+
+    def add(self, amounts: Iterable[tuple[int, int]]) -> None:
+        """Count some: an amount, and for how many words no bound holds."""
+        for amount, words in amounts:
+            self.counts[_rounded(amount)] += 1
+            self.largest = max(self.largest, amount)
+            self.open += words > 0
+
+    def merge(self, other: Self) -> None:
+        """Count what another one has counted."""
+        self.counts.update(other.counts)
+        self.largest, self.open = max(self.largest, other.largest), self.open + other.open
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return sum(self.counts.values())
+
+    @property
+    def median(self) -> int:
+        """An amount that at least half have not exceeded, in millionths; 0 where there is none."""
+        left = (self.number + 1) // 2
+        for amount in sorted(self.counts):
+            left -= self.counts[amount]
+            if left <= 0:
+                return min(amount, self.largest)
+        return 0
+
+    def to_json(self) -> dict[str, Any]:
+        """What a statement says of them, in epsilons."""
+        return {
+            "number": self.number,
+            "largest_epsilon_ldp": self.largest / MICRO,
+            "median_epsilon_ldp": self.median / MICRO,
+            "without_bound": self.open,
+        }
+
+    def pack(self) -> dict[str, Any]:
+        """As plain data, for `unpack`."""
+        return {"counts": sorted(self.counts.items()), "largest": self.largest, "open": self.open}
+
+    @classmethod
+    def unpack(cls, packed: dict[str, Any]) -> Self:
+        """What `pack` wrote."""
+        counts = Counter({int(amount): int(n) for amount, n in packed["counts"]})
+        return cls(counts=counts, largest=packed["largest"], open=packed["open"])
+
+
+def _micro(epsilon: float) -> int:
+    """A finite epsilon in millionths, rounded up but for what floating point adds."""
+    return math.ceil(round(epsilon * MICRO, 3))
+
+
+def _rounded(amount: int) -> int:
+    """An amount with few leading digits, rounded up."""
+    unit = int(10 ** max(0, len(str(amount)) - DIGITS))
+    return -(-amount // unit) * unit

@@ -1,0 +1,244 @@
+"""The drawing of a part: its rows are read, privatized and written, and a part that is drawn again is the same part.
+
+In: a part of a file; resolved options; a release key. Out: a file of the output, and a record of what is in it.
+Not here: which parts there are (`survey`, `plan`), and which process draws them (`executors`).
+
+Draws follow from the release key, the options, the table, a row's id, its field and its text. So it does no harm that
+two processes draw the same part, or that one goes on which is thought dead: both write the same bytes, and the name is
+given last.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from textveil.config import Config
+from textveil.corpus.amounts import Amounts, loss
+from textveil.corpus.keys import KeyHandle, mark
+from textveil.corpus.rows import Labels, RowOptions
+from textveil.corpus.survey import PartCut, digest, rows_digest
+from textveil.errors import InputError
+from textveil.files import Batch, formats
+from textveil.files.storage import Storage
+from textveil.guarantee import Guarantee, condense, summarize
+from textveil.pipeline import Privatizer
+from textveil.randomness import KeyedRandomness
+
+WORK = "_textveil"
+"""The folder in the output where a run keeps what it needs until it has ended."""
+
+RECORD = "{:08}.json"
+SUBJECTS = "{:08}.npy"
+SUBJECT = np.dtype([("mark", "<u8", 2), ("documents", "<i8"), ("micro", "<i8"), ("open", "<i8")])
+"""What the documents of one subject in a part lose together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a corpus.
+
+    Attributes:
+        number: counted over all files.
+        name: of its file in the output.
+        file: the number of its input file.
+        path: of its input file.
+        cut: where it stands there.
+    """
+
+    number: int
+    name: str
+    file: int
+    path: str
+    cut: PartCut
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartDrawing:
+    """Draws parts, in this process or another. Only options are pickled: each process builds its privatizer, once.
+
+    Attributes:
+        config: resolved options.
+        options: which fields of a row are what.
+        output: where parts go.
+        key: of the release.
+        run: the name of the release, which every record carries.
+    """
+
+    config: Config = field(repr=False)
+    options: RowOptions
+    output: Storage
+    key: KeyHandle
+    run: str
+
+    def __call__(self, part: Part) -> dict[str, Any]:
+        """The record of a part, when its file is in its place; the record is on the disk too."""
+        key = self.key.read()
+        source = self.options.source(part.path)
+        state = _State(key=key, privatizer=_privatizer(self.config, self.run), options=self.options)
+        content = _Counted()
+        with formats.opened(part.path, packing=source.packing) as file:
+            head = source.format.head(file)
+        with (
+            self.output.writing(part.name, within=WORK) as target,
+            formats.opened(part.path, packing=source.packing) as file,
+        ):
+            batches = source.format.batches(file, source.columns, start=part.cut.start, stop=part.cut.stop)
+            with formats.packed(content.over(target), source.packing) as packed:
+                released = state.released(batches, source.columns.texts, part)
+                source.format.write(head, released, packed, self.options.written(source.columns))
+        record = {
+            "run": self.run,
+            "part": part.number,
+            "name": part.name,
+            "digest": part.cut.digest,
+            "bytes": content.size,
+            "sha256": content.digest.hexdigest(),
+            **state.record(),
+        }
+        done = self.output.inside(WORK).inside("done")
+        if self.options.subject is not None:
+            done.write(SUBJECTS.format(part.number), state.packed_subjects(), mode=0o600)
+        done.write(RECORD.format(part.number), json.dumps(record).encode(), mode=0o600)
+        return record
+
+
+@dataclass(kw_only=True)
+class _State:
+    """What is counted while a part is drawn."""
+
+    key: bytes = field(repr=False)
+    privatizer: Privatizer
+    options: RowOptions
+    rows: int = 0
+    texts: dict[str, int] = field(default_factory=dict)
+    guarantee: Guarantee | None = None
+    documents: Amounts = field(default_factory=Amounts)
+    subjects: dict[bytes, list[int]] = field(default_factory=dict)
+
+    def released(
+        self, batches: Iterator[Batch], names: Sequence[str], part: Part
+    ) -> Iterator[tuple[Batch, Mapping[str, Sequence[str | None]]]]:
+        """Batches with their released texts.
+
+        Raises:
+            InputError: the rows are not those of the survey.
+        """
+        content = rows_digest(self.key)
+        for batch in batches:
+            digest(content, batch, (*names, *self.options.labels))
+            labels = Labels.of(batch, self.options, file=part.file, first=part.cut.first + self.rows)
+            lost = [[0, 0] for _ in range(len(batch))]
+            made = {name: self._drawn(name, batch.values(name), labels, lost) for name in names}
+            self.documents.add((micro, words) for micro, words in lost)
+            for subject, (micro, words) in zip(labels.subjects or (), lost, strict=False):
+                own = self.subjects.setdefault(mark(self.key, "subject", subject), [0, 0, 0])
+                own[:] = own[0] + 1, own[1] + micro, own[2] + words
+            self.rows += len(batch)
+            yield batch, made
+        if content.hexdigest() != part.cut.digest or self.rows != part.cut.rows:
+            raise InputError("the input changed during the run; restore it and use --resume")
+
+    def _drawn(self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]) -> list[str | None]:
+        """The released texts of one field."""
+        there = [row for row, text in enumerate(texts) if text is not None]
+        queries = labels.queries or [""] * len(texts)
+        chosen = [(str(texts[row]), labels.ids[row], queries[row]) for row in there]
+        distinct = list(dict.fromkeys(chosen))  # without ids, equal texts are one draw
+        keyed = KeyedRandomness(
+            self.key,
+            field=name,
+            ids=[f"{query}\0{text}" if self.options.ids == "content" else own for text, own, query in distinct],
+            seeded=self.privatizer.randomness.seeded,
+        )
+        results = self.privatizer.with_parts(randomness=keyed).privatize_many(
+            [text for text, *_ in distinct],
+            queries=None if labels.queries is None else [query for *_, query in distinct],
+        )
+        found = dict(zip(distinct, results, strict=True))
+        results_of = [found[each] for each in chosen]
+        for row, result in zip(there, results_of, strict=True):
+            micro, words = loss(result.guarantee)
+            lost[row][0] += micro
+            lost[row][1] += words
+        self.texts[name] = self.texts.get(name, 0) + len(there)
+        if results_of:
+            more = condense(summarize([each.guarantee for each in results_of]))
+            self.guarantee = more if self.guarantee is None else condense(summarize([self.guarantee, more]))
+        made: list[str | None] = [None] * len(texts)
+        for row, result in zip(there, results_of, strict=True):
+            made[row] = result.text
+        return made
+
+    def record(self) -> dict[str, Any]:
+        """What is kept of the part."""
+        return {
+            "rows": self.rows,
+            "texts": self.texts,
+            "statement": None if self.guarantee is None else self.guarantee.pack(),
+            "documents": self.documents.pack(),
+        }
+
+    def packed_subjects(self) -> bytes:
+        """What each subject loses in the part, as a .npy, sorted by the first halves of their marks."""
+        found = np.empty(len(self.subjects), SUBJECT)
+        found["mark"] = np.frombuffer(b"".join(self.subjects), "<u8").reshape(-1, 2)
+        for place, name in enumerate(("documents", "micro", "open")):
+            found[name] = [each[place] for each in self.subjects.values()]
+        target = BytesIO()
+        np.save(target, found[np.argsort(found["mark"][:, 0], kind="stable")], allow_pickle=False)
+        return target.getvalue()
+
+
+class _Counted:
+    """A stream whose bytes are counted and digested on their way."""
+
+    def __init__(self) -> None:
+        self.size, self.digest = 0, sha256()
+        self._target: Any = None
+
+    def over(self, target: Any) -> Any:
+        """Itself, which passes on to another stream what is written to it."""
+        self._target = target
+        return self
+
+    def write(self, content: Any) -> int:
+        self.digest.update(content)
+        self.size += len(memoryview(content).cast("B"))
+        self._target.write(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self._target.flush()
+
+    def close(self) -> None:
+        """Its target is closed by who opened it."""
+
+    closed = False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+_LAST: dict[str, Privatizer] = {}
+
+
+def _privatizer(config: Config, run: str) -> Privatizer:
+    """This process's privatizer for a run."""
+    if run not in _LAST:
+        _LAST.clear()
+        _LAST[run] = Privatizer.from_config(config)
+    return _LAST[run]

@@ -1,0 +1,139 @@
+"""The executor `ray`: actors of a Ray cluster, each of which loads its privatizer once. It needs the extra `ray`.
+
+In: what is to be done to each item, and the items. Out: each item with what came of it.
+Not here: what an item is (`drawing`), and the other executors (`executors`, `spark`).
+
+These are plain actors, not Ray Data: a part must be one task, drawn again as a whole and written under its own name.
+Ray Data joins small files to one block, and what it commits and repeats is its own block.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from textveil.config.extras import needed
+from textveil.corpus.executors import RETRIES, Item, Result
+from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.errors import TextveilError
+from textveil.runtime import limit_threads
+
+
+@dataclass(frozen=True)
+class LentByRay:
+    """A key in Ray's object store, which workers ask for by a number; it is in no argument and in no log."""
+
+    reference: Any
+
+    def read(self) -> bytes:
+        """The key."""
+        import ray
+
+        found: bytes = ray.get(self.reference[0])
+        return found
+
+
+class Ray:
+    """Runs work in actors. A `with` block ends them, and the cluster too where it was started here.
+
+    Args:
+        workers: how many actors; 0 is one per core of the cluster.
+        cluster: the address of a cluster, such as auto or ray://HOST:10001; None starts one on this machine.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        TextveilError: the cluster does not answer.
+    """
+
+    def __init__(self, workers: int = 0, *, cluster: str | None = None) -> None:
+        with needed():
+            import ray
+        self._own = not ray.is_initialized()
+        if self._own:
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+            local: dict[str, Any] = {"include_dashboard": False} if cluster is None else {}
+            try:
+                ray.init(address=cluster or "local", **quiet, **local)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise TextveilError(f"Ray cannot be reached or started: {type(error).__name__}") from None
+        cores = float(ray.cluster_resources().get("CPU", 1))
+        self.workers = workers or max(1, int(cores))
+        self._cpus = min(1.0, cores / self.workers)  # or actors that do not fit would wait for ever
+
+    def lend(self, key: KeyFile) -> KeyHandle:
+        """Its place in Ray's object store."""
+        import ray
+
+        return LentByRay((ray.put(key.read()),))  # in a tuple, or an argument would be replaced by the key itself
+
+    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        """As `Executor.map`; an actor that died is started anew, and does again what it was at."""
+        import ray
+
+        # what was the case where the actors run is found there, as with other processes of this library
+        variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
+        made = ray.remote(_Worker).options(
+            num_cpus=self._cpus, max_restarts=-1, max_task_retries=RETRIES, runtime_env={"env_vars": variables}
+        )
+        actors = [made.remote(draw) for _ in range(self.workers)]
+        waiting: dict[Any, tuple[Item, Any]] = {}
+        coming = iter(items)
+        try:
+            for actor in actors * 2:  # one more than each is at, so that none waits
+                for item in coming:
+                    waiting[actor.draw.remote(item)] = item, actor
+                    break
+            while waiting:
+                (done, *_), _ = ray.wait(list(waiting), num_returns=1)
+                result = _result(done)
+                item, actor = waiting.pop(done)
+                for following in coming:
+                    waiting[actor.draw.remote(following)] = following, actor
+                    break
+                yield item, result
+        finally:
+            for actor in actors:
+                ray.kill(actor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import ray
+
+        if self._own:
+            ray.shutdown()
+
+
+CARRIED = ("PYTHONPATH", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM", "TEXTVEIL_TABLES")
+"""Variables of this process that its actors have too."""
+
+
+class _Worker:
+    """An actor."""
+
+    def __init__(self, draw: Callable[[Any], Any]) -> None:
+        limit_threads(1)
+        self._draw = draw
+
+    def draw(self, item: Any) -> Any:
+        """What comes of an item."""
+        return self._draw(item)
+
+
+def _result(done: Any) -> Any:
+    """The result of a task; an error of ours as it was raised, and of others nothing but its name."""
+    import ray
+
+    try:
+        return ray.get(done)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+    except ray.exceptions.RayError as error:
+        cause = error
+    if isinstance(cause, TextveilError):
+        raise cause.with_traceback(None) from None
+    raise TextveilError(f"A worker of Ray failed again and again ({type(cause).__name__}). Retry with --resume.")

@@ -1,0 +1,231 @@
+"""A finished release: its manifest, whether it is as the manifest says, and the end of its run.
+
+In: a run whose parts are all done. Out: the manifest and the statement beside the parts; findings about a release.
+Not here: the drawing (`drawing`), and what the statement says (`statement`).
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from textveil import __version__
+from textveil.config import Config
+from textveil.corpus.drawing import WORK, Part
+from textveil.corpus.plan import KEY, MANIFEST, RUN, BegunRun, claimed
+from textveil.corpus.rows import RowOptions
+from textveil.corpus.statement import STYLES, CorpusStatement, of_subjects
+from textveil.errors import ConfigError, InputError
+from textveil.files import work
+from textveil.files.storage import Storage
+from textveil.guarantee import Guarantee
+from textveil.show import page
+
+VERSION = 1
+"""Version of the manifest; it changes when a field changes its meaning."""
+
+TITLE = "What this release guarantees"
+MARKDOWN, PAGE = "statement.md", "statement.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A finished release.
+
+    Attributes:
+        document: its manifest.
+        statement: what it guarantees; None where an earlier run finished it.
+        before: whether an earlier run finished it.
+    """
+
+    document: Mapping[str, Any]
+    statement: CorpusStatement | None = None
+    before: bool = False
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The statement about all words."""
+        return None if self.statement is None else self.statement.guarantee
+
+
+def publish(
+    begun: BegunRun,
+    parts: Sequence[Part],
+    config: Config,
+    options: RowOptions,
+    *,
+    table: str,
+    texts: Sequence[str],
+    others: Sequence[str],
+    inputs: int,
+) -> Done:
+    """Write the statement and the manifest of a run whose parts are all done.
+
+    Args:
+        begun: the run.
+        parts: all of them, in order.
+        config: resolved options.
+        options: which fields are what.
+        table: digest of the table.
+        texts: the fields with texts.
+        others: the fields that nothing names.
+        inputs: how many files there were.
+
+    Raises:
+        InputError: the record of a part is damaged or of another run.
+    """
+    listed, rows, counted = list[dict[str, Any]](), 0, dict.fromkeys(texts, 0)
+
+    def records() -> Iterator[dict[str, Any]]:
+        nonlocal rows
+        for part in parts:
+            found = begun.record(part)
+            listed.append({name: found[name] for name in ("name", "rows", "bytes", "sha256")})
+            rows += found["rows"]
+            for name, many in found["texts"].items():
+                counted[name] += many
+            yield found
+
+    copied = tuple(others) if options.others == "copy" else ()
+    labels = tuple(name for name in options.labels if options.others != "drop" or name == options.id)
+    statement = CorpusStatement.of(records(), others=(*labels, *copied), equal=options.ids == "content")
+    if options.subject is not None:
+        statement.subjects = of_subjects(begun.subjects(part) for part in parts)
+    written = {
+        MARKDOWN: statement.markdown(TITLE),
+        PAGE: page.shell(TITLE, statement.html(), styles=STYLES),
+    }
+    for name, content in written.items():
+        begun.output.write(name, content.encode(), within=WORK)
+    document = {
+        "version": VERSION,
+        "textveil": __version__,
+        "release": begun.name,
+        "configuration": configuration(config),
+        "table_sha256": table,
+        "fields": list(texts),
+        "id": options.id if options.ids == "column" else f"from {options.ids}",
+        "subject": options.subject,
+        "query": options.query,
+        "whole": options.whole,
+        "copied_fields": list(statement.others),
+        "dropped_fields": options.others == "drop",
+        "inputs": inputs,
+        "rows": rows,
+        "texts": counted,
+        "statement": statement.to_json(),
+        "statement_sha256": {name: sha256(content.encode()).hexdigest() for name, content in written.items()},
+        "parts": listed,
+    }
+    document["sha256"] = _digest(document)
+    manifest = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    begun.output.write(MANIFEST, manifest.encode() + b"\n", within=WORK)
+    return Done(document=document, statement=statement)
+
+
+def read(output: Storage) -> dict[str, Any]:
+    """The manifest of a release.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    if not output.exists(MANIFEST):
+        raise InputError(f"the folder has no {MANIFEST}, so there is no finished release in it")
+    try:
+        document = dict(json.loads(output.read(MANIFEST)))
+        if document["version"] == VERSION and document["sha256"] == _digest(document):
+            return document
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"the {MANIFEST} of the release was changed or is of another version of textveil")
+
+
+def verify(output: str | Path) -> list[str]:
+    """What of a release is not as its manifest says, a line for each file; empty where all of it is.
+
+    It tells of changes by accident. Who can change a part can change the manifest too; keep a copy of it, or sign it.
+
+    Args:
+        output: the folder of the release, or its URI.
+
+    Raises:
+        InputError: there is no manifest, or it was changed.
+    """
+    storage = Storage(str(output))
+    document = read(storage)
+    there = {*storage.names()} - {MANIFEST}
+    wanted = {part["name"]: part["sha256"] for part in document["parts"]} | document["statement_sha256"]
+    found = [f"{name} is missing" for name in wanted if name not in there]
+    found += [
+        f"{name} was changed" for name, digest in wanted.items() if name in there and storage.digest(name) != digest
+    ]
+    found += [f"{name} is not of the release" for name in sorted(there - wanted.keys())]
+    if storage.inside(WORK).names():
+        found.append(
+            "the key of the release and what its run kept are still there; end it with `textveil corpus finish`"
+        )
+    return found
+
+
+def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = False) -> None:
+    """Ends a run: destroys its key, and deletes what it kept. Without the key, nobody can repeat its draws.
+
+    Args:
+        output: the folder of the release, or its URI.
+        key_file: where the key is, if not in that folder.
+        give_up: of a run that was interrupted, delete the parts that are there, too.
+
+    Raises:
+        ConfigError: the run was interrupted and could go on, or another process is at work on it.
+    """
+    storage = Storage(str(output))
+    with claimed(storage):
+        folder = storage.inside(WORK)
+        whole = storage.exists(MANIFEST)
+        begun = RUN in folder.names()
+        if not whole and not begun:
+            raise ConfigError("the folder has no release, and no run that was interrupted")
+        if not whole and not give_up:
+            raise ConfigError(
+                "the run was interrupted, and without its key it cannot go on: go on with `textveil corpus run "
+                "--resume`, or delete what there is with --give-up"
+            )
+        key = Path(key_file) if key_file is not None else None if storage.local is None else storage.local / WORK / KEY
+        if not whole:
+            for name in storage.names():
+                storage.delete(name)
+        if key is not None:
+            work.wipe(key)
+        folder.remove()
+
+
+def end(output: Storage, key: Path) -> None:
+    """Destroys the key of a run that this process holds, and deletes what it kept."""
+    work.wipe(key)
+    output.inside(WORK).remove()
+
+
+def configuration(config: Config) -> dict[str, Any]:
+    """The options, without a seed."""
+    found: dict[str, Any] = _finite(config.public())
+    if config.seed is not None:
+        found["seed"] = "not shown"
+    return found
+
+
+def _finite(value: Any) -> Any:
+    """Plain data without the infinite numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return "infinite" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of all of a manifest but this."""
+    rest = {name: each for name, each in document.items() if name != "sha256"}
+    return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,135 @@
+"""The executor `spark`: tasks of a Spark cluster, each of which draws one item. It needs the extra `spark`, and Java.
+
+In: what is to be done to each item, and the items. Out: each item with what came of it.
+Not here: what an item is (`drawing`), and the other executors (`executors`, `ray`).
+
+A task gets the number of an item and gives back what came of it, by `mapInArrow`: rows never pass through Spark, which
+may run a task again, or twice at once (speculation). Both then write the same file.
+"""
+
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from textveil.config.extras import needed
+from textveil.corpus.executors import RETRIES, Item, Result, cores
+from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.errors import ConfigError, TextveilError
+
+TASKS = 16
+"""Tasks of a job for each core. Results come after each job, so that progress is seen."""
+
+SCHEMA = "number long, made binary"
+
+
+@dataclass(frozen=True)
+class LentBySpark:
+    """A key that Spark broadcasts, encrypted where it lies on a disk; tasks have its number."""
+
+    broadcast: Any
+
+    def read(self) -> bytes:
+        """The key."""
+        found: bytes = self.broadcast.value
+        return found
+
+
+class Spark:
+    """Runs work in tasks. A `with` block ends the session, where it was started here.
+
+    Args:
+        workers: how many tasks at once on this machine; 0 is one per core. A cluster decides that itself.
+        cluster: its address, such as spark://HOST:7077 or yarn; None starts one on this machine.
+
+    Raises:
+        MissingExtra: pyspark is not installed.
+        ConfigError: there is no Java.
+    """
+
+    def __init__(self, workers: int = 0, *, cluster: str | None = None) -> None:
+        with needed():
+            from pyspark.sql import SparkSession
+        if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+            raise ConfigError("Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set JAVA_HOME")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or tasks would run in the Python of the system
+        found = SparkSession.getActiveSession()
+        self._own = found is None
+        self._session = found or self._start(SparkSession.builder, workers or cores(), cluster)
+
+    def _start(self, builder: Any, workers: int, cluster: str | None) -> Any:
+        made = builder.appName("textveil").config("spark.io.encryption.enabled", "true")
+        if cluster is None:
+            made = (
+                made.config("spark.driver.host", "127.0.0.1")
+                .config("spark.driver.bindAddress", "127.0.0.1")
+                .config("spark.ui.enabled", "false")
+                .config("spark.sql.artifact.isolation.enabled", "false")
+            )
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            made = made.config(f"spark.executorEnv.{name}", "1")
+        session = made.master(cluster or f"local[{workers},{RETRIES + 1}]").getOrCreate()
+        session.sparkContext.setLogLevel("OFF")  # what fails is said once, by us, and without what a task had in hand
+        return session
+
+    def lend(self, key: KeyFile) -> KeyHandle:
+        """Its number among the broadcasts."""
+        return LentBySpark(self._session.sparkContext.broadcast(key.read()))
+
+    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        """As `Executor.map`, in jobs of some tasks for each core."""
+        context = self._session.sparkContext
+        step = TASKS * context.defaultParallelism
+        coming = list(items)
+        for first in range(0, len(coming), step):
+            some = coming[first : first + step]
+            frame = self._session.range(0, len(some), 1, len(some))
+            for number, made in self._collected(frame.mapInArrow(_task(draw, some), SCHEMA)):
+                yield some[number], pickle.loads(made)
+
+    def _collected(self, frame: Any) -> list[tuple[int, bytes]]:
+        """The results of a job; an error of ours as it was raised, and of others nothing but its name."""
+        from pyspark.errors import PySparkException
+
+        try:
+            found = [(row.number, bytes(row.made)) for row in frame.collect()]
+        except PySparkException as error:
+            failure = type(error).__name__
+        else:
+            for _, made in found:
+                if isinstance(error_ := pickle.loads(made), TextveilError):
+                    raise error_
+            return found
+        raise TextveilError(f"A task of Spark failed again and again ({failure}). Retry with --resume.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._own:
+            self._session.stop()
+
+
+def _task(draw: Callable[[Any], Any], items: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        from textveil.runtime import limit_threads
+
+        limit_threads(1)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                made: Any
+                try:
+                    made = draw(items[number])
+                except TextveilError as error:  # as it is; a task that raises would be run again, for the same end
+                    made = type(error)(*error.args)
+                yield pa.RecordBatch.from_pydict({"number": [number], "made": [pickle.dumps(made)]})
+
+    return run

@@ -1,0 +1,206 @@
+"""The survey: every file is read and checked before anything is drawn, and cut into parts.
+
+In: a file, and which of its fields are what. Out: its parts; marks of its ids, in the work folder.
+Not here: which parts are missing (`plan`), and the drawing (`drawing`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textveil.corpus.keys import KeyHandle, mark
+from textveil.corpus.rows import Labels, RowOptions
+from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
+from textveil.files import Batch, formats
+from textveil.files.contract import ROWS
+from textveil.files.storage import Storage
+
+Marks = NDArray[np.uint64]
+"""[n, 2], 16 bytes for each of n values."""
+
+BUCKET = 1 << 22
+"""Marks that are compared at once, so that memory does not grow with the rows."""
+
+CHARACTERS = 1 << 25
+"""Characters after which a part ends, however few rows it has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputFile:
+    """One file of a corpus.
+
+    Attributes:
+        number: counted from 0, in the order of their names.
+        path: the file, or its URI.
+    """
+
+    number: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartCut:
+    """A part of a file: consecutive rows.
+
+    Attributes:
+        start: where it begins, as `Format.batches` takes it.
+        stop: where it ends.
+        first: the number of its first row in the file.
+        rows: how many it has.
+        digest: of what is read of them; only who has the key can check a guess with it.
+    """
+
+    start: int
+    stop: int
+    first: int
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surveyed:
+    """What a survey found in a file.
+
+    Attributes:
+        parts: its parts, in order.
+        ending: its format.
+        packing: how it is compressed.
+        texts: the fields with texts.
+        others: fields that nothing names.
+    """
+
+    parts: tuple[PartCut, ...]
+    ending: str
+    packing: str
+    texts: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """Reads a file from its beginning to its end, here or on another machine.
+
+    Attributes:
+        options: which fields are what.
+        rows: of a part.
+        key: of the release.
+        marks: the folder for marks of ids.
+    """
+
+    options: RowOptions
+    rows: int
+    key: KeyHandle
+    marks: Storage
+
+    def __call__(self, file: InputFile) -> Surveyed:
+        """Its parts.
+
+        Raises:
+            ConfigError: a field is not there or not clear.
+            InputError: it cannot be read, or a row is not what its format wants.
+        """
+        try:
+            return self._read(file)
+        except MissingExtra:
+            raise
+        except TextveilError as error:
+            kind = ConfigError if isinstance(error, UnknownName) else type(error)
+            failure = kind(f"input file {file.number + 1}, {file.path.rpartition('/')[2]}: {error}")
+        raise failure  # out here, because the other error may have the row in its frames
+
+    def _read(self, file: InputFile) -> Surveyed:
+        key = self.key.read()
+        source = self.options.source(file.path)
+        parts, others, marks = list[PartCut](), set[str](), bytearray()
+        start = first = rows = characters = 0
+        content = rows_digest(key)
+
+        def end(at: int) -> None:
+            nonlocal start, first, rows, characters, content
+            parts.append(PartCut(start=start, stop=at, first=first, rows=rows, digest=content.hexdigest()))
+            start, first, rows, characters, content = at, first + rows, 0, 0, rows_digest(key)
+
+        at = 0
+        with formats.opened(source.path, packing=source.packing) as stream:
+            for batch in source.format.batches(stream, source.columns, rows=min(ROWS, self.rows), copied=False):
+                labels = Labels.of(batch, self.options, file=file.number, first=first + rows)
+                if self.options.id is not None:
+                    marks += b"".join(mark(key, "id", each) for each in labels.ids)
+                characters += digest(content, batch, (*source.columns.texts, *source.columns.labels))
+                others |= batch.others
+                rows, at = rows + len(batch), batch.end
+                if rows >= self.rows or characters >= CHARACTERS:
+                    end(at)
+        if rows or (at > start and not parts):
+            end(at)
+        if self.options.id is not None:
+            self.marks.write(f"{file.number:06}.npy", packed_marks(marks))
+        return Surveyed(
+            parts=tuple(parts),
+            ending=source.ending,
+            packing=source.packing,
+            texts=source.columns.texts,
+            others=tuple(sorted(others)),
+        )
+
+
+def rows_digest(key: bytes) -> Any:
+    """What takes up rows by `digest`; only who has the key can check a guess with it."""
+    return blake2b(key=key, digest_size=16, person=b"tv/rows")
+
+
+def digest(into: Any, batch: Batch, names: Iterable[str]) -> int:
+    """Take up what rows say; returns how many characters that is."""
+    characters = 0
+    for name in names:
+        for value in batch.values(name):
+            content = b"" if value is None else value.encode(errors="surrogatepass")
+            into.update((0 if value is None else len(content) + 1).to_bytes(8, "little") + content)
+            characters += len(content)
+    return characters
+
+
+def packed_marks(marks: bytes | bytearray) -> bytes:
+    """Marks as a .npy, sorted by their first halves."""
+    found = np.frombuffer(marks, "<u8").reshape(-1, 2)
+    target = BytesIO()
+    np.save(target, found[np.argsort(found[:, 0], kind="stable")], allow_pickle=False)
+    return target.getvalue()
+
+
+def require_unique(marks: Storage) -> None:
+    """Check that no id occurs twice, a slice of all marks at a time.
+
+    Raises:
+        InputError: one does. It is not shown.
+    """
+    names = [name for name in marks.names() if name.endswith(".npy")]  # and no piece of one that was being written
+    total = sum(len(_marks(marks, name)) for name in names)
+    slices = max(1, -(-total // BUCKET))
+    bounds = [(1 << 64) * i // slices for i in range(slices)]
+    for low, high in zip(bounds, [*bounds[1:], None], strict=True):
+        found = []
+        for name in names:
+            each = _marks(marks, name)
+            ends = len(each) if high is None else int(np.searchsorted(each[:, 0], np.uint64(high)))
+            found.append(np.array(each[int(np.searchsorted(each[:, 0], np.uint64(low))) : ends]))
+        here = np.concatenate(found) if found else np.empty((0, 2), np.uint64)
+        if len(np.unique(here, axis=0)) < len(here):
+            raise InputError(
+                "every row must have an id of its own, and an id occurs twice: rows of one id would not be told apart "
+                "where a part is drawn again"
+            )
+
+
+def _marks(marks: Storage, name: str) -> Marks:
+    if marks.local is not None:
+        found: Marks = np.load(marks.local / name, mmap_mode="r", allow_pickle=False)
+        return found
+    with marks.opened(name) as file:
+        loaded: Marks = np.load(BytesIO(file.read()), allow_pickle=False)
+        return loaded

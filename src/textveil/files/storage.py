@@ -1,0 +1,218 @@
+"""Folders and files by path or URI, here or in an object store, through fsspec.
+
+In: paths, folders, patterns and URIs. Out: the files that they mean; a folder whose files appear when they are whole.
+Not here: the lock of a folder on this machine (`work`), and what is in the files (`formats`).
+"""
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import file_digest
+from io import BufferedReader
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from textveil.errors import ConfigError, InputError, OutputError, TextveilError
+from textveil.files import formats, streams
+
+_NUMBERS = count()
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A folder, by its path or URI. It pickles, and is opened anew wherever it is used.
+
+    Args:
+        uri: `released/`, `s3://bucket/released`, `memory://released`.
+    """
+
+    uri: str
+
+    @property
+    def local(self) -> Path | None:
+        """The folder, where it is on this machine; None where it is in an object store."""
+        return Path(self.uri) if "://" not in self.uri else None
+
+    def inside(self, name: str) -> "Storage":
+        """A folder in it."""
+        return Storage(f"{self.uri.rstrip('/')}/{name}")
+
+    def holds(self, path: str) -> bool:
+        """Whether a file, by its path or URI, is in it or in a folder of it."""
+        (files, root), (others, there) = _filesystem(self.uri), _filesystem(path)
+        return type(files) is type(others) and there.startswith(f"{root.rstrip('/')}/")
+
+    def names(self) -> list[str]:
+        """The files directly in it, sorted; none where it is not there."""
+        with _about("the output folder"):
+            files, root = _filesystem(self.uri)
+            files.invalidate_cache()
+            try:
+                found = files.ls(root, detail=True)
+            except FileNotFoundError:
+                return []
+            return sorted(str(each["name"]).rpartition("/")[2] for each in found if each["type"] == "file")
+
+    def exists(self, name: str) -> bool:
+        """Whether a file of this name is there."""
+        with _about("the output folder"):
+            files, root = _filesystem(self.uri)
+            return bool(files.exists(f"{root}/{name}"))
+
+    def read(self, name: str) -> bytes:
+        """A file of it.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        with self.opened(name) as file:
+            return file.read()
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[BinaryIO]:
+        """A file of it, to read."""
+        with _about(name):
+            files, root = _filesystem(self.uri)
+            file = files.open(f"{root}/{name}", "rb")
+        with file:
+            yield cast(BinaryIO, file)
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of a file of it."""
+        with self.opened(name) as file:
+            return file_digest(cast(BufferedReader, file), "sha256").hexdigest()
+
+    @contextmanager
+    def writing(self, name: str, *, within: str = "", mode: int = 0o666) -> Iterator[BinaryIO]:
+        """A file that is written under another name, brought to the disk, and renamed when the body has ended well.
+
+        Two processes that write the same file do not meet before the last step.
+
+        Args:
+            name: of the file.
+            within: the folder in this one where it has the other name.
+            mode: who may read it at most, where it is on this machine.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        part = f"{name}.{platform.node()}-{os.getpid()}-{time.time_ns()}-{next(_NUMBERS)}.part"
+        part = f"{within}/{part}" if within else part
+        if (folder := self.local) is not None:
+            with streams.writing():
+                streams.make_folder((folder / part).parent)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+                descriptor = os.open(folder / part, flags, mode)
+            try:
+                with streams.writing():
+                    with open(descriptor, "wb") as stream:
+                        yield stream
+                        stream.flush()
+                        os.fsync(stream.fileno())
+                    os.replace(folder / part, folder / name)
+                    streams.sync_folder(str(folder / name))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(folder / part)
+                raise
+            return
+        with _storing():
+            files, root = _filesystem(self.uri)
+            files.makedirs(f"{root}/{within}".rstrip("/"), exist_ok=True)
+            try:
+                with files.open(f"{root}/{part}", "wb") as stream:
+                    yield cast(BinaryIO, stream)
+                files.mv(f"{root}/{part}", f"{root}/{name}")
+            except BaseException:
+                with suppress(OSError):
+                    files.rm(f"{root}/{part}")
+                raise
+
+    def write(self, name: str, content: bytes, *, within: str = "", mode: int = 0o666) -> None:
+        """A whole file, as `writing`."""
+        with self.writing(name, within=within, mode=mode) as stream:
+            stream.write(content)
+
+    def delete(self, name: str) -> None:
+        """Delete a file of it."""
+        with _storing():
+            files, root = _filesystem(self.uri)
+            files.rm(f"{root}/{name}")
+
+    def remove(self) -> None:
+        """Delete the folder with all that is in it."""
+        with _storing():
+            files, root = _filesystem(self.uri)
+            if files.exists(root):
+                files.rm(root, recursive=True)
+
+
+def found(inputs: Sequence[str | Path]) -> list[str]:
+    """The files that paths, folders, patterns and URIs mean, each once, in the order of their names.
+
+    Of a folder these are all files below it with the ending of a known format; hidden ones are left out.
+
+    Raises:
+        InputError: one means no file. It is counted, not repeated.
+    """
+    files: list[str] = []
+    for number, each in enumerate(map(str, inputs), 1):
+        with _about(f"input {number}"):
+            here = _meant(each)
+        if not here:
+            raise InputError(f"input {number} of {len(inputs)} names no file: give files, folders, patterns or URIs")
+        files += here
+    return sorted(set(files))
+
+
+def _meant(uri: str) -> list[str]:
+    system, root = _filesystem(uri)
+    if any(mark in uri for mark in "*?[") and not system.exists(root):
+        there = [each for each in system.glob(root) if system.isfile(each)]
+    elif system.isdir(root):
+        there = [each for each in system.find(root) if _listed(each[len(root) :])]
+    else:
+        there = [root] if system.isfile(root) else []
+    return [str(each) if "://" not in uri else str(system.unstrip_protocol(each)) for each in there]
+
+
+def _listed(path: str) -> bool:
+    return formats.suffix(path) is not None and not any(each.startswith((".", "_")) for each in path.split("/") if each)
+
+
+def _filesystem(uri: str) -> tuple[Any, str]:
+    """The file system of a URI, and the path in it."""
+    import fsspec
+
+    try:
+        files, root = fsspec.core.url_to_fs(uri)
+        return files, str(root).rstrip("/") or "/"
+    except ImportError as error:
+        failure = f"{uri.partition('://')[0]}:// needs a driver for fsspec: {str(error).partition(chr(10))[0]}"
+    except ValueError:
+        failure = f"fsspec knows no storage {uri.partition('://')[0]}://"
+    raise ConfigError(failure)
+
+
+@contextmanager
+def _about(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, TextveilError):
+            raise
+        raise InputError(f"{what} cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+@contextmanager
+def _storing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, TextveilError):
+            raise
+        raise OutputError(f"the output cannot be written: {error.strerror or type(error).__name__}") from None
