@@ -18,6 +18,7 @@ from textveil.evaluate.attack.public import distinct, split
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table import EmbeddingTable
+from textveil.table.book import Books
 
 C = 3.0
 
@@ -151,6 +152,22 @@ def test_words_of_one_code_are_told_apart_by_what_stands_around(small_table):
     assert top.values.mean() > bayes.mean() + 0.1
     assert top.values.mean() > top.baseline + 0.1
     assert not _tells(case.view, small_table.lookup(case.secret_words)[0])
+
+
+def test_over_books_by_group_each_word_has_the_codes_of_its_own(small_table, monkeypatch):
+    """The twin takes all words for words of the first book."""
+    few, many = (book_of(small_table, codes) for codes in (2, 30))
+    table = small_table.coarse(Books.by_group([few, few, many, many]))
+    grouped = {"protect": {"always": NOUNS[::2]}, "groups": {"budgets": [4.0, 4.0, 6.0, 6.0]}}
+    case = case_of(table, name="codebook", **grouped)
+    top = outcomes(learned(), case)["top-1"]
+    bayes = next(iter(Bayes(priors=("unigram",)).run(case, rng=SeededRandomness(6)))).values
+    fine = ~np.isin(case.secret_words, NOUNS[::2])
+    assert bayes[fine].mean() > bayes[~fine].mean() + 0.1
+    assert top.values[~fine].mean() > bayes[~fine].mean() + 0.2  # of 2 codes, what stands around tells nearly all
+    assert top.values.mean() > top.baseline + 0.3
+    monkeypatch.setattr(Books, "spread", lambda books, values: values[..., few.codes])
+    assert outcomes(learned(), case)["top-1"].values.mean() < top.values.mean() - 0.1
 
 
 def test_equal_words_are_guessed_together(small_table):

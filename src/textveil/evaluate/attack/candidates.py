@@ -144,4 +144,5 @@ def _laws(
             law = np.zeros((len(here), part.lines.shape[1]), np.float32)
             for each in drawn[here].T:
                 law += part.lines[each]
-            yield cell[part.positions[own[some]]], line, law[:, known.row], part.evidence
+            of_words = view.table.spread(law)[:, known.row].astype(np.float32, copy=False)
+            yield cell[part.positions[own[some]]], line, of_words, part.evidence

@@ -18,10 +18,6 @@ Report = Callable[[str, int, int], None]
 Unit = Literal["word", "text"]
 
 
-BY_GROUP = "words of unlike groups have codes of unlike books, and it knows one book"
-"""Why an attack is not run on releases over books by group."""
-
-
 def quiet(step: str, done: int, total: int) -> None:
     """Tells nobody."""
 

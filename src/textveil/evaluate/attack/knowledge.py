@@ -64,7 +64,7 @@ class Knowledge:
     Attributes:
         words: those of the table, then those that public text has besides. As they stand in the table, else in small
             letters.
-        row: int64 [U], the row that stands for each.
+        row: int64 [U], the row that stands for each, in the table of words.
         own: bool [U], whether that row is the word itself.
         candidate: bool [U], whether it can be a private word: words of the public list cannot, where these pass.
         log_prior: float64 [U], ln of the share of each among private words, -inf for no candidates.

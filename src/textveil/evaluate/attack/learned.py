@@ -22,7 +22,7 @@ from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
 from textveil.evaluate.attack.candidates import Shortlist, alike
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.channel import Evidence, estimated
-from textveil.evaluate.attack.contract import BY_GROUP, Outcome, Report, quiet
+from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.knowledge import Knowledge, learn
 from textveil.evaluate.attack.posterior import DRAWS, mixes
 from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
@@ -154,8 +154,6 @@ class Learned:
             return "it guesses whole words, not pieces"
         if mixes(view):
             return "it guesses words one by one, and the mechanism mixes them: use `bayes` or `window`"
-        if len(view.table.views) > 1:
-            return BY_GROUP
         if view.program is None:
             return "the program that made the releases is not known"
         return channel.refusal(view)
@@ -244,11 +242,7 @@ class Learned:
 
     def _knowledge(self, view: View, texts: Sequence[str]) -> Knowledge:
         """What public texts teach, counted once for all books of a table."""
-        key = (_learnable(view), _digest(texts))
-        known = self._kept(key, partial(learn, view.origin, view.words, texts))
-        if view.table is view.origin:
-            return known
-        return self._kept((*key, view.table.digest), lambda: replace(known, row=view.table.lookup(known.words)[0]))
+        return self._kept((_learnable(view), _digest(texts)), partial(learn, view.origin, view.words, texts))
 
     def _looks(self, view: View, known: Knowledge, report: Report) -> Sequence[Look]:
         """What is looked at in each pass."""

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from textveil.config import options
 from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.contract import BY_GROUP, Outcome, Report, quiet
+from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.mechanism import PLACEHOLDER, Block, Placeholder
 from textveil.pipeline import Privatizer, Rehearsal
 from textveil.randomness import Flags, Ids, Ints, Randomness, Values
@@ -72,7 +72,7 @@ class Linkage:
         if len(view.released) == 1 and not self.decoys:
             return "it needs other texts to find the original among"
         if len(view.table.views) > 1:
-            return BY_GROUP
+            return "words of unlike groups have codes of unlike books, and it knows one book"
         return ""
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
