@@ -152,8 +152,8 @@ def bench_choose(
     """Compare mechanisms where an attacker who learned gets the same, each with its own best options.
 
     The attacker knows the mechanism, and has public texts of the same kind. Budgets, options and judges are chosen on
-    some test texts; the results are those on others. `choose` is the whole comparison, and takes hours;
-    `quick` takes minutes.
+    some test texts; the results are those on others. `choose` is the whole comparison, and takes hours; `data` judges
+    the profile of that name at its own budget; `quick` takes minutes.
     """
     from textveil.files import json_line
     from textveil_bench import choose, run
