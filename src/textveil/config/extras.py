@@ -17,12 +17,15 @@ EXTRAS = {
     "anyio": "textveil[mcp]",
     "cryptography": "textveil[store]",
     "datasets": "textveil[datasets]",
+    "dspy": "textveil[dspy]",
     "gliner": "textveil[gliner]",
+    "haystack": "textveil[haystack]",
     "httpx2": "textveil[gateway]",
     "keyring": "textveil[store]",
     "langchain": "textveil[langchain]",
     "langchain_core": "textveil[langchain]",
     "langgraph": "textveil[langchain]",
+    "llama_index": "textveil[llamaindex]",
     "matplotlib": "textveil[evaluate]",
     "mcp": "textveil[mcp]",
     "openai": "textveil[models]",
@@ -53,6 +56,8 @@ EXTRAS = {
 """The extra for each library, by import name."""
 
 PACKAGES = {
+    "haystack": "haystack-ai",
+    "llama_index": "llama-index-core",
     "langchain_core": "langchain-core",
     "lm_eval": "lm-evaluation-harness",
     "opentelemetry": "opentelemetry-api",

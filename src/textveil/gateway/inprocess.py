@@ -5,6 +5,7 @@ Not here: programs that speak HTTP (`routes`, `exchange`), and which programs th
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -26,6 +27,43 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Body = dict[str, Any]
+
+
+def host(name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, role: str = "role") -> Operation:
+    """The table of a host: a program that asks models in this process.
+
+    Args:
+        name: of the host.
+        request: its leaves; its messages are the list `messages`.
+        answer: the leaves of a message of an answer.
+        message: those of a message of a request.
+        role: the field of a message that says whose it is.
+    """
+
+    def messages(body: Body) -> "Iterator[tuple[str, Path]]":
+        for i, own in enumerate(body["messages"]):
+            yield str(own[role]), ("messages", i)
+
+    def error(refused: RequestError) -> Body:
+        return {"error": refused.said}
+
+    return Operation(
+        name=name, path="", request=request, answer=answer, message=message, messages=messages, error=error
+    )
+
+
+def plain(settings: Body) -> Body | None:
+    """The settings of a request that are plain data; others are of the program, such as a class. None for none."""
+    return {name: value for name, value in settings.items() if _is_json(value)} or None
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
 
 UNNAMED = "no name"
 """The account of conversations that nobody names: they are told apart by their messages."""

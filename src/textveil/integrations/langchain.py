@@ -12,7 +12,7 @@ from typing import Any
 from textveil.config.extras import needed
 from textveil.errors import InputError
 from textveil.gateway import ChatGuard, GuardedRequest
-from textveil.gateway.errors import RequestError
+from textveil.gateway.inprocess import host, plain
 from textveil.gateway.leaves import (
     ID,
     NAME,
@@ -27,7 +27,6 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols import Operation
 from textveil.gateway.protocols.chat import EXTRA, KEPT_UNTIL_HERE, SEALED, TOOL_CALL, branch
 from textveil.integrations import current
 
@@ -152,24 +151,7 @@ SAID = record(
 """An answer, whole or a piece."""
 
 
-def _messages(body: Body) -> Iterator[tuple[str, Path]]:
-    for i, message in enumerate(body["messages"]):
-        yield message["type"], ("messages", i)
-
-
-def _no_error(refused: RequestError) -> Body:
-    return {"error": refused.said}
-
-
-LANGCHAIN = Operation(
-    name="langchain",
-    path="",
-    request=REQUEST,
-    answer=SAID,
-    message=MESSAGE,
-    messages=_messages,
-    error=_no_error,
-)
+LANGCHAIN = host("langchain", request=REQUEST, answer=SAID, message=MESSAGE, role="type")
 
 
 def _plain(message: BaseMessage) -> Body:
@@ -310,8 +292,7 @@ class ProtectedChatModel(BaseChatModel):
         """What begins a request: it gives the request, the released messages and settings."""
         metadata = getattr(run_manager, "metadata", None) or {}
         name = self.conversation or current() or metadata.get("thread_id")
-        plain = {each: value for each, value in kwargs.items() if _is_json(value)}
-        body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": plain or None}
+        body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": plain(kwargs)}
 
         def begin(guard: Callable[..., GuardedRequest]) -> tuple[GuardedRequest, list[BaseMessage], Body]:
             begun = guard(LANGCHAIN, body, None if name is None else str(name))
@@ -332,19 +313,10 @@ async def _in_thread(begin: Callable[..., Any], guard: Callable[..., GuardedRequ
     return await asyncio.to_thread(begin, guard)
 
 
-def _is_json(value: Any) -> bool:
-    """Whether a setting is plain data; others are of the program, such as a class."""
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def _restored(begun: GuardedRequest, came: BaseMessage) -> tuple[BaseMessage, tuple[Body, Body]]:
-    plain = _plain(came)
-    made = begun.restored(plain)
-    return _as(came, made), (plain, made)
+    own = _plain(came)
+    made = begun.restored(own)
+    return _as(came, made), (own, made)
 
 
 class _Pieces:
@@ -370,9 +342,9 @@ class _Pieces:
 
     def close(self) -> Iterator[AIMessageChunk]:
         """What was held back."""
-        for key, (plain, path) in self._last.items():
+        for key, (piece, path) in self._last.items():
             if rest := self._begun.rest(key):
-                yield from self._out(branch(plain, path, rest))
+                yield from self._out(branch(piece, path, rest))
 
     def pairs(self) -> list[tuple[Body, Body]]:
         """The answer as it came and as it was restored."""

@@ -1,0 +1,371 @@
+"""LlamaIndex: a language model that sees released text only, and a postprocessor of retrieved nodes.
+
+In: messages, prompts, tools, nodes. Out: answers and tool calls with the originals, whole or streamed; released nodes.
+Not here: how a request is released (`gateway.inprocess`), and what becomes of its leaves (`gateway.leaves`).
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from typing import Any
+
+from textveil.config.extras import needed
+from textveil.errors import ConfigError, InputError
+from textveil.gateway import ChatGuard, GuardedRequest
+from textveil.gateway.inprocess import host, plain
+from textveil.gateway.leaves import ID, NAME, NUMBER, Act, LeafRule, each, record, tagged, text, whole
+from textveil.gateway.protocols.chat import SEALED, TOOL_CALL
+from textveil.integrations import current
+from textveil.integrations.releases import holds_text, privatizer_of
+from textveil.pipeline import Privatizer, Protector
+from textveil.session import Session, SessionStore
+
+with needed():
+    from llama_index.core.base.llms.types import (
+        ChatMessage,
+        ChatResponse,
+        CompletionResponse,
+        LLMMetadata,
+        TextBlock,
+    )
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.llms.function_calling import FunctionCallingLLM
+    from llama_index.core.llms.llm import LLM
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+
+__all__ = ["NodeProtector", "ProtectedLLM"]
+
+Body = dict[str, Any]
+
+# ---- messages --------------------------------------------------------------------------------------------------------
+
+PROTECTED, ARGUMENTS, MEDIA, DROPPED = text(), whole(Act.ARGUMENTS), whole(Act.MEDIA), whole(Act.DROP)
+PASSED, OBJECT = whole(Act.PASS), whole(Act.OBJECT)
+_FILE = dict.fromkeys(("path", "url", "image", "audio", "video", "data"), MEDIA)
+_ABOUT = dict.fromkeys(
+    ("image_mimetype", "video_mimetype", "document_mimetype", "format", "detail", "fps", "title"), MEDIA
+)
+SIGNATURE = LeafRule(fields={"signature": SEALED}, others=DROPPED)
+BLOCK = tagged(
+    "block_type",
+    text=record(text=PROTECTED),
+    thinking=record(content=PROTECTED, num_tokens=NUMBER, additional_information=SIGNATURE),
+    tool_call=record(tool_call_id=ID, tool_name=NAME, tool_kwargs=ARGUMENTS),
+    cache=record(cache_control=record(type=NAME, ttl=NAME)),
+    **{kind: record(**_FILE, **_ABOUT) for kind in ("image", "audio", "video", "document")},
+)
+MORE = LeafRule(
+    fields={
+        "tool_calls": each(TOOL_CALL),
+        "function_call": record(name=NAME, arguments=ARGUMENTS),
+        "tool_call_id": ID,
+        "name": text(Act.LABEL),
+        "refusal": PROTECTED,
+        "reasoning_content": PROTECTED,
+    },
+    others=DROPPED,
+)
+"""Of what packages keep beside a message, what they send."""
+MESSAGE = record(role=ID, additional_kwargs=MORE, blocks=each(BLOCK))
+SAID_BLOCK = tagged(
+    "block_type",
+    text=record(text=PROTECTED),
+    thinking=record(content=PROTECTED, num_tokens=PASSED, additional_information=PASSED),
+    tool_call=record(tool_call_id=PASSED, tool_name=PASSED, tool_kwargs=ARGUMENTS),
+)
+SAID = record(role=PASSED, additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT), blocks=each(SAID_BLOCK))
+"""A message of an answer; what else is in it is restored as text (`Act.UNKNOWN`)."""
+
+
+LLAMAINDEX = host(
+    "llamaindex", request=record(messages=each(MESSAGE), settings=whole(Act.SCHEMA)), answer=SAID, message=MESSAGE
+)
+
+
+def _plain(message: ChatMessage) -> Body:
+    """A message as JSON."""
+    return message.model_dump(mode="json")
+
+
+def _as(message: ChatMessage, plain: Body) -> ChatMessage:
+    """A message with other contents; blocks that did not change are the same objects."""
+    came, made = _plain(message)["blocks"], plain["blocks"]
+    read = ChatMessage.model_validate({"role": plain["role"], "blocks": made}).blocks
+    if len(came) == len(made):
+        same = zip(message.blocks, came, read, made, strict=True)
+        read = [own if before == after else new for own, before, new, after in same]
+    return ChatMessage(role=message.role, blocks=read, additional_kwargs=plain.get("additional_kwargs") or {})
+
+
+# ---- the model -------------------------------------------------------------------------------------------------------
+
+
+class ProtectedLLM(FunctionCallingLLM):
+    """A language model that sees released text only; what it says comes back with the originals.
+
+    Attributes:
+        inner: the model that is asked.
+        conversation: the name of the conversation; else that of `textveil.integrations.conversation`, or none.
+    """
+
+    inner: LLM = Field(exclude=True)
+    conversation: str | None = Field(default=None, exclude=True, repr=False)
+    _guard: ChatGuard = PrivateAttr()
+
+    def __init__(self, inner: LLM, guard: ChatGuard | None = None, *, conversation: str | None = None) -> None:
+        super().__init__(inner=inner, conversation=conversation)
+        self._guard = guard or ChatGuard()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """As LlamaIndex calls it."""
+        return "textveil"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """Of the inner model."""
+        return self.inner.metadata
+
+    # ---- chats -------------------------------------------------------------------------------------------------------
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """The restored answer to messages."""
+        begun, sent, options = self._begun(messages, kwargs)
+        return _whole(begun, self.inner.chat(sent, **options))
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        """The same."""
+        begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
+        came = await self.inner.achat(sent, **options)
+        return await asyncio.to_thread(_whole, begun, came)
+
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Generator[ChatResponse]:
+        """The same, as it comes."""
+        begun, sent, options = self._begun(messages, kwargs)
+
+        def told() -> Generator[ChatResponse]:
+            stream = _Stream(begun)
+            for came in self.inner.stream_chat(sent, **options):
+                yield stream.feed(came)
+            yield from stream.close()
+            begun.answered(stream.pairs())
+
+        return told()
+
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse]:
+        """The same, as it comes."""
+        begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
+
+        async def told() -> AsyncGenerator[ChatResponse]:
+            stream = _Stream(begun)
+            async for came in await self.inner.astream_chat(sent, **options):
+                yield stream.feed(came)
+            for made in stream.close():
+                yield made
+            await begun.aanswered(stream.pairs())
+
+        return told()
+
+    # ---- completions -------------------------------------------------------------------------------------------------
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """The restored answer to a prompt."""
+        begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
+        came = self.inner.complete(_prompt(sent), formatted=formatted, **options)
+        return _completed(came, begun.restoring.text(came.text))
+
+    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """The same."""
+        begun, sent, options = await asyncio.to_thread(self._begun, [ChatMessage(content=prompt)], kwargs)
+        came = await self.inner.acomplete(_prompt(sent), formatted=formatted, **options)
+        return _completed(came, begun.restoring.text(came.text))
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Generator[CompletionResponse]:
+        """The same, as it comes."""
+        begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
+
+        def told() -> Generator[CompletionResponse]:
+            pieces = _Text(begun)
+            for came in self.inner.stream_complete(_prompt(sent), formatted=formatted, **options):
+                yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
+            if rest := pieces.close():
+                yield CompletionResponse(text=pieces.text, delta=rest)
+
+        return told()
+
+    async def astream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> AsyncGenerator[CompletionResponse]:
+        """The same, as it comes."""
+        begun, sent, options = await asyncio.to_thread(self._begun, [ChatMessage(content=prompt)], kwargs)
+
+        async def told() -> AsyncGenerator[CompletionResponse]:
+            pieces = _Text(begun)
+            async for came in await self.inner.astream_complete(_prompt(sent), formatted=formatted, **options):
+                yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
+            if rest := pieces.close():
+                yield CompletionResponse(text=pieces.text, delta=rest)
+
+        return told()
+
+    # ---- tools -------------------------------------------------------------------------------------------------------
+
+    def _prepare_chat_with_tools(self, tools: Sequence[Any], *args: Any, **kwargs: Any) -> Body:
+        return self._calling._prepare_chat_with_tools(tools, *args, **kwargs)
+
+    def get_tool_calls_from_response(self, response: ChatResponse, *args: Any, **kwargs: Any) -> list[Any]:
+        """The calls in a restored answer."""
+        return self._calling.get_tool_calls_from_response(response, *args, **kwargs)
+
+    @property
+    def _calling(self) -> FunctionCallingLLM:
+        if not isinstance(self.inner, FunctionCallingLLM):
+            raise ConfigError("the inner model calls no functions")
+        return self.inner
+
+    # ---- requests ----------------------------------------------------------------------------------------------------
+
+    def _begun(self, messages: Sequence[ChatMessage], kwargs: Body) -> tuple[GuardedRequest, list[ChatMessage], Body]:
+        """A request, the released messages and settings."""
+        body = {"messages": list(map(_plain, messages)), "settings": plain(kwargs)}
+        begun = self._guard.begin(LLAMAINDEX, body, self.conversation or current())
+        sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
+        return begun, sent, {**kwargs, **(begun.sent.get("settings") or {})}
+
+
+def _prompt(sent: Sequence[ChatMessage]) -> str:
+    return sent[0].content or ""
+
+
+def _completed(came: CompletionResponse, text: str, delta: str | None = None) -> CompletionResponse:
+    return came.model_copy(update={"text": text + (delta or ""), "delta": delta, "logprobs": None})
+
+
+def _whole(begun: GuardedRequest, came: ChatResponse) -> ChatResponse:
+    own = _plain(came.message)
+    made = begun.restored(own)
+    begun.answered([(own, made)])
+    return came.model_copy(update={"message": _as(came.message, made), "logprobs": None})
+
+
+class _Text:
+    """A text that comes in pieces."""
+
+    def __init__(self, begun: GuardedRequest) -> None:
+        self._restoring, self.text = begun.restoring, ""
+
+    def feed(self, delta: str) -> str:
+        made = self._restoring.piece("text", delta)
+        self.text += made
+        return made
+
+    def close(self) -> str:
+        made = self._restoring.rest("text")
+        self.text += made
+        return made
+
+
+class _Stream:
+    """A streamed answer: each piece has all that was said before it."""
+
+    def __init__(self, begun: GuardedRequest) -> None:
+        self._begun, self._text = begun, _Text(begun)
+        self._last: ChatResponse | None = None
+
+    def feed(self, came: ChatResponse) -> ChatResponse:
+        """A piece with what is certain of it."""
+        self._last = came
+        before = self._text.text
+        delta = self._text.feed(came.delta or "")
+        return self._made(came, before + delta, delta)
+
+    def close(self) -> Iterator[ChatResponse]:
+        """What was held back."""
+        if self._last is not None and (rest := self._text.close()):
+            yield self._made(self._last, self._text.text, rest)
+
+    def pairs(self) -> list[tuple[Body, Body]]:
+        """The answer as it came and as it was restored."""
+        if self._last is None:
+            return []
+        return [(_plain(self._last.message), _plain(self._made(self._last, self._text.text, "").message))]
+
+    def _made(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
+        own = _as(came.message, self._begun.restored(_plain(came.message)))
+        others = [block for block in own.blocks if not isinstance(block, TextBlock)]
+        own.blocks = [*([TextBlock(text=said)] if said or not others else []), *others]
+        return came.model_copy(update={"message": own, "delta": delta, "logprobs": None})
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
+
+
+class NodeProtector(BaseNodePostprocessor):
+    """Releases the texts of retrieved nodes, and the texts in their metadata.
+
+    Copies go on without embeddings, relations and templates; the nodes of the index stay as they are. What was hidden
+    is in a session, and nowhere in the nodes: `restore` puts it back into answers of the same conversation.
+    """
+
+    _privatizer: Privatizer = PrivateAttr()
+    _store: SessionStore = PrivateAttr()
+
+    def __init__(
+        self, privatizer: Privatizer | Protector | str = "prompt", *, store: SessionStore | None = None
+    ) -> None:
+        super().__init__()
+        self._privatizer, self._store = privatizer_of(privatizer), store or SessionStore()
+
+    @classmethod
+    def class_name(cls) -> str:
+        """As LlamaIndex calls it."""
+        return "textveil nodes"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise ConfigError("a NodeProtector holds what it hid, and goes to no file or other process: make another one")
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "NodeProtector":
+        return self
+
+    def restore(self, answer: str) -> str:
+        """An answer with what was hidden in this conversation.
+
+        Raises:
+            ConfigError: the caller is in none (`textveil.integrations.conversation`).
+        """
+        if current() is None:
+            raise ConfigError("answers are restored in a conversation: with textveil.integrations.conversation(NAME)")
+        return self._session().restore(answer)
+
+    def _session(self) -> Session:
+        name = current()
+        return Session() if name is None else self._store.open("llamaindex", name)
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        session = self._session()
+        return [NodeWithScore(node=self._released(each.node, session), score=each.score) for each in nodes]
+
+    def _released(self, node: Any, session: Session) -> TextNode:
+        if type(node).__name__ not in ("TextNode", "Document", "IndexNode"):
+            raise InputError(f"only nodes of text can be protected, not {type(node).__name__}: leave them out")
+        metadata = {name: self._value(value, session) for name, value in node.metadata.items()}
+        return TextNode(
+            id_=node.node_id,
+            text=self._privatizer.privatize(node.get_content(metadata_mode=MetadataMode.NONE), session).text,
+            metadata=metadata,
+            excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
+            excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
+        )
+
+    def _value(self, value: Any, session: Session) -> Any:
+        if isinstance(value, str):
+            return self._privatizer.privatize(value, session).text
+        if isinstance(value, list):
+            return [self._value(each, session) for each in value]
+        if isinstance(value, dict):
+            return {name: self._value(each, session) for name, each in value.items()}
+        if holds_text(value):
+            raise InputError("metadata must be plain data, so that its texts can be protected")
+        return value
