@@ -17,6 +17,7 @@ EXTRAS = {
     "anyio": "textveil[mcp]",
     "cryptography": "textveil[store]",
     "datasets": "textveil[datasets]",
+    "datatrove": "textveil[datatrove]",
     "dspy": "textveil[dspy]",
     "gliner": "textveil[gliner]",
     "haystack": "textveil[haystack]",

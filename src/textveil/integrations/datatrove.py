@@ -1,0 +1,89 @@
+"""datatrove: a step of a pipeline that releases documents, each once for a release.
+
+In: documents of a rank. Out: the same documents with released texts.
+Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from textveil.config.extras import needed
+from textveil.errors import InputError, TextveilError
+from textveil.integrations.releases import TableRelease, holds_text, listed
+from textveil.pipeline import Privatizer, Protector
+
+with needed():
+    from datatrove.data import Document
+    from datatrove.pipeline.base import PipelineStep
+
+__all__ = ["DocumentRelease"]
+
+BATCH = 256
+"""Documents that are drawn together."""
+
+
+class DocumentRelease(PipelineStep):  # type: ignore[misc]
+    """Releases the texts of documents. A document that is asked for again, by a retry of its rank, is the same release.
+
+    Draws follow from a key of this step, and the document's id and text. The key ends with the process that made it.
+
+    Args:
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        keep: fields of the metadata with text that stay as they are, such as file_path. Documents with others are
+            refused.
+        key: for tests only: 32 bytes from which the draws follow.
+
+    Raises:
+        ConfigError: the privatizer is none, or cannot go to other processes.
+    """
+
+    name = "textveil"
+    type = "release"
+
+    def __init__(
+        self, privatizer: Privatizer | Protector | str, *, keep: str | Iterable[str] = (), key: bytes | None = None
+    ) -> None:
+        super().__init__()
+        self._release, self._keep = TableRelease(privatizer, key=key), listed(keep)
+
+    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
+        """The released documents, in their order.
+
+        Raises:
+            InputError: a document has media, no id, or text in its metadata that nobody named. ConfigError: an id comes
+                twice, or the release is finished.
+        """
+        documents = iter(data or ())
+        while batch := list(islice(documents, BATCH)):
+            with self.track_time("batch"):
+                failure = self._draw(batch)
+            if failure is not None:  # raised here, where no line has a text: datatrove logs what lines have
+                raise failure
+            for document in batch:
+                self.stat_update("released")
+                yield document
+
+    def _draw(self, batch: list[Document]) -> Exception | None:
+        """Release a batch in its place; what went wrong, if something did."""
+        try:
+            for document in batch:
+                self._check(document)
+            results = self._release.draw([each.text for each in batch], [each.id for each in batch], "text")
+            texts = [None if each is None else each.text for each in results]
+        except TextveilError as error:
+            return error.with_traceback(None)
+        except Exception as error:
+            return InputError(f"documents could not be released ({type(error).__name__})")
+        for document, text in zip(batch, texts, strict=True):
+            document.text = text
+        return None
+
+    def _check(self, document: Document) -> None:
+        if document.media:
+            raise InputError("a document has media, which cannot be released: leave them out")
+        if not isinstance(document.text, str):
+            raise InputError("a document has no text")
+        for name, value in document.metadata.items():
+            if holds_text(value) and name not in self._keep:
+                raise InputError(f"metadata[{name!r}] holds text: name it in keep to let it stay, or remove it before")
