@@ -13,10 +13,10 @@ chosen on what a fit on other texts says of each text.
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -57,7 +57,8 @@ FOLDS = 5
 
 NETWORKS, UNITS, EPOCHS, BATCH, RATE, DECAY, UNSEEN = 3, 32, 25, 256, 4e-3, 0.1, (0.3, 0.5)
 """The networks whose mean is the odds, the hidden units of each, passes over the texts, candidates a step, AdamW's
-highest rate and decay of weights, and the shares of inputs and of hidden units that a step does not see."""
+highest rate and decay of weights, and the shares of inputs and of hidden units that a step does not see; of the first
+judge and of the second."""
 
 _END = regex.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
 
@@ -148,10 +149,10 @@ def _private(marked: data.Marked, found: model.Candidate) -> int:
 
 
 class Fit(NamedTuple):
-    """Weights, and what makes readings of states.
+    """The first network's weights, and what makes readings of states.
 
     Args:
-        weights: without the least odds.
+        weights: of what is known of candidates.
         over: float64 [units, 384], what states over a candidate add to each unit.
         around: the same of states around it.
     """
@@ -166,9 +167,15 @@ class Fit(NamedTuple):
 
 
 def fit(known: Sample, which: Flags) -> Fit:
-    """What fits some of the candidates best: the mean of several small networks."""
+    """The first network that fits some of the candidates best."""
+    made = network(np.concatenate([known.own, known.over, known.around], axis=1), known, which)
+    own, over, around = np.split(made.units, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1)
+    return Fit(replace(made, units=own), over, around)
+
+
+def network(inputs: Values, known: Sample, which: Flags) -> model.Weights:
+    """What fits some of the candidates best by these inputs, float64 [K, features]: the mean of several networks."""
     which = which & (known.private >= 0)
-    inputs = np.concatenate([known.own, known.over, known.around], axis=1)
     mean, spread = inputs[which].mean(axis=0), inputs[which].std(axis=0) + 1e-6
     given = torch.from_numpy((inputs[which] - mean) / spread).float()
     target, weight = (torch.from_numpy(each[which]).float() for each in (known.private, known.weight))
@@ -177,9 +184,8 @@ def fit(known: Sample, which: Flags) -> Fit:
     rows = np.concatenate([layer.weight.detach().double().numpy() for layer in units]) / spread
     bias = np.concatenate([layer.bias.detach().double().numpy() for layer in units]) - rows @ mean
     total = np.concatenate([layer.weight.detach().double().numpy()[0] for layer in sums]) / NETWORKS
-    least = np.full(2, -sum(layer.bias.item() for layer in sums) / NETWORKS)
-    own, over, around = np.split(rows, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1)
-    return Fit(model.Weights(units=own, bias=bias, sum=total, least=least), over, around)
+    base = np.array(sum(layer.bias.item() for layer in sums) / NETWORKS)
+    return model.Weights(units=rows, bias=bias, sum=total, base=base)
 
 
 def _network(given: Tensor, target: Tensor, weight: Tensor, seed: int) -> tuple[nn.Linear, nn.Linear]:
@@ -201,13 +207,18 @@ def _network(given: Tensor, target: Tensor, weight: Tensor, seed: int) -> tuple[
     return units, total
 
 
-def crossed(known: Sample) -> Values:
-    """The log odds of each candidate by a fit on other texts."""
+def crossed(known: Sample, judge: Callable[[Flags], Values]) -> Values:
+    """The log odds of each candidate by a fit on other texts.
+
+    Args:
+        known: the candidates.
+        judge: fits some of them and judges all.
+    """
     folds = np.array([crc32(each.text.encode("utf-8", "surrogatepass")) % FOLDS for each in known.texts])
     fold = folds[known.whole[known.text]]
     odds = np.zeros(len(known.found))
     for number in range(FOLDS):
-        odds[fold == number] = fit(known, fold != number).odds(known)[fold == number]
+        odds[fold == number] = judge(fold != number)[fold == number]
     return odds
 
 
@@ -229,10 +240,13 @@ def with_readings(tensors: Mapping[str, Floats], rows: Values) -> dict[str, Floa
     return {f"classifier.{name}": each.astype(np.float32) for name, each in zip(("weight", "bias"), found, strict=True)}
 
 
-def write(made: Fit) -> None:
+def write(made: Fit, second: model.Weights, least: Values) -> None:
     """Writes the weights, and the tagger's adapter with the readings."""
-    rows = {name: np.round(values, 5).tolist() for name, values in vars(made.weights).items()}
-    OUT.write_text(json.dumps(rows) + "\n", "utf-8")
+    rows: dict[str, Any] = {
+        name: {each: np.round(values, 5).tolist() for each, values in vars(weights).items()}
+        for name, weights in (("first", made.weights), ("second", second))
+    }
+    OUT.write_text(json.dumps(rows | {"least": np.round(least, 5).tolist()}) + "\n", "utf-8")
     before = adapters.tensors("tagger")
     tensors = before | with_readings(before, np.concatenate([made.over, made.around]))
     about = {key: value for key, value in adapters.manifest("tagger").items() if key != "files"}
@@ -321,7 +335,11 @@ def main() -> None:
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     texts = [*whole, *(part for part, _ in pieces)]
     known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
-    odds, now = crossed(known), found_in(texts, 0.0)
+    now = found_in(texts, 0.0)
+    first = crossed(known, lambda which: fit(known, which).odds(known))
+    inputs = model.beside(known.found, known.spans, [text.text for text in texts], first)
+    none = np.zeros(1)
+    odds = crossed(known, lambda which: model.odds(inputs, none, network(inputs, known, which)))
     found = list(groups(known, now, odds))
     least = np.array([least_of([each for each in found if each.names == names]) for names in (True, False)])
     console = Console(width=160)
@@ -330,8 +348,8 @@ def main() -> None:
             f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
             f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"
         )
-    made = fit(known, np.ones(len(known.found), bool))
-    write(made._replace(weights=replace(made.weights, least=made.weights.least + least)))
+    every = np.ones(len(known.found), bool)
+    write(fit(known, every), network(inputs, known, every), least)
     console.print(f"names count from odds of {least[0]:.2f}, details from {least[1]:.2f}; wrote {OUT.name}")
 
 

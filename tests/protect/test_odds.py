@@ -1,5 +1,6 @@
 """Odds: what is found counts as private by how it looks and by what else its text holds."""
 
+import time
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from textveil.config import NameOptions, ProtectOptions
 from textveil.models import TOLD, Evidence
 from textveil.protect import odds
 from textveil.protect.grouping import Grouping
-from textveil.protect.odds import OWN, Weights
+from textveil.protect.odds import BESIDE, OWN, Weights
 from textveil.protect.spans import Span
 from textveil.text import tokenize
 
@@ -96,18 +97,47 @@ def test_the_evidence_is_that_of_the_span_the_tagger_is_surest_of() -> None:
     assert not np.any(odds.readings(found, none, 3))
 
 
-def test_odds_are_those_of_a_network_less_what_is_needed() -> None:
+def test_odds_are_those_of_a_network() -> None:
     size = len(OWN) + TOLD
     detail = np.eye(size)[odds.DETAIL]
     by = Weights(
         units=np.stack([np.ones(size), -np.ones(size)]),
         bias=np.array([0.5, 0.25]),
         sum=np.array([2.0, 3.0]),
-        least=np.array([1.0, 10.0]),
+        base=np.array(-1.0),
     )
     rows, read = np.stack([np.zeros(size), detail]), np.array([[0.0, 1.0], [3.0, -9.0]])
-    assert odds.odds(rows, read, by).tolist() == [2 * 0.5 + 3 * 1.25 - 1, 2 * 4.5 - 10]
+    assert odds.odds(rows, read, by).tolist() == [2 * 0.5 + 3 * 1.25 - 1, 2 * 4.5 - 1]
     assert odds.probability(np.zeros(1)).tolist() == [0.5]
+
+
+def test_what_stands_beside_a_candidate() -> None:
+    text = "Anna Kowalska, Bo Lind, Anna, anna@example.org"
+    spans = of(
+        text,
+        ("Anna Kowalska", "PERSON", "tagger", 0.9, 0.9),
+        ("Bo Lind", "PERSON", "tagger", 0.9, 0.9),
+        ("anna@example.org", "EMAIL", "patterns", 1.0, 1.0),
+    )
+    spans.append(Span(0, 24, 28, "PERSON", 0.9, "tagger", 0.9))
+    spans.append(Span(1, 0, 3, "PERSON", 0.9, "tagger", 0.9))
+    found = odds.candidates(spans)
+    rows = odds.beside(found, spans, [text, "Ida"], np.array([2.0, -1.0, 0.5, 3.0]))
+    first, second, third, alone = (dict(zip(BESIDE, row, strict=True)) for row in rows.tolist())
+    assert (first["odds"], first["surest"], first["mean"], first["private"]) == (2.0, 0.5, -0.25, np.log(2))
+    assert (first["last"], first["next"], second["last"], second["next"]) == (odds.NONE, -1.0, 2.0, 0.5)
+    assert (first["surest alike"], second["alike"], third["surest alike"]) == (0.5, 0, 2.0)
+    assert first["identifiers"] == third["identifiers"] == np.log(2)
+    assert (alone["any"], alone["surest"], alone["any identifier"]) == (0, odds.NONE, 0)
+    assert alone["text"] == np.log(4)
+
+
+def test_what_stands_beside_takes_linear_time() -> None:
+    text = "Anna " * 20_000
+    spans = [Span(0, 5 * i, 5 * i + 4, "PERSON", 0.9, "tagger", 0.9) for i in range(20_000)]
+    start = time.process_time()
+    odds.beside(odds.candidates(spans), spans, [text], np.zeros(len(spans)))
+    assert time.process_time() - start < 10
 
 
 def test_evidence_is_not_shown() -> None:
@@ -118,7 +148,7 @@ def test_evidence_is_not_shown() -> None:
     shown = repr(span)
     assert all(f"{number:.4f}"[:6] not in shown for number in span.evidence.over)
     assert len(span.evidence.told) == TOLD
-    assert len(span.evidence.over) == len(span.evidence.around) == len(odds.weights().bias)
+    assert len(span.evidence.over) == len(span.evidence.around) == len(odds.jury().first.bias)
 
 
 def test_a_text_is_judged_by_itself() -> None:

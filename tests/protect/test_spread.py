@@ -5,8 +5,9 @@ import time
 import pytest
 
 from textveil.protect.spans import Span
-from textveil.protect.spelling import alike, bounds, parts
+from textveil.protect.spelling import alike, parts
 from textveil.protect.spread import SOURCE, PrivateValue, Sought, spread
+from textveil.protect.titles import bounds
 
 
 def elsewhere(text, *found, before=(), public=()):

@@ -30,11 +30,13 @@ from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.relations import is_beside_relation, is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
-from textveil.protect.spelling import TITLES, atoms, bounds
+from textveil.protect.spelling import atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
+from textveil.protect.titles import LONGEST as LONGEST_TITLE
+from textveil.protect.titles import bounds, is_nobody
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.text import Tokens, is_country, tokenize
+from textveil.text import Tokens, is_country, lexicon, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
@@ -359,7 +361,7 @@ class Grouping:
         spans = [
             each
             for span in (judged(found, tokens) if self.judges else found)
-            if not _is_title(span, tokens.texts)
+            if not _is_title(span, tokens.texts) and not _is_common(span, tokens.texts)
             for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
@@ -574,8 +576,18 @@ def _is_title(span: Span, texts: Sequence[str]) -> bool:
     """Whether a person that textveil found is nobody: a title, or several, alone."""
     if span.type != "PERSON" or span.source.partition(":")[0] not in OWN:
         return False
-    own = atoms(texts[span.text][span.start : span.end])
-    return bool(own) and all(atom.text in TITLES for atom in own)
+    return is_nobody(texts[span.text][span.start : span.end])
+
+
+def _is_common(span: Span, texts: Sequence[str]) -> bool:
+    """Whether what the tagger took for a name is one common word in small letters, and no relation stands before it."""
+    text = texts[span.text]
+    word = text[span.start : span.end]
+    if span.type not in NAMES or span.source != GUESSED or not word.isalpha() or word != word.lower():
+        return False
+    if word == word.upper() or is_relation(text[max(0, span.start - LONGEST_RELATION) : span.start]):
+        return False
+    return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY
 
 
 def _country(span: Span, texts: Sequence[str]) -> Span:
@@ -627,7 +639,7 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
     """What a span names: a name without title and possessive, each number of a guess without the signs around it."""
     text = tokens.texts[span.text][span.start : span.end]
     if span.type in NAMES:
-        start, end = bounds(span.type, text)
+        start, end = bounds(span.type, text, tokens.texts[span.text][span.end : span.end + LONGEST_TITLE])
         return [span._replace(start=span.start + start, end=span.start + end)]
     if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
         return [span]

@@ -5,19 +5,21 @@ texts. Out: the same spans with this probability. Weights come from `training/od
 Not here: the detectors (`adapters`, `scripts`, `structure`), and which spans count (`grouping`).
 
 A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
-that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged by a small network
-that reads what the tagger read at it and in the words around (`Evidence`), and what detectors say of it (`OWN`). It is
-fitted on texts that the tagger was not trained on: of those that it knows, the tagger is too sure.
+that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged twice. A small
+network reads what the tagger read at it and in the words around (`Evidence`), and what detectors say of it (`OWN`). A
+second one reads what the first says of it and of the candidates beside it, and which identifiers are near (`BESIDE`).
+Both are fitted on texts that the tagger was not trained on: of those that it knows, the tagger is too sure.
 
 What is said of a text depends on that text alone, and the time is linear in its words.
 """
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,7 @@ import regex
 from textveil.models import DETAILS, TOLD, Evidence
 from textveil.protect.relations import is_relation
 from textveil.protect.spans import NAMES, Span
+from textveil.protect.spelling import atoms
 from textveil.randomness import Values
 from textveil.text import Tokens
 
@@ -41,6 +44,25 @@ the tagger's `DETAILS`; the share of words in scripts without capitals; whether 
 letters; whether it begins a line; whether words for somebody whom the writer knows stand before it."""
 
 DETAIL = OWN.index("detail")
+
+BESIDE = (
+    *("odds", "any", "surest", "mean", "sum", "share", "private", "others", "last", "next", "alike", "surest alike"),
+    *("identifiers", "any identifier", "distance", "text", "length"),
+)
+"""What the second network reads of a candidate: its log odds; of the up to `NEAR` candidates before and behind it
+whether there are any, the largest and the mean of their log odds, the logarithm of their odds' sum, the share and
+number of those that are rather private, and how many there are; the log odds of the one before and of the next; whether
+another candidate of the text has a word of it, and the largest log odds of those; how many identifiers are within
+`REACH` characters, and how far away the nearest is; how long the text is, and the candidate. Numbers, distances and
+lengths are logarithms."""
+
+NEAR = 10
+REACH = 1000
+LONG = 2000
+"""Characters from which on all texts count as equally long."""
+
+NONE = -4.0
+"""The log odds that stand for those of no candidate."""
 
 SHORT = 3
 BEFORE = 60
@@ -71,24 +93,44 @@ class Weights:
     """A network of one layer of hidden units.
 
     Attributes:
-        units: float64 [units, own + told], what each of `OWN` and of what evidence tells adds to a hidden unit. What
-            the encoder's states add, over the candidate and over the words around, are the readings of the tagger.
+        units: float64 [units, features], what each feature adds to a hidden unit: of the first network `OWN` and what
+            evidence tells, of the second `BESIDE`. What the encoder's states add to the first, over the candidate and
+            over the words around, are the readings of the tagger.
         bias: float64 [units].
         sum: float64 [units], what each unit above 0 adds to the log odds.
-        least: float64 [2], the odds from which names count as private, and `DETAILS`; they become a probability of .5.
+        base: float64, the log odds where no unit is above 0.
     """
 
     units: Values
     bias: Values
     sum: Values
+    base: Values
+
+
+class Jury(NamedTuple):
+    """Those who judge candidates.
+
+    Args:
+        first: the network that reads a candidate and the words around.
+        second: the one that reads what the first says of it and of others.
+        least: float64 [2], the log odds from which names count as private, and `DETAILS`; they become a probability of
+            .5.
+    """
+
+    first: Weights
+    second: Weights
     least: Values
 
 
 @cache
-def weights() -> Weights:
+def jury() -> Jury:
     """Those of the package."""
     kept = json.loads((files("textveil") / "data" / "constants" / "odds.json").read_text("utf-8"))
-    return Weights(**{name: np.array(values, np.float64) for name, values in kept.items()})
+    first, second = (
+        Weights(**{name: np.array(values, np.float64) for name, values in kept[each].items()})
+        for each in ("first", "second")
+    )
+    return Jury(first, second, np.array(kept["least"], np.float64))
 
 
 def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
@@ -99,13 +141,16 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of the texts.
     """
     found = candidates(spans)
-    by = weights()
-    over, around = readings(found, spans, len(by.bias))
-    private = probability(odds(features(found, spans, tokens), over + around, by))
+    by = jury()
+    over, around = readings(found, spans, len(by.first.bias))
+    known = features(found, spans, tokens)
+    own = odds(known, over + around, by.first)
+    both = odds(beside(found, spans, tokens.texts, own), np.zeros(1), by.second)
+    private = probability(both - by.least[known[:, DETAIL].astype(int)])
     result = list(spans)
-    for candidate, own in zip(found, private.tolist(), strict=True):
+    for candidate, probable in zip(found, private.tolist(), strict=True):
         for i in candidate.spans:
-            result[i] = spans[i]._replace(private=own)
+            result[i] = spans[i]._replace(private=probable)
     return result
 
 
@@ -170,16 +215,73 @@ def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[fl
 
 
 def odds(known: Values, read: Values, by: Weights) -> Values:
-    """The log odds of candidates, float64 [K].
+    """The log odds of candidates by one network, float64 [K].
 
     Args:
-        known: float64 [K, own + told], what is known of each.
-        read: float64 [K, units], what was read there and around, together.
-        by: the weights.
+        known: float64 [K, features], what it reads of each.
+        read: float64 [K, units], what was read there and around, together; zeros for the second.
+        by: its weights.
     """
     units = np.maximum(_weighed(known, by.units) + read + by.bias, 0.0)
-    found: Values = _weighed(units, by.sum[None])[:, 0] - by.least[known[:, DETAIL].astype(int)]
+    found: Values = _weighed(units, by.sum[None])[:, 0] + by.base
     return found
+
+
+def beside(found: Sequence[Candidate], spans: Sequence[Span], texts: Sequence[str], own: Values) -> Values:
+    """`BESIDE` of each candidate, float64 [K, features].
+
+    Args:
+        found: all candidates of the texts, in order.
+        spans: what was found, among them identifiers.
+        texts: the texts.
+        own: float64 [K], the log odds of each by the first network.
+    """
+    identifiers: list[list[int]] = [[] for _ in texts]
+    candidate_spans = {i for each in found for i in each.spans}
+    for i, span in enumerate(spans):
+        if i not in candidate_spans and span.private >= 0.5:
+            identifiers[span.text].append(span.start)
+    rows: list[list[float]] = []
+    for text, own_of in groupby(range(len(found)), key=lambda k: found[k].text):
+        places = [*own_of]
+        rows += _beside([found[k] for k in places], sorted(identifiers[text]), texts[text], own[places])
+    return np.array(rows, np.float64).reshape(len(found), len(BESIDE))
+
+
+def _beside(found: Sequence[Candidate], identifiers: Sequence[int], text: str, own: Values) -> Iterator[list[float]]:
+    """The same for the candidates of one text; of its identifiers, where they begin."""
+    words = [{atom.text for atom in atoms(text[each.start : each.end]) if len(atom.text) > 1} for each in found]
+    holders: dict[str, list[int]] = {}
+    for k, own_words in enumerate(words):
+        for word in own_words:
+            holders.setdefault(word, []).append(k)
+    best = {word: sorted(which, key=own.__getitem__)[-2:] for word, which in holders.items()}
+    for k, each in enumerate(found):
+        others = np.concatenate([own[max(0, k - NEAR) : k], own[k + 1 : k + 1 + NEAR]])
+        alike = [own[i] for word in words[k] for i in best[word] if i != k]
+        first = bisect_left(identifiers, each.start)
+        distance = min((abs(at - each.start) for at in identifiers[max(0, first - 1) : first + 1]), default=REACH)
+        count = bisect_right(identifiers, each.end + REACH) - bisect_left(identifiers, each.start - REACH)
+        private = others > 0
+        yield [
+            own[k],
+            len(others) > 0,
+            others.max(initial=NONE),
+            others.mean() if len(others) else 0.0,
+            np.log1p(np.exp(np.minimum(others, 20.0)).sum()),
+            private.mean() if len(others) else 0.0,
+            np.log1p(private.sum()),
+            np.log1p(len(others)),
+            own[k - 1] if k else NONE,
+            own[k + 1] if k + 1 < len(own) else NONE,
+            bool(alike),
+            max(alike, default=0.0),
+            np.log1p(count),
+            count > 0,
+            np.log1p(min(distance, REACH)),
+            np.log1p(min(len(text), LONG)),
+            np.log1p(each.end - each.start),
+        ]
 
 
 def _weighed(known: Values, by: Values) -> Values:

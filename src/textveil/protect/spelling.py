@@ -165,21 +165,6 @@ def may_be_name(word: str) -> bool:
     return not any(atom.text in TITLES or atom.text in GREETINGS or atom.text in CALENDAR for atom in atoms(word))
 
 
-def bounds(type_: str, value: str) -> tuple[int, int]:
-    """Where a name begins and ends in the text of its span: without a title before it and a possessive after it."""
-    start, end = 0, len(value)
-    if type_ not in NAMES:
-        return start, end
-    possessive = regex.search(r"(?<=\w)['’ʼ][sS]$", value)
-    if possessive is not None:
-        end = possessive.start()
-    if type_ == "PERSON":
-        found = core(type_, value[:end])
-        if found and found[0].start > 0 and atoms(value[:end])[0].text in TITLES:
-            start = found[0].start
-    return start, end
-
-
 def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
     """What may stand for a name, as it is compared, and which part of it that is: runs of its words, first and last."""
     if type_ not in NAMES:

@@ -81,7 +81,7 @@ def has_account_length(value: str) -> bool:
 
 
 _DATE = regex.compile(
-    r"(?:19|20)\d\d-\d\d-\d\d.*|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}"
+    r"(?:19|20)\d\d-\d\d(?:-\d\d.*)?|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}"
     r"|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
 )
 """Dates, with what follows them, and thousands."""
@@ -95,7 +95,7 @@ RULES = (
     Rule(
         "CARD",
         Expression(
-            r"(?<= \d{3,4} [^\d\n]{1,40} ) (?<![\w/])"
+            r"(?<= \d{3,4} [^\d\n]{1,40} ) (?<! [\w/] | \d- )"
             r" (?P<value>(?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?\d\d) (?![\w/])"
         ),
         score=0.85,

@@ -35,7 +35,7 @@ _COMPOUND = r"""
       | gracht
       | singel
       | dijk | steenweg
-      | hove | katu | ntie | kuja | utca | vegur | vangur | gränden | stien )
+      | hove | katu | (?<! gara ) ntie | kuja | utca | vegur | vangur | gränden | stien )
 """
 _APART = r"""
     (?: stra(?:ß|ss)e | allee | platz | weg | gasse | ring | ufer | damm | utca | u\. | út | tér | terrasse | väg | gata
@@ -252,7 +252,7 @@ RULES = (
     ),
     address(
         rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: (?: {_NAME} [ \-] ){{1,3}} {_APART} | [\p{{L}}\-]{{3,30}} [ ]"
-        rf" (?: allee | platz | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] {_NUMBER} \.? (?!\w) {_TAIL}",
+        rf" (?: allee | platz | stra(?:ß|ss)e | gasse ) ) (?!\w) [ ] (?!0) {_NUMBER} \.? (?!\w) {_TAIL}",
         0.7,
         " straße| strasse| allee| allé| platz| weg| gasse| ring| ufer| damm| utca| u. | út | tér | terrasse| väg"
         "| gata| vej| tee | puiestee| mnt ",

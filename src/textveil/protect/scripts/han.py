@@ -20,7 +20,7 @@ from textveil.protect.scripts.gazetteers import CERTAIN, DOUBTFUL, FoundName, ga
 _RUN = re.compile(r"[\u3400-\u9fff]+")
 _FOREIGN = re.compile(r"[\u3400-\u9fff]{1,5}(?:[·•‧][\u3400-\u9fff]{1,6}){1,4}")
 
-_TITLES = frozenset(
+TITLES = frozenset(
     (
         "先生 女士 小姐 太太 夫人 老师 老師 师傅 師傅 经理 经 总监 主任 主管 组长 班长 院长 校长 局长 科长 处长 部长 厂长 店长 队长 "
         "医生 大夫 护士 教授 博士 律师 法官 警官 会计 同学 师兄 师姐 阿姨 叔叔 大爷 大妈 奶奶 爷爷 伯伯 姐 哥 总 "
@@ -39,7 +39,7 @@ _CUES = frozenset(
 )
 """What stands before a name."""
 
-_ROLES = frozenset(each for each in (*_TITLES, *_CUES) if len(each) == 2) | frozenset(
+_ROLES = frozenset(each for each in (*TITLES, *_CUES) if len(each) == 2) | frozenset(
     "班主 车间 项目 班组 任老 位同 位老 位家 位女 位先 各位".split()
 )
 """What no name begins with."""
@@ -177,7 +177,7 @@ def _ended(
     """
     public = text[start:end] in _lists().public
     for length in (2, 1):
-        if text[end : end + length] in _TITLES and end + length <= high:
+        if text[end : end + length] in TITLES and end + length <= high:
             yield price + _TITLE - _TITLED, FoundName(start, end + length, "PERSON", True, public)
             break
     if bare:
@@ -207,7 +207,7 @@ def _again(text: str, found: list[FoundName]) -> list[FoundName]:
         if each.cue and not each.public:
             known.add(name)
             given = name[2:] if name[:2] in family else name[1:]
-            if len(given) == 2 and given not in words and given not in _TITLES:
+            if len(given) == 2 and given not in words and given not in TITLES:
                 known.add(given)
     if not known:
         return []

@@ -21,15 +21,15 @@ _PARTICLES = (
 ).split()
 _PARTICLE = frozenset(_PARTICLES)
 
-_RANKS = (
+RANKS = (
     "씨 군 양 과장 대리 부장 차장 사장 팀장 실장 대표 이사 상무 전무 주임 사원 선생 교수 박사 원장 간호사 기사 고객 환자 상담사 "
     "매니저 변호사 판사 검사 작가 기자 감독 선배 후배 언니 오빠 형 누나 이모 삼촌 할머니 할아버지 아저씨 아주머니 어머니 어머님 "
     "아버님 학생 조교 코치 사모 회장 총무 반장 소장 국장 계장 조합장 이장 목사 집사 권사 장로 신부 수녀 스님 대위 소령 중위 병장 "
     "의사 약사 세무사 회계사 노무사 주무관 사무관 연구원 책임 선임 수석 본부장 지점장 점장 센터장 교장 교감 담임 어르신 여사 님"
 ).split()
-_TITLE = re.compile(rf"(?:{'|'.join(sorted(_RANKS, key=len, reverse=True))})님?")
+_TITLE = re.compile(rf"(?:{'|'.join(sorted(RANKS, key=len, reverse=True))})님?")
 _TITLED = re.compile(
-    rf"(?P<name>[가-힣]{{1,5}}?)(?:{'|'.join(sorted((r for r in _RANKS if len(r) > 1 or r in '씨님'), key=len, reverse=True))})님?"
+    rf"(?P<name>[가-힣]{{1,5}}?)(?:{'|'.join(sorted((r for r in RANKS if len(r) > 1 or r in '씨님'), key=len, reverse=True))})님?"
 )
 
 _NO_SURNAME = frozenset("이그저전현한두세본총부주여남신구각모대상하소성명제민중고노용유공동온시장기")

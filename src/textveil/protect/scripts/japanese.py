@@ -14,7 +14,7 @@ from textveil.protect.scripts.gazetteers import CERTAIN, FoundName, names
 _RUN = re.compile(r"[\u3400-\u9fff々ヶ]+")
 _KATAKANA = re.compile(r"[ァ-ヺー・]{2,}|[ｦ-ﾟ]{2,}")
 
-_KANJI_TITLES = tuple(
+TITLES = tuple(
     "様 氏 殿 先生 先輩 後輩 課長 部長 係長 次長 主任 主査 社長 専務 常務 店長 院長 所長 校長 教頭 会長 班長 組長 教授 准教授 講師 医師 "
     "看護師 弁護士 税理士 司法書士 行政書士 巡査 刑事 選手 監督 議員 夫妻 夫人 婦長 師長 室長 本部長 支店長 工場長 君 嬢 家".split()
 )
@@ -77,7 +77,7 @@ def _in_run(text: str, run: str, start: int, end: int) -> FoundName | None:
     lists = _lists()
     if (kana := _KANA_TITLE.match(text, end)) and (name := _last_name(run)):
         return FoundName(end - len(name), kana.end(), "PERSON", True, name in lists.public)
-    for title in _KANJI_TITLES:
+    for title in TITLES:
         if run.endswith(title) and len(run) > len(title) and (name := _last_name(run[: -len(title)])):
             if title == "家" and name in lists.places:
                 return None
@@ -203,7 +203,7 @@ def _again(runs: list[tuple[str, int, int]], text: str, found: list[FoundName]) 
         if not each.cue or each.public:
             continue
         for part in _RUN.findall(text, each.start, each.end):
-            for title in _KANJI_TITLES:
+            for title in TITLES:
                 part = part.removesuffix(title) if len(part) > len(title) else part
             known.add(part)
             for i in range(1, len(part)):

@@ -1,0 +1,102 @@
+"""Titles: where a name begins and ends, without the words by which people are called."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from textveil import Protector, Session
+from textveil.config import NameOptions, ProtectOptions
+from textveil.protect.grouping import Grouping
+from textveil.protect.spans import Span
+from textveil.protect.titles import bounds, is_nobody
+from textveil.text import tokenize
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("Mrs Halvorsen's", "Halvorsen"),
+        ("Dr. Sr. Lima", "Lima"),
+        ("bruder Kilian", "Kilian"),
+        ("Herr Sauer", "Sauer"),
+        ("chị Hoài", "Hoài"),
+        ("г-жа Лаптева-Нуриева", "Лаптева-Нуриева"),
+        ("السيدة نوال", "نوال"),
+        ("डॉ. प्रवेश टोप्पो", "प्रवेश टोप्पो"),
+        ("साहू जी", "साहू"),
+        ("Nermin Hanım'ın", "Nermin"),
+        ("田中さん", "田中"),
+        ("田中さんです", "田中"),
+        ("トムくん", "トム"),
+        ("李小姐", "李"),
+        ("홍길동 과장님", "홍길동"),
+        ("길동현에게", "길동현"),
+    ],
+)
+def test_words_by_which_people_are_called_stand_outside_of_the_name(value: str, name: str) -> None:
+    start, end = bounds("PERSON", value)
+    assert value[start:end] == name
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Don Johnson",
+        "Pat Smith",
+        "Anh Tuấn",
+        "Bruder Kilian",
+        "O'Brien",
+        "さんま",
+        "홍길은",
+        "Thomas Mann",
+        "Michael Bay",
+    ],
+)
+def test_what_may_be_part_of_a_name_stays_in_it(value: str) -> None:
+    assert bounds("PERSON", value) == (0, len(value))
+
+
+def test_a_title_may_reach_over_the_end_of_what_was_found() -> None:
+    assert bounds("PERSON", "宇佐美部", "長に") == (0, 3)
+    assert bounds("PERSON", "宇佐美", "部長に") == (0, 3)
+
+
+def test_titles_alone_are_nobody_and_names_are_somebody() -> None:
+    assert all(map(is_nobody, ("Mr", "Dr.", "Frau Dr.", "السيدة", "chị")))
+    assert not any(map(is_nobody, ("Frau Holle", "Don", "Mann", "Pat", "")))
+
+
+def test_only_persons_have_titles_and_only_names_endings() -> None:
+    assert bounds("ORGANIZATION", "Dr Oetker's") == (0, 9)
+    assert bounds("ADDRESS", "St James's") == (0, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Sehr geehrte Frau Halvorsen, Frau Halvorsen aus Bünde rief an: 0521 5577231.", "Halvorsen"),
+        ("田中さんの電話番号は090-3318-5540です。田中様に伝えてください。", "田中"),
+        ("홍길동 씨 전화는 010-3350-7716입니다. 홍길동에게 전해 주세요.", "홍길동"),
+    ],
+)
+def test_a_name_is_gone_with_every_title(text: str, left: str) -> None:
+    assert left not in Protector("prompt").protect(text, Session()).text
+
+
+def test_one_common_word_in_small_letters_is_no_name_unless_a_relation_says_so() -> None:
+    def found(text: str, word: str) -> list[str]:
+        class Guesses:
+            name = "tagger"
+
+            def find(self, texts: Sequence[str]) -> list[Span]:
+                return [Span(0, text.index(word), text.index(word) + len(word), "PERSON", 0.9, "tagger")]
+
+        grouping = Grouping.of(ProtectOptions(detectors=(Guesses(),)), NameOptions())
+        assert grouping is not None
+        return [text[span.start : span.end] for span in grouping.look(tokenize([text]), None).spans]
+
+    assert found("the keys of the clinic are here", "clinic") == []
+    assert found("my neighbour bear is ill", "bear") == ["bear"]
+    assert found("the keys of agnieszka are here", "agnieszka") == ["agnieszka"]
+    assert found("the keys of the Clinic are here", "Clinic") == ["Clinic"]
+    assert found("the keys of rose are here", "rose") == ["rose"]
