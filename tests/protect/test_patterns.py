@@ -1221,3 +1221,24 @@ def test_a_million_characters_are_no_trap(unit):
     start = time.process_time()
     PATTERNS.find([unit * (1_000_000 // len(unit))])
     assert time.process_time() - start < 60
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "motif=MOT_DE_PASSE_EXPIRE\n2024-03-11 08:42:55,010 WARN",
+        "Şube için banka hesabı eksik\n[2026-02-11T05:20:05Z] uyarı",
+        "Gerät 3 Jahre, Garantie 2 Jahre.",
+    ],
+)
+def test_dates_of_logs_and_warranties_are_no_cards_accounts_or_streets(text: str) -> None:
+    assert Patterns().find([text]) == []
+
+
+def test_a_telephone_number_is_no_house_number_and_expiry_dates_are_still_found() -> None:
+    found = {span.type for span in Patterns().find(["Please ring 01307 555 018 and ask for the shop."])}
+    assert found == {"PHONE"}
+    text = "Visa 4012 8888 8888 1881, expires 03/27"
+    assert "03/27" in {text[span.start : span.end] for span in Patterns().find([text])}
+    text = "Meine Adresse: Altstädter Ring 12, 24103 Kiel"
+    assert "ADDRESS" in {span.type for span in Patterns().find([text])}
