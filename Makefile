@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies codes logit-bounds names lexicon thresholds odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies codes logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -166,6 +166,20 @@ build/litellm/stamp: tests/gateway/litellm.txt
 litellm: export OMP_NUM_THREADS ?= 1
 litellm: $(VENV)/dev.stamp build/litellm/stamp ## the guardrails behind a real LiteLLM proxy, in an environment of its own
 	@TEXTVEIL_LITELLM=$(CURDIR)/build/litellm/bin/litellm $(BIN)/python -m pytest tests/gateway/test_litellm_proxy.py $(ARGS)
+
+# Ray and Spark are 1.2 GB, and Spark wants an older pandas. It needs Java 17 (openjdk-17-jre-headless).
+build/engines/stamp: tests/corpus/engines.txt pyproject.toml
+	@$(PYTHON) -m venv --clear build/engines
+	@echo "installing Ray and Spark into build/engines (some minutes the first time)"
+	@build/engines/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@build/engines/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable . --editable ./$(BENCH)
+	@touch $@
+
+check-engines: export HF_HUB_OFFLINE := 1
+check-engines: export OMP_NUM_THREADS ?= 1
+check-engines: export PYTHONPATH := .
+check-engines: build/engines/stamp ## corpus runs by processes, Ray and Spark: one contract, in an environment of its own
+	@build/engines/bin/python -m pytest tests/corpus/test_engines.py $(ARGS)
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp
 	@$(PIP_INSTALL) --editable './$(BENCH)[generative]'

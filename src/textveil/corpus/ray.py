@@ -71,25 +71,25 @@ class Ray:
         """As `Executor.map`; an actor that died is started anew, and does again what it was at."""
         import ray
 
-        # what was the case where the actors run is found there, as with other processes of this library
         variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
         made = ray.remote(_Worker).options(
             num_cpus=self._cpus, max_restarts=-1, max_task_retries=RETRIES, runtime_env={"env_vars": variables}
         )
-        actors = [made.remote(draw) for _ in range(self.workers)]
+        actors = [made.remote() for _ in range(self.workers)]
+        lent = ray.put(draw)
         waiting: dict[Any, tuple[Item, Any]] = {}
         coming = iter(items)
         try:
             for actor in actors * 2:  # one more than each is at, so that none waits
                 for item in coming:
-                    waiting[actor.draw.remote(item)] = item, actor
+                    waiting[actor.draw.remote(lent, item)] = item, actor
                     break
             while waiting:
                 (done, *_), _ = ray.wait(list(waiting), num_returns=1)
                 result = _result(done)
                 item, actor = waiting.pop(done)
                 for following in coming:
-                    waiting[actor.draw.remote(following)] = following, actor
+                    waiting[actor.draw.remote(lent, following)] = following, actor
                     break
                 yield item, result
         finally:
@@ -115,13 +115,12 @@ CARRIED = ("PYTHONPATH", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM", "TEXTVEIL_T
 class _Worker:
     """An actor."""
 
-    def __init__(self, draw: Callable[[Any], Any]) -> None:
+    def __init__(self) -> None:
         limit_threads(1)
-        self._draw = draw
 
-    def draw(self, item: Any) -> Any:
+    def draw(self, draw: Callable[[Any], Any], item: Any) -> Any:
         """What comes of an item."""
-        return self._draw(item)
+        return draw(item)
 
 
 def _result(done: Any) -> Any:

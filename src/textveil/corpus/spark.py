@@ -11,6 +11,7 @@ import os
 import pickle
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -57,6 +58,7 @@ class Spark:
         if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
             raise ConfigError("Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set JAVA_HOME")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or tasks would run in the Python of the system
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         found = SparkSession.getActiveSession()
         self._own = found is None
         self._session = found or self._start(SparkSession.builder, workers or cores(), cluster)
@@ -68,7 +70,7 @@ class Spark:
                 made.config("spark.driver.host", "127.0.0.1")
                 .config("spark.driver.bindAddress", "127.0.0.1")
                 .config("spark.ui.enabled", "false")
-                .config("spark.sql.artifact.isolation.enabled", "false")
+                .config("spark.ui.showConsoleProgress", "false")
             )
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             made = made.config(f"spark.executorEnv.{name}", "1")
