@@ -4,10 +4,10 @@ In: the installed package, Ray and Spark (`make check-engines` makes an environm
 benchmarks/rows/engines.jsonl; it fails where a release is not the same.
 Not here: what the executors promise (tests/corpus/test_engines.py).
 
-    python benchmarks/engines.py [kill] [speed] [--rows 100000] [--words 20] [--mechanism rankcape] [--executors local ray]
+    python benchmarks/engines.py [kill] [speed] [--rows 100000] [--words 20] [--mechanism noise] [--executors local ray]
 
-`kill` kills each run with all its processes when a third of its parts is there, and resumes it. `speed` runs each to its
-end, beside a plain loop of the library over some of the same rows. Nothing else should run.
+`kill` kills each run with all its processes when a third of its parts is there, and resumes it. `speed` runs each to
+its end, beside a plain loop of the library over some of the same rows. Nothing else should run.
 """
 
 import argparse
