@@ -34,7 +34,7 @@ SEED = 20_261_123
 """In the place of a key, so that all runs are one release."""
 LOOPED = 4_000
 """Rows of the plain loop."""
-MARK = "TEXTVEIL_ENGINES"
+MARK = "ENGINES_RUN"
 """A variable that all processes of a run have, by which they are found."""
 
 
