@@ -165,6 +165,6 @@ def test_of_a_series_only_the_last_run_counts(tmp_path, monkeypatch):
     ]
     (tmp_path / "evidence.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     monkeypatch.setattr(report, "EVIDENCE", tmp_path / "evidence.jsonl")
-    for name in ("ROWS", "RATES", "STORES", "E2E", "CODEBOOKS"):
+    for name in ("ROWS", "RATES", "STORES", "E2E", "ENGINES", "CODEBOOKS"):
         monkeypatch.setattr(report, name, tmp_path / "none")
     assert [row["value"] for row in report.stored()] == [2, 3]

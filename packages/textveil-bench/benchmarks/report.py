@@ -27,6 +27,7 @@ RATES = HERE / "rows" / "rates.jsonl"
 STORES = HERE / "rows" / "stores.jsonl"
 EVIDENCE = HERE / "rows" / "evidence.jsonl"
 E2E = HERE / "rows" / "e2e.jsonl"
+ENGINES = HERE / "rows" / "engines.jsonl"
 CODEBOOKS = HERE / "rows" / "codebooks.jsonl"
 CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
@@ -391,7 +392,7 @@ def compared(text: str) -> str:
 
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
-    files = [path for path in (ROWS, RATES, STORES, EVIDENCE, E2E, CODEBOOKS) if path.exists()]
+    files = [path for path in (ROWS, RATES, STORES, EVIDENCE, E2E, ENGINES, CODEBOOKS) if path.exists()]
     rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     last = {row["series"]: row["run"] for row in rows if "run" in row}  # budgets that are no longer run are left out
     return [row for row in rows if "run" not in row or row["run"] == last[row["series"]]]

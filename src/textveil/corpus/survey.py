@@ -4,10 +4,12 @@ In: a file, and which of its fields are what. Out: its parts; marks of its ids, 
 Not here: which parts are missing (`plan`), and the drawing (`drawing`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -174,33 +176,39 @@ def packed_marks(marks: bytes | bytearray) -> bytes:
 
 
 def require_unique(marks: Storage) -> None:
-    """Check that no id occurs twice, a slice of all marks at a time.
+    """Check that no id occurs twice, a slice of all marks at a time; those in an object store are brought here first.
 
     Raises:
         InputError: one does. It is not shown.
     """
-    names = [name for name in marks.names() if name.endswith(".npy")]  # and no piece of one that was being written
-    total = sum(len(_marks(marks, name)) for name in names)
-    slices = max(1, -(-total // BUCKET))
+    with TemporaryDirectory() as folder:
+        paths = []
+        for name in marks.names():
+            if not name.endswith(".npy"):  # a piece of one that was being written
+                continue
+            if marks.local is None:
+                (Path(folder) / name).write_bytes(marks.read(name))
+            paths.append((marks.local or Path(folder)) / name)
+        found: list[Marks] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
+        twice = _repeats(found)
+        del found
+    if twice:
+        raise InputError(
+            "every row must have an id of its own, and an id occurs twice: rows of one id would not be told apart "
+            "where a part is drawn again"
+        )
+
+
+def _repeats(marks: Sequence[Marks]) -> bool:
+    """Whether a mark occurs twice; each array is sorted by its first halves."""
+    slices = max(1, -(-sum(map(len, marks)) // BUCKET))
     bounds = [(1 << 64) * i // slices for i in range(slices)]
     for low, high in zip(bounds, [*bounds[1:], None], strict=True):
-        found = []
-        for name in names:
-            each = _marks(marks, name)
-            ends = len(each) if high is None else int(np.searchsorted(each[:, 0], np.uint64(high)))
-            found.append(np.array(each[int(np.searchsorted(each[:, 0], np.uint64(low))) : ends]))
-        here = np.concatenate(found) if found else np.empty((0, 2), np.uint64)
+        some = []
+        for each in marks:
+            end = len(each) if high is None else int(np.searchsorted(each[:, 0], np.uint64(high)))
+            some.append(np.array(each[int(np.searchsorted(each[:, 0], np.uint64(low))) : end]))
+        here = np.concatenate(some) if some else np.empty((0, 2), np.uint64)
         if len(np.unique(here, axis=0)) < len(here):
-            raise InputError(
-                "every row must have an id of its own, and an id occurs twice: rows of one id would not be told apart "
-                "where a part is drawn again"
-            )
-
-
-def _marks(marks: Storage, name: str) -> Marks:
-    if marks.local is not None:
-        found: Marks = np.load(marks.local / name, mmap_mode="r", allow_pickle=False)
-        return found
-    with marks.opened(name) as file:
-        loaded: Marks = np.load(BytesIO(file.read()), allow_pickle=False)
-        return loaded
+            return True
+    return False
