@@ -165,7 +165,7 @@ build/litellm/stamp: tests/gateway/litellm.txt
 
 litellm: export OMP_NUM_THREADS ?= 1
 litellm: $(VENV)/dev.stamp build/litellm/stamp ## the guardrails behind a real LiteLLM proxy, in an environment of its own
-	@TEXTVEIL_LITELLM=$(CURDIR)/build/litellm/bin/litellm $(BIN)/python -m pytest tests/gateway/test_litellm_proxy.py $(ARGS)
+	@TEXTVEIL_LITELLM=$(CURDIR)/build/litellm/bin/litellm $(BIN)/python -m pytest tests/gateway/test_litellm_proxy.py tests/integrations/test_litellm.py $(ARGS)
 
 # Ray and Spark are 1.2 GB, and Spark wants an older pandas. It needs Java 17 (openjdk-17-jre-headless).
 build/engines/stamp: tests/corpus/engines.txt pyproject.toml

@@ -22,6 +22,8 @@ import yaml
 from tests.gateway.litellm_cases import CANARIES, CASES, GUARDRAILS, MAIL, RECORDED, answer, guarding
 from tests.gateway.servers import Asked, Upstream, serving, serving_upstream
 
+import textveil
+
 LITELLM = os.environ.get("TEXTVEIL_LITELLM", "")
 """The command `litellm`, in an environment of its own."""
 
@@ -36,6 +38,7 @@ LOCAL = {
     "HTTP_PROXY": "http://127.0.0.1:9",
     "HTTPS_PROXY": "http://127.0.0.1:9",
     "NO_PROXY": "127.0.0.1",
+    "PYTHONPATH": str(Path(textveil.__file__).parents[1]),  # for the guardrail in its own process
 }
 """LiteLLM asks nobody but this machine."""
 

@@ -26,6 +26,7 @@ EXTRAS = {
     "langchain": "textveil[langchain]",
     "langchain_core": "textveil[langchain]",
     "langgraph": "textveil[langchain]",
+    "litellm": "textveil[litellm]",
     "llama_index": "textveil[llamaindex]",
     "matplotlib": "textveil[evaluate]",
     "mcp": "textveil[mcp]",

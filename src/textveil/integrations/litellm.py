@@ -1,0 +1,148 @@
+"""LiteLLM: a guardrail in the process of its proxy, for chat completions.
+
+In: requests of LiteLLM's clients, answers of models. Out: the same, released and restored.
+Not here: a gateway beside LiteLLM, which protects its other APIs too (`gateway.protocols.litellm`).
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from typing import Any, ClassVar, Literal
+
+from textveil.config.extras import needed
+from textveil.errors import TextveilError
+from textveil.gateway import ChatGuard, GuardedRequest
+from textveil.gateway.protocols import Event
+from textveil.gateway.protocols.chat import CHAT, ChatChunks
+from textveil.randomness import fresh_name
+
+with needed():
+    from litellm.exceptions import GuardrailRaisedException
+    from litellm.integrations.custom_guardrail import CustomGuardrail
+    from litellm.types.guardrails import GuardrailEventHooks
+    from litellm.types.utils import ModelResponse, ModelResponseStream
+
+__all__ = ["TextveilGuardrail"]
+
+Body = dict[str, Any]
+
+MOST = 10_000
+"""Requests that wait for their answers; the oldest are forgotten, and their answers keep placeholders."""
+
+_KEPT = "allowed_openai_params cache caching drop_params fallbacks guardrails max_retries metadata mock_response"
+OWN = frozenset(f"{_KEPT} num_retries request_timeout tags timeout".split(" "))
+"""Fields of a client's request that are for LiteLLM itself."""
+
+NAME = "textveil_request"
+
+
+class TextveilGuardrail(CustomGuardrail):
+    """Protects chat completions, whole and streamed; whatever else it is asked about it refuses, and nothing is sent.
+
+    Args:
+        profile: how texts are protected.
+        store: the URL of the store in which it is kept what became of messages.
+        media: images, audio and files: "refuse" the request, or "pass" them.
+        unknown: fields that nobody knows: "refuse" the request, or "drop" them.
+        schemas: what programs say about their tools: "protect" or "pass".
+        **options: of LiteLLM's guardrails.
+    """
+
+    use_native_lifecycle_hooks: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        guardrail_name: str = "textveil",
+        profile: str = "prompt",
+        store: str = "memory:",
+        media: Literal["refuse", "pass"] = "refuse",
+        unknown: Literal["refuse", "drop"] = "refuse",
+        schemas: Literal["protect", "pass"] = "protect",
+        **options: Any,
+    ) -> None:
+        self._guard = ChatGuard(profile, store=store, media=media, unknown=unknown, schemas=schemas)
+        self._begun: OrderedDict[str, GuardedRequest] = OrderedDict()
+        options.setdefault("supported_event_hooks", self.get_supported_event_hooks())
+        super().__init__(guardrail_name=guardrail_name, **options)
+
+    def __repr__(self) -> str:
+        return f"TextveilGuardrail({self._guard!r})"
+
+    @classmethod
+    def get_supported_event_hooks(cls) -> list[GuardrailEventHooks]:
+        """Before and after a call: it must be told both."""
+        return [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
+
+    async def async_pre_call_hook(self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str) -> Body:
+        """The request as the model may see it."""
+        if self.should_run_guardrail(data=data, event_type=GuardrailEventHooks.pre_call) is not True:
+            return data
+        if call_type not in ("completion", "acompletion"):
+            raise self._refused(
+                f"only chat completions are protected here, and not {call_type}: use a textveil gateway"
+            )
+        asked = (data.get("proxy_server_request") or {}).get("body") or {}
+        names = {*(CHAT.request.fields or ()), *asked} - OWN
+        body = {name: data[name] for name in names if name in data}
+        whose = [getattr(user_api_key_dict, name, None) for name in ("api_key", "user_id", "end_user_id")]
+        try:
+            begun = await self._guard.abegin(CHAT, body, " ".join(str(each or "-") for each in whose))
+        except TextveilError as error:
+            failure = str(error)
+        else:
+            made = {name: value for name, value in data.items() if name not in body} | begun.sent
+            made["litellm_metadata"] = {**(data.get("litellm_metadata") or {}), NAME: (name := fresh_name())}
+            self._begun[name] = begun
+            while len(self._begun) > MOST:
+                self._begun.popitem(last=False)
+            return made
+        raise self._refused(failure)
+
+    async def async_post_call_success_hook(self, data: Body, user_api_key_dict: Any, response: Any) -> Any:
+        """The whole answer with the originals."""
+        begun = self._of(data)
+        if begun is None or not isinstance(response, ModelResponse):
+            return response
+        came = _plain(response)
+        made = begun.restored(came)
+        pairs = zip(CHAT.said(came), CHAT.said(made), strict=True)
+        await begun.aanswered(pairs)
+        restored = ModelResponse(**made)
+        response.choices = restored.choices
+        return response
+
+    async def async_post_call_streaming_iterator_hook(
+        self, user_api_key_dict: Any, response: Any, request_data: Body
+    ) -> AsyncGenerator[Any]:
+        """The pieces of an answer, each with what is certain of it."""
+        begun = self._of(request_data)
+        if begun is None:
+            async for chunk in response:
+                yield chunk
+            return
+        pieces = ChatChunks(begun.restoring)
+        async for chunk in response:
+            if not isinstance(chunk, ModelResponseStream):
+                yield chunk
+                continue
+            for made in pieces.feed(Event("", _plain(chunk))):
+                yield ModelResponseStream(**made.data)
+        for made in pieces.close():
+            if isinstance(made.data, dict):
+                yield ModelResponseStream(**made.data)
+        await asyncio.to_thread(begun.answered, pieces.messages)
+
+    def _of(self, data: Body) -> GuardedRequest | None:
+        """What restores the answer to a request; it is forgotten here."""
+        name = (data.get("litellm_metadata") or {}).get(NAME)
+        return self._begun.pop(name, None) if isinstance(name, str) else None
+
+    def _refused(self, said: str) -> Exception:
+        made: Exception = GuardrailRaisedException(guardrail_name=self.guardrail_name, message=f"textveil: {said}")
+        return made
+
+
+def _plain(said: Any) -> Body:
+    """An answer, or a piece of one, as JSON."""
+    made: Body = said.model_dump(exclude_none=True)
+    return made
