@@ -127,38 +127,29 @@ def test_a_file_is_a_prompt_per_line_or_one(run, tmp_path):
     assert run("protect", "-", *LEAN, stdin=b"a@example.org\n")[1] == "<EMAIL_1>\n"
 
 
-def test_files_into_a_folder(run, tmp_path):
+def test_whole_files_go_with_corpus_run(run, tmp_path):
+    """Each row is a prompt of its own: what is private becomes a placeholder, and the rest stays."""
     (tmp_path / "a.csv").write_text("id,text\n1,write to a@example.org\n2,where is it\n")
-    (tmp_path / "b.txt").write_text("where is it\n")
-    arguments = ("protect", tmp_path / "a.csv", tmp_path / "b.txt", *LEAN, "--output", f"{tmp_path}/out/")
-    code, out, err = run(*arguments)
-    assert (code, out) == (0, "")
-    lines = err.splitlines()
-    assert lines[1] == "1 e-mail address replaced; the rest is unchanged, and nothing is claimed about it."
-    assert lines[2] == "The other fields are copied as they are and are not covered."
-    assert lines[4].startswith("Nothing was found to hide")
-    assert (tmp_path / "out" / "a.csv").read_text() == "id,text\n1,write to <EMAIL_1>\n2,where is it\n"
-    again = run(*arguments, "--resume", "--statement")[2].splitlines()
-    assert again[0] == f"{lines[0]} It was finished before."
-    assert again[1] == lines[1]
-    assert "passes" in again[2]
-    assert run(*arguments, "--resume", "--quiet")[2] == ""
-    masked = run("protect", tmp_path / "a.csv", "--mechanism", "placeholder", "--output", f"{tmp_path}/masked/")[2]
-    assert "became placeholders" in masked  # no groups, and so no types
+    arguments = ("corpus", "run", tmp_path / "a.csv", *LEAN, "--field", "text", "--id", "id")
+    code, out, err = run(*arguments, "--profile", "prompt", "--output", f"{tmp_path}/out/")
+    assert code == 0
+    assert "1 e-mail address became a placeholder" in out + err
+    (part,) = (tmp_path / "out").glob("part-*")
+    assert part.read_text() == "id,text\n1,write to <EMAIL_1>\n2,where is it\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a", "b"), "in quotes; several files go into a folder, with --output FOLDER/"),
-        (("a", "--field", "x"), "--output FOLDER/"),
-        (("a", "--resume"), "--output FOLDER/"),
+        (("a", "b"), "takes one argument; put a text of several words in quotes"),
+        (("a", "--field", "x"), "`textveil corpus run --profile prompt`"),
+        (("a", "--resume"), "`textveil corpus run --profile prompt`"),
         (("a", "--task", "x"), "change nothing here: groups.budgets treats important words like the others"),
-        (("rows.csv", "--output", "out/", "--task", "x"), "change nothing here"),
+        (("a", "--output", "out.txt", "--task", "x"), "change nothing here"),
         (("a", "--task", "x", "--mechanism", "noise", "--epsilon", "1"), "change nothing here"),
-        (("rows.csv",), "such files go into a folder, with --output FOLDER/"),
-        (("rows.csv", "--output", "out/", "--json"), "are for prompts, not for files into a folder"),
-        (("rows.csv", "--output", "out/", "--session", "s"), "are for prompts, not for files into a folder"),
+        (("rows.csv",), "such files go with `textveil corpus run --profile prompt`"),
+        (("rows.csv", "--output", "out/", "--json"), "such files go with `textveil corpus run --profile prompt`"),
+        (("a", "--output", "out/"), "whole files go into one with `textveil corpus run --profile prompt`"),
     ],
 )
 def test_one_line_says_what_is_wrong(run, tmp_path, monkeypatch, arguments, says):

@@ -233,7 +233,7 @@ def test_files_that_are_refused(run, path, tmp_path):
     letters = tmp_path / "letters.txt"
     letters.write_text(f"{CANARY}\n")
     folder = f"{tmp_path}/out/"
-    refused(run("protect", letters, *PLACEHOLDER, "--output", folder, "--session", path), "not for files into a folder")
+    refused(run("protect", letters, *PLACEHOLDER, "--output", folder, "--session", path), "whole files go into one")
     refused(run("privatize", CANARY, *PLACEHOLDER, "--output", path, "--session", path), "must be two files")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["letters.txt"]
 
