@@ -368,3 +368,33 @@ def test_the_cache_holds_released_text_only(guard):
         assert "Zyxqor" not in str(cache._cache)
     finally:
         set_llm_cache(None)
+
+
+class Blocks(Scripted):
+    """Streams blocks as the packages of providers write them: thinking, text and arguments, by index."""
+
+    def _stream(self, messages, stop=None, run_manager=None, **kwargs):
+        self._next(messages, kwargs)
+        texts = {
+            0: ("thinking", "thinking", "It is <LISTED_1>."),
+            1: ("text", "text", "I wrote to <EMAIL_1>"),
+            2: ("input_json_delta", "partial_json", '{"to": "<LISTED_1>"}'),
+        }
+        for index, (kind, field, said) in texts.items():
+            for letter in said:
+                block = {"type": kind, field: letter, "index": index}
+                yield ChatGenerationChunk(message=AIMessageChunk(content=[block]))
+        more = {"reasoning_content": "about <EMAIL_"}, {"reasoning_content": "1>"}
+        for each in more:
+            yield ChatGenerationChunk(message=AIMessageChunk(content=[], additional_kwargs=each))
+
+
+def test_streams_of_blocks(guard):
+    whole: Any = None
+    for piece in ProtectedChatModel(Blocks(said=[AIMessage("")]), guard=guard).stream(ASKED):
+        whole = piece if whole is None else whole + piece
+    thinking, said, arguments = whole.content
+    assert thinking["thinking"] == f"It is {NAME}."
+    assert said["text"] == f"I wrote to {CANARY}"
+    assert json.loads(arguments["partial_json"]) == {"to": NAME}
+    assert whole.additional_kwargs["reasoning_content"] == f"about {CANARY}"
