@@ -9,10 +9,14 @@ given last.
 """
 
 import json
+import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,6 +102,7 @@ class PartDrawing:
             "digest": part.cut.digest,
             "bytes": content.size,
             "sha256": content.digest.hexdigest(),
+            "processor": processor(),
             **state.record(),
         }
         done = self.output.inside(WORK).inside("done")
@@ -105,6 +110,17 @@ class PartDrawing:
             done.write(SUBJECTS.format(part.number), state.packed_subjects(), mode=0o600)
         done.write(RECORD.format(part.number), json.dumps(record).encode(), mode=0o600)
         return record
+
+
+@cache
+def processor() -> str:
+    """What computes here. On unlike ones, a mechanism that draws in floating point may draw otherwise."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in lines:
+            if line.startswith("model name"):
+                return f"{platform.machine()}, {line.partition(':')[2].strip()}"
+    return platform.processor() or platform.machine()
 
 
 @dataclass(kw_only=True)

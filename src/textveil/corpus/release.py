@@ -6,9 +6,11 @@ Not here: the drawing (`drawing`), and what the statement says (`statement`).
 
 import json
 import math
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,7 @@ def publish(
     Raises:
         InputError: the record of a part is damaged or of another run.
     """
+    processors = set[str]()
     listed, rows, counted = list[dict[str, Any]](), 0, dict.fromkeys(texts, 0)
 
     def records() -> Iterator[dict[str, Any]]:
@@ -85,6 +88,7 @@ def publish(
             found = begun.record(part)
             listed.append({name: found[name] for name in ("name", "rows", "bytes", "sha256")})
             rows += found["rows"]
+            processors.add(found["processor"])
             for name, many in found["texts"].items():
                 counted[name] += many
             yield found
@@ -103,6 +107,8 @@ def publish(
     document = {
         "version": VERSION,
         "textveil": __version__,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("numpy", "onnxruntime")}},
+        "processors": sorted(processors),
         "release": begun.name,
         "configuration": configuration(config),
         "table_sha256": table,
