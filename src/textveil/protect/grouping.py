@@ -30,7 +30,7 @@ from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.relations import is_beside_relation, is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
-from textveil.protect.spelling import atoms
+from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
@@ -580,9 +580,14 @@ def _is_title(span: Span, texts: Sequence[str]) -> bool:
 
 
 def _is_common(span: Span, texts: Sequence[str]) -> bool:
-    """Whether what the tagger took for a name is one common word in small letters, and no relation stands before it."""
+    """Whether what the tagger took for a name is one common word in small letters, and no relation stands before it.
+
+    So are months and weekdays that are taken for a place or an organization, with a capital, too.
+    """
     text = texts[span.text]
     word = text[span.start : span.end]
+    if span.type in ("LOCATION", "ORGANIZATION") and span.source == GUESSED and word.lower() in CALENDAR:
+        return True
     if span.type not in NAMES or span.source != GUESSED or not word.isalpha() or word != word.lower():
         return False
     if word == word.upper() or is_relation(text[max(0, span.start - LONGEST_RELATION) : span.start]):
