@@ -175,11 +175,20 @@ build/engines/stamp: tests/corpus/engines.txt pyproject.toml
 	@build/engines/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable . --editable ./$(BENCH)
 	@touch $@
 
+# Data-Juicer pins an older dill.
+build/datajuicer/stamp: tests/integrations/datajuicer.txt pyproject.toml
+	@$(PYTHON) -m venv --clear build/datajuicer
+	@echo "installing Data-Juicer into build/datajuicer (some minutes the first time)"
+	@build/datajuicer/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@build/datajuicer/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable .
+	@touch $@
+
 check-engines: export HF_HUB_OFFLINE := 1
 check-engines: export OMP_NUM_THREADS ?= 1
 check-engines: export PYTHONPATH := .
-check-engines: build/engines/stamp ## corpus runs by processes, Ray and Spark: one contract, in an environment of its own
+check-engines: build/engines/stamp build/datajuicer/stamp ## corpus runs by processes, Ray and Spark; Data-Juicer's operator; in environments of their own
 	@build/engines/bin/python -m pytest tests/corpus/test_engines.py $(ARGS)
+	@build/datajuicer/bin/python -m pytest tests/integrations/test_data_juicer.py $(ARGS)
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp
 	@$(PIP_INSTALL) --editable './$(BENCH)[generative]'

@@ -16,6 +16,7 @@ EXTRAS = {
     "alembic": "textveil[store]",
     "anyio": "textveil[mcp]",
     "cryptography": "textveil[store]",
+    "data_juicer": "textveil[datajuicer]",
     "datasets": "textveil[datasets]",
     "datatrove": "textveil[datatrove]",
     "dspy": "textveil[dspy]",
@@ -58,6 +59,7 @@ EXTRAS = {
 """The extra for each library, by import name."""
 
 PACKAGES = {
+    "data_juicer": "py-data-juicer",
     "haystack": "haystack-ai",
     "llama_index": "llama-index-core",
     "langchain_core": "langchain-core",
