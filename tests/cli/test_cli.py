@@ -636,7 +636,7 @@ def test_a_corpus(run, rows, tmp_path):
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["statement"]["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
     again = run(*arguments, "--resume")
-    assert again[2].splitlines() == [lines[0], "It was finished before."]
+    assert again[2].splitlines() == [lines[0], "It was finished before; nothing was read or drawn now."]
     refused(run(*arguments), "holds a finished release")
     assert run("corpus", "verify", str(out)) == (0, "The release is as its manifest says.\n", "")
     (out / "part-00000000.csv").write_text("id,text\n")

@@ -384,8 +384,39 @@ def test_a_key_can_be_kept_until_finish(rows, tmp_path):
     key = tmp_path / "here" / "own.key"
     run(rows, to=tmp_path / "out2", keep_key=True, key_file=str(key))
     assert len(key.read_bytes()) == 32
+    other = tmp_path / "thesis.txt"
+    other.write_text("years of work")
+    for wrong in (
+        lambda: finish(tmp_path / "out2", key_file=str(other)),
+        lambda: run(rows, to=tmp_path / "out2", resume=True, key_file=str(other)),
+    ):
+        with pytest.raises(ConfigError, match="not the key of this release"):
+            wrong()
+    assert other.read_text() == "years of work"
+    with pytest.raises(ConfigError, match="must name a new file"):
+        run(rows, to=tmp_path / "out3", key_file=str(other))
     finish(tmp_path / "out2", key_file=str(key))
     assert not key.exists()
+    finish(tmp_path / "out2", key_file=str(other))  # nothing is left to destroy
+    assert other.read_text() == "years of work"
+
+
+def test_a_finished_release_is_not_taken_for_another_one(rows, tmp_path):
+    out = tmp_path / "out"
+    run(rows, to=out)
+    assert run(rows, to=out, resume=True).before
+    others: list[dict[str, Any]] = [
+        {"epsilon": 3.0},
+        {"id": None, "ids": "row"},
+        {"fields": ("x",)},
+        {"others": "drop"},
+    ]
+    for options in others:
+        with pytest.raises(ConfigError, match="with other options"):
+            run(rows, to=out, resume=True, **options)
+    rows.with_name("b.jsonl").write_bytes(rows.read_bytes())
+    with pytest.raises(ConfigError, match="inputs"):
+        run(rows, rows.with_name("b.jsonl"), to=out, resume=True)
 
 
 # ---- interruptions -------------------------------------------------------------------------------
@@ -702,7 +733,15 @@ def test_what_was_changed_in_a_release_is_found(rows, tmp_path):
             assert verify(out) == [f"{name} is missing"]
         (out / name).write_bytes(before)
     (out / "part-00000004.jsonl").write_text("{}\n")
-    assert verify(out) == ["part-00000004.jsonl is not of the release"]
+    (out / "more" / "deep").mkdir(parents=True)
+    (out / "more" / "deep" / "originals.jsonl").write_text("{}\n")
+    (out / "_textveil" / "ids").mkdir(parents=True)
+    (out / "_textveil" / "ids" / "left").write_text("")
+    assert verify(out) == [
+        "more/deep/originals.jsonl is not of the release",
+        "part-00000004.jsonl is not of the release",
+        "the key of the release and what its run kept are still there; end it with `textveil corpus finish`",
+    ]
     with pytest.raises(InputError, match="no finished release"):
         verify(tmp_path)
 

@@ -226,7 +226,7 @@ def _about(done: "Done", telling: Telling) -> "list[str]":
     parts = f"{len(found['parts']):,} part{'' if len(found['parts']) == 1 else 's'}"
     said = [f"{found['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."]
     if done.before:
-        return [*said, "It was finished before."]
+        return [*said, "It was finished before; nothing was read or drawn now."]
     if done.guarantee is not None:
         said.append(telling.spell(done.guarantee))
     if done.statement is not None:

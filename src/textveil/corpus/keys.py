@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from textveil.errors import ConfigError
+from textveil.files import work
 
 
 class KeyHandle(Protocol):
@@ -51,6 +52,19 @@ class KeyFile:
             f"the key with which the run began, {self.path.name}, is no longer there, and without it the missing rows "
             "would be drawn as another release; delete the output folder to start over"
         )
+
+    def destroy(self) -> None:
+        """Overwrite and delete the key; nothing, where it is gone.
+
+        Raises:
+            ConfigError: the file is not the key of this release. It stays as it is.
+        """
+        if self.path.exists() and sha256(self.path.read_bytes()).hexdigest() != self.digest:
+            raise ConfigError(
+                "the file that --key-file names is not the key of this release, and stays as it is: name the key with "
+                "which the run began"
+            )
+        work.wipe(self.path)
 
 
 def mark(key: bytes, purpose: str, *parts: str | None) -> bytes:

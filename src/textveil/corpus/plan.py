@@ -183,8 +183,26 @@ def _going_on(output: Storage, folder: Storage, pins: Mapping[str, Any], key: Pa
     return BegunRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
 
 
+def begun_with(folder: Storage, key: Path) -> KeyFile:
+    """The key of the run whose work folder this is.
+
+    Raises:
+        ConfigError: the run's record is damaged.
+    """
+    try:
+        return KeyFile(path=key, digest=str(json.loads(folder.read(RUN))["key"]))
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
+
+
 def _keep(path: Path, key: bytes) -> None:
-    """Write a key for its owner only."""
+    """Write a key for its owner only.
+
+    Raises:
+        ConfigError: there is a file of this name.
+    """
+    if path.parent.name != WORK and os.path.lexists(path):
+        raise ConfigError("--key-file must name a new file, and there is one of this name: name another")
     with streams.writing("the file of the key"):
         streams.make_folder(path.absolute().parent)
         with suppress(FileNotFoundError):

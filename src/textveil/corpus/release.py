@@ -17,11 +17,10 @@ from typing import Any
 from textveil import __version__
 from textveil.config import Config
 from textveil.corpus.drawing import WORK, Part
-from textveil.corpus.plan import KEY, MANIFEST, RUN, BegunRun, claimed
+from textveil.corpus.plan import KEY, MANIFEST, RUN, BegunRun, begun_with, claimed
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.statement import STYLES, CorpusStatement, of_subjects
 from textveil.errors import ConfigError, InputError
-from textveil.files import work
 from textveil.files.storage import Storage
 from textveil.guarantee import Guarantee
 from textveil.show import page
@@ -113,12 +112,8 @@ def publish(
         "configuration": configuration(config),
         "table_sha256": table,
         "fields": list(texts),
-        "id": options.id if options.ids == "column" else f"from {options.ids}",
-        "subject": options.subject,
-        "query": options.query,
-        "whole": options.whole,
+        **asked(options),
         "copied_fields": list(statement.others),
-        "dropped_fields": options.others == "drop",
         "inputs": inputs,
         "rows": rows,
         "texts": counted,
@@ -162,14 +157,15 @@ def verify(output: str | Path) -> list[str]:
     """
     storage = Storage(str(output))
     document = read(storage)
-    there = {*storage.names()} - {MANIFEST}
+    there = {*storage.everything()} - {MANIFEST}
+    kept = {name for name in there if name.startswith(f"{WORK}/")}
     wanted = {part["name"]: part["sha256"] for part in document["parts"]} | document["statement_sha256"]
     found = [f"{name} is missing" for name in wanted if name not in there]
     found += [
         f"{name} was changed" for name, digest in wanted.items() if name in there and storage.digest(name) != digest
     ]
-    found += [f"{name} is not of the release" for name in sorted(there - wanted.keys())]
-    if storage.inside(WORK).names():
+    found += [f"{name} is not of the release" for name in sorted(there - kept - wanted.keys())]
+    if kept:
         found.append(
             "the key of the release and what its run kept are still there; end it with `textveil corpus finish`"
         )
@@ -200,18 +196,35 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
                 "--resume`, or delete what there is with --give-up"
             )
         key = Path(key_file) if key_file is not None else None if storage.local is None else storage.local / WORK / KEY
+        if begun and key is not None:
+            begun_with(folder, key).destroy()
         if not whole:
             for name in storage.names():
                 storage.delete(name)
-        if key is not None:
-            work.wipe(key)
         folder.remove()
 
 
 def end(output: Storage, key: Path) -> None:
-    """Destroys the key of a run that this process holds, and deletes what it kept."""
-    work.wipe(key)
-    output.inside(WORK).remove()
+    """Destroys the key of a run that this process holds, and deletes what it kept.
+
+    Raises:
+        ConfigError: the file is not the key of the run.
+    """
+    folder = output.inside(WORK)
+    if RUN in folder.names():
+        begun_with(folder, key).destroy()
+    folder.remove()
+
+
+def asked(options: RowOptions) -> dict[str, Any]:
+    """Which fields were to be what, as a manifest has it."""
+    return {
+        "id": options.id if options.ids == "column" else f"from {options.ids}",
+        "subject": options.subject,
+        "query": options.query,
+        "whole": options.whole,
+        "dropped_fields": options.others == "drop",
+    }
 
 
 def configuration(config: Config) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Two draws of a text would be two releases. Draws follow from the key of the run,
 what is drawn again, because a worker died or the run was killed, is what it was.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -81,7 +82,7 @@ def run(
     pins = pins_of(config, options, table=table, rows=part_rows)
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
         if place.exists(MANIFEST):
-            done = _before(place, config, resume)
+            done = _before(place, config, options, len(paths), resume)
             if not keep_key:
                 release.end(place, key)
             return done
@@ -187,11 +188,17 @@ def _draw(begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor
         report("rows", rows, total)
 
 
-def _before(place: storage.Storage, config: Config, resume: bool) -> Done:
-    """A release that is finished."""
+def _before(place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool) -> Done:
+    """A release that is finished. Its input is not known any more, and is not compared but for the number of files."""
     if not resume:
         raise ConfigError("the output folder holds a finished release; use another one")
     document = release.read(place)
-    if document["configuration"] != release.configuration(config):
-        raise ConfigError("the output folder holds a finished release with other options; use another one")
+    wanted = {"configuration": release.configuration(config), "inputs": files} | release.asked(options)
+    differing = [name for name, value in wanted.items() if document[name] != json.loads(json.dumps(value))]
+    if options.fields and list(options.fields) != document["fields"]:
+        differing.append("fields")
+    if differing:
+        raise ConfigError(
+            f"the output folder holds a finished release with other options ({', '.join(differing)}); use another one"
+        )
     return Done(document=document, before=True)

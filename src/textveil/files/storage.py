@@ -57,6 +57,14 @@ class Storage:
                 return []
             return sorted(str(each["name"]).rpartition("/")[2] for each in found if each["type"] == "file")
 
+    def everything(self) -> list[str]:
+        """All files in it and in folders of it, by their paths from here, sorted; none where it is not there."""
+        with _about("the output folder"):
+            files, root = _filesystem(self.uri)
+            files.invalidate_cache()
+            start = len(root.rstrip("/")) + 1
+            return sorted(str(name)[start:] for name in files.find(root))
+
     def exists(self, name: str) -> bool:
         """Whether a file of this name is there."""
         with _about("the output folder"):
