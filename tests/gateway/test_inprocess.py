@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from decimal import Decimal
+from functools import partial
 
 import pytest
 from tests.detectors import Finds
@@ -9,6 +11,7 @@ from tests.detectors import Finds
 from textveil import Privatizer, Protector, SessionStore
 from textveil.errors import ConfigError, DetectorError, InputError, UnknownName
 from textveil.gateway import ChatGuard
+from textveil.gateway.inprocess import plain
 from textveil.gateway.protocols.chat import CHAT
 
 CANARY = "zyxqorvian@example.org"
@@ -64,6 +67,16 @@ def test_what_cannot_be_protected_is_refused_in_words_of_a_library():
         deep = [deep]
     with pytest.raises(InputError):
         guard.begin(CHAT, said("Hello", stop=deep))
+
+
+def test_settings_are_plain_data_or_of_the_program():
+    data, passed = plain({"note": CANARY, "deep": [{"a": None}], "of": ChatGuard, "by": len, "by one": Decimal(2)})
+    assert data == {"note": CANARY, "deep": [{"a": None}]}
+    assert passed == {"of": ChatGuard, "by": len, "by one": Decimal(2)}
+    for odd in (object(), {CANARY}, CANARY.encode(), [ChatGuard], {"a": {"b": object()}}, partial(print, CANARY)):
+        with pytest.raises(InputError, match="a setting") as refused:
+            plain({"note": CANARY, "odd": odd})
+        assert CANARY not in str(refused.value)
 
 
 class Breaks(Finds):

@@ -123,6 +123,11 @@ def test_it_fails_closed(guard):
         ProtectedLM(inner, guard)(messages=[CANARY])
     with pytest.raises(ConfigError, match="DSPy"):
         ProtectedLM("gpt")
+    with pytest.raises(InputError, match="a setting"):
+        ProtectedLM(inner, guard)("a", extra_body={"note": CANARY, "x": object()})
+    with pytest.raises(ConfigError, match="holds a model"):
+        TextveilAdapter(dspy.TwoStepAdapter(inner), guard)
+    TextveilAdapter(dspy.TwoStepAdapter(ProtectedLM(inner, guard)), guard)
     assert inner.seen == []
 
 

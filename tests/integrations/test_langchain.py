@@ -218,6 +218,15 @@ def test_what_nobody_can_protect_is_refused(guard, content):
     assert inner.seen == []
 
 
+def test_settings_that_are_no_plain_data_are_refused(guard):
+    inner = scripted("yes")
+    for setting in ([HumanMessage(CANARY)], {CANARY}, CANARY.encode(), {"note": CANARY, "x": object()}):
+        with pytest.raises(InputError, match="a setting") as refused:
+            ProtectedChatModel(inner, guard=guard).invoke("a", more=setting)
+        assert CANARY not in str(refused.value)
+    assert inner.seen == []
+
+
 def test_unless_the_guard_lets_it():
     inner = scripted("yes")
     loose = ChatGuard(media="pass", unknown="drop")

@@ -8,6 +8,8 @@ import asyncio
 import json
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import contextmanager
+from inspect import isroutine
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -52,15 +54,30 @@ def host(name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, r
     )
 
 
-def plain(settings: Body) -> Body | None:
-    """The settings of a request that are plain data; others are of the program, such as a class. None for none."""
-    return {name: value for name, value in settings.items() if _is_json(value)} or None
+def plain(settings: Body) -> tuple[Body | None, Body]:
+    """The settings of a request that are plain data, None for none; and those that pass: classes, functions, numbers.
+
+    Raises:
+        InputError: a setting is something else, or has it inside.
+    """
+    passed = {name: value for name, value in settings.items() if _is_of_program(value)}
+    data = {name: value for name, value in settings.items() if name not in passed}
+    if not _is_json(data):
+        raise InputError(
+            "a setting of a request is neither plain data nor a class, a function or a number, so that it cannot be "
+            "protected: leave it out, or set it on the inner model"
+        )
+    return data or None, passed
+
+
+def _is_of_program(value: Any) -> bool:
+    return isinstance(value, type | Number) or isroutine(value)
 
 
 def _is_json(value: Any) -> bool:
     try:
         json.dumps(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return False
     return True
 

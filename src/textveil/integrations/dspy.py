@@ -101,9 +101,10 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
             messages = [{"role": "user", "content": prompt}]
         if not all(isinstance(own, dict) and isinstance(own.get("role"), str) for own in messages):
             raise InputError("messages must be dictionaries with a role")
-        body = {"messages": list(messages), "settings": plain(kwargs)}
+        settings, passed = plain(kwargs)
+        body = {"messages": list(messages), "settings": settings}
         begun = self._guard.begin(DSPY, body, current())
-        return begun, begun.sent["messages"], {**kwargs, **(begun.sent.get("settings") or {})}
+        return begun, begun.sent["messages"], {**passed, **(begun.sent.get("settings") or {})}
 
 
 def _restored(begun: GuardedRequest, came: Any) -> list[Any]:
@@ -151,10 +152,15 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
     Args:
         inner: the adapter that writes messages and reads outputs; None for `dspy.ChatAdapter`.
         guard: protects and restores; None for the profile "prompt".
+
+    Raises:
+        ConfigError: the inner adapter holds a model of its own that is not protected, such as `dspy.TwoStepAdapter`.
     """
 
     def __init__(self, inner: Adapter | None = None, guard: ChatGuard | None = None) -> None:
         self._inner, self._guard = inner or ChatAdapter(), guard or ChatGuard()
+        if _asks_itself(self._inner):
+            raise ConfigError("the inner adapter holds a model that would see originals: give it a ProtectedLM instead")
         super().__init__(callbacks=self._inner.callbacks)
 
     def __call__(self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body) -> Any:
@@ -175,3 +181,14 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
 
     def _protected(self, lm: BaseLM) -> ProtectedLM:
         return lm if isinstance(lm, ProtectedLM) else ProtectedLM(lm, self._guard)
+
+
+def _asks_itself(adapter: Adapter) -> bool:
+    """Whether an adapter, or one inside it, holds a model that is not protected."""
+    held = list(vars(adapter).values())
+    return any(
+        _asks_itself(each)
+        if isinstance(each, Adapter)
+        else isinstance(each, BaseLM) and not isinstance(each, ProtectedLM)
+        for each in held
+    )

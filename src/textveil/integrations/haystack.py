@@ -166,15 +166,16 @@ class ProtectedChatGenerator:
             messages = [ChatMessage.from_user(messages)]
         own = list(flatten_tools_or_toolsets(tools or getattr(self.generator, "tools", None)))
         described = [{"description": each.description, "parameters": each.parameters} for each in own]
+        data, passed = plain(settings or {})
         body = {
             "messages": [each.to_dict() for each in messages],
-            "settings": {"generation": plain(settings or {}), "tools": described or None},
+            "settings": {"generation": data, "tools": described or None},
         }
         begun = self._guard.begin(HAYSTACK, body, conversation or current())
         made = begun.sent.get("settings") or {}
         given: Body = {"messages": [_message(each) for each in begun.sent["messages"]]}
         if settings is not None:
-            given["generation_kwargs"] = {**settings, **(made.get("generation") or {})}
+            given["generation_kwargs"] = {**passed, **(made.get("generation") or {})}
         if own:
             given["tools"] = [_described(*both) for both in zip(own, made["tools"], strict=True)]
         return begun, given

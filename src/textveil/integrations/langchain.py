@@ -292,12 +292,13 @@ class ProtectedChatModel(BaseChatModel):
         """What begins a request: it gives the request, the released messages and settings."""
         metadata = getattr(run_manager, "metadata", None) or {}
         name = self.conversation or current() or metadata.get("thread_id")
-        body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": plain(kwargs)}
+        settings, passed = plain(kwargs)
+        body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": settings}
 
         def begin(guard: Callable[..., GuardedRequest]) -> tuple[GuardedRequest, list[BaseMessage], Body]:
             begun = guard(LANGCHAIN, body, None if name is None else str(name))
             sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
-            options = {**kwargs, **(begun.sent.get("settings") or {})}
+            options = {**passed, **(begun.sent.get("settings") or {})}
             return begun, sent, options | ({} if stop is None else {"stop": begun.sent.get("stop", stop)})
 
         return begin

@@ -227,10 +227,11 @@ class ProtectedLLM(FunctionCallingLLM):
 
     def _begun(self, messages: Sequence[ChatMessage], kwargs: Body) -> tuple[GuardedRequest, list[ChatMessage], Body]:
         """A request, the released messages and settings."""
-        body = {"messages": list(map(_plain, messages)), "settings": plain(kwargs)}
+        settings, passed = plain(kwargs)
+        body = {"messages": list(map(_plain, messages)), "settings": settings}
         begun = self._guard.begin(LLAMAINDEX, body, self.conversation or current())
         sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
-        return begun, sent, {**kwargs, **(begun.sent.get("settings") or {})}
+        return begun, sent, {**passed, **(begun.sent.get("settings") or {})}
 
 
 def _prompt(sent: Sequence[ChatMessage]) -> str:
