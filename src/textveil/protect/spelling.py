@@ -27,7 +27,7 @@ TITLES = frozenset(
         r"\w+",
         """
         mr mrs ms miss mx dr prof professor sir madam herr frau fraulein monsieur madame mademoiselle mme mlle senor
-        senora senorita sr sra srta dona signor signora signorina sig dott ing dipl mag doc mgr meneer mevrouw dhr
+        senora senorita sr sra srta signor signora signorina sig dott ing dipl mag doc mgr meneer mevrouw dhr
         mevr pani doktor
         """,
     )

@@ -5,6 +5,7 @@ Not here: what counts as the same name (`spelling`), and names that titles tell 
 
 What is left outside tells no name: a title or form of address ("Herr Sauer", "田中さん", "Ayşe Hanım"), a possessive,
 an ending of Korean. The sentence around a placeholder stays whole, and the name is found again with another title.
+A title that may be a name is taken for one.
 """
 
 import regex
@@ -13,34 +14,60 @@ from textveil.protect.scripts import han, hangul, japanese
 from textveil.protect.spans import NAMES
 from textveil.protect.spelling import TITLES
 
-_ADDRESS = """
-    rev revd reverend auntie uncle grandma grandpa smt
-    hr dipl-ing schwester tante onkel opa kollege kollegin
-    maître docteur tonton
-    doña dra lic pcte estimado estimada
-    dona senhor senhora
-    dottor dottoressa dott.ssa avv geom suor nonna nonno prof.ssa sig.ra gentile egregio
-    heer mw drs juf
-    pana panu panią panie państwo
-    sayın bayan av
-    ông bà chị cô thầy bs
+_DOUBTFUL = """
+    rev judge captain brother sister tonton juf opa oma bruder doc mag ing maître don doña dona lic tio zio tía tío tia
+    zia nonna avv geom sig gentile heer pani pana panu pan pat sayın bayan bay av doç anh chú bác em cậu dì bạn cháu bé
+"""
+"""Titles that are names, too: a title only in small letters, as an abbreviation, or before another title."""
+
+_AHEAD = """
+    ông bà chị cô thầy السيد المهندس الحاج الحاجة श्री स्व
+"""
+"""Titles in words of one language, that are names, too: a title only with a further name behind it."""
+
+_SURE = """
+    revd reverend auntie uncle grandma grandpa smt
+    hr dipl-ing schwester tante onkel kollege kollegin
+    docteur
+    dra pcte estimado estimada
+    senhor senhora
+    dottor dottoressa dott.ssa suor nonno prof.ssa sig.ra egregio
+    mw drs
+    panią panie państwo
+    bs
     господин господину господина госпожа госпоже госпожу г-н г-на г-ну г-жа г-же г-жу гражданин гражданка
     доктор дядя тётя пациент пациентка оператор директор
-    السيد السيدة الآنسة الأستاذ الأستاذة الدكتور الدكتورة المهندس المهندسة الحاج الحاجة مدام المريض المريضة العميل
-    العميلة
-    श्री श्रीमती सुश्री डॉ डॉक्टर स्व श्रीमान
+    السيدة الآنسة الأستاذ الأستاذة الدكتور الدكتورة المهندسة مدام المريض المريضة العميل العميلة
+    श्रीमती सुश्री डॉ डॉक्टर श्रीमान
 """
-"""Words before a name, besides `TITLES`: titles, forms of address, and what somebody is to others."""
+"""Words before a name that are hardly ever one, besides `TITLES`: titles, forms of address, what somebody is to
+others."""
 
 _SMALL = """
-    judge captain brother sister bruder don tia tio zia zio tía tío oma pat ing doç bay pan anh chú bác em cậu dì bạn
-    cháu bé
+    brother sister tio zio tía tío ông bà chị cô thầy bác cậu dì bạn cháu bé
 """
-"""The same; with a capital they may be names."""
+"""Those of the doubtful ones that are nobody in small letters."""
 
-_TITLES = regex.compile(
-    r"(?x) (?: (?: (?i: \L<titles> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
-    titles=[*TITLES, *_ADDRESS.split()],
+_TITLES = sorted({*TITLES, *_SURE.split()} - {*_DOUBTFUL.split()})
+
+_BEFORE = regex.compile(
+    r"""(?x)
+    (?: (?: (?i: \L<sure> )
+          | (?i: \L<short> ) (?= \. )
+          | \L<doubtful> (?= [ ]++ .* [\p{Lu}\p{Lt}\p{Lo}] )
+          | (?i: \L<doubtful> ) (?= [ ]++ (?i: \L<sure> ) [ .] )
+          | (?i: \L<ahead> ) (?= [ ]++ \p{L} )
+        ) (?: \.ª?[ ]*+ | [ ]++ | \Z )
+    )++
+    """,
+    sure=_TITLES,
+    short=["rev", "lic", "avv", "geom", "av", "doc", "mag", "ing", "sig", "doç"],
+    doubtful=_DOUBTFUL.split(),
+    ahead=_AHEAD.split(),
+)
+_NOBODY = regex.compile(
+    r"(?x) (?: (?: (?i: \L<sure> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
+    sure=_TITLES,
     small=_SMALL.split(),
 )
 
@@ -50,7 +77,7 @@ _BEHIND = regex.compile(
         (?: さん | さま | くん | ちゃん | \L<japanese> )++ (?: です | から | より | [がはをにのもとへで] )?+
       | (?<= \p{Han} ) (?: \L<chinese> | 大 [哥姐叔婶嫂] )
       | (?: (?<= \p{Hangul} ) [ ] \L<korean> 님?+ | (?<= \p{Hangul}{2} ) (?: 씨 | 님 ) ) \L<endings>?+
-      | [ ] (?i: bey | hanım | abi | abla | teyze ) (?: ['’] \p{L}{1,5}+ )?+
+      | [ ] (?: (?i: hanım | abla | teyze ) | bey | abi | (?: Bey | Abi ) (?= ['’] ) ) (?: ['’] \p{L}{1,5}+ )?+
       | [ ] (?: जी | साहब | साहिब | साब | भाई | भैया | दीदी | अंकल | आंटी | सर | मैडम | मैम | चाचा | काका )
     )++
     """,
@@ -93,12 +120,12 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
         for behind in _BEHIND.finditer(value[:end] + after[:LONGEST]):
             if behind.start() < end <= behind.end() and any(map(str.isalpha, value[: behind.start()])):
                 end = behind.start()
-        before = _TITLES.match(value, 0, end)
+        before = _BEFORE.match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
     return start, end
 
 
 def is_nobody(value: str) -> bool:
-    """Whether what was found is nobody: a title, or several, alone."""
-    return _TITLES.fullmatch(value) is not None
+    """Whether what was found is nobody: a title, or several, alone; none of them may be a name."""
+    return _NOBODY.fullmatch(value) is not None
