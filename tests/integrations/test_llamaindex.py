@@ -231,22 +231,28 @@ def test_what_is_kept_shows_nothing(guard):
 
 
 def nodes():
-    one = TextNode(text=f"Mail of {NAME}: {CANARY}", metadata={"by": [CANARY], "page": 3}, embedding=[0.5])
+    one = TextNode(
+        text=f"Mail of {NAME}: {CANARY}",
+        metadata={"by": ["Maria Silva"], "page": 3, "kind": "mail", CANARY: 1},
+        embedding=[0.5],
+    )
+    one.excluded_llm_metadata_keys = ["page", CANARY]
     one.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="1", metadata={"of": CANARY})
     return [NodeWithScore(node=one, score=0.5), NodeWithScore(node=TextNode(text=f"Or ask {CANARY}"), score=0.1)]
 
 
 def test_nodes_are_released_and_carry_no_mapping():
-    veil, given = NodeProtector(Protector(protect={"always": [NAME]})), nodes()
+    veil, given = NodeProtector(Protector(protect={"always": [NAME]}), keep="kind"), nodes()
     with conversation("one"):
         made = veil.postprocess_nodes(given, query_str="where?")
         assert veil.restore("Ask <EMAIL_1> for <LISTED_1>") == f"Ask {CANARY} for {NAME}"
     assert [each.score for each in made] == [0.5, 0.1]
-    assert made[0].node.get_content(MetadataMode.EMBED) == "by: ['<EMAIL_1>']\npage: 3\n\nMail of <LISTED_1>: <EMAIL_1>"
+    assert made[0].node.get_content(MetadataMode.EMBED) == "page: 3\nkind: mail\n\nMail of <LISTED_1>: <EMAIL_1>"
     assert made[1].node.get_content() == "Or ask <EMAIL_1>"
     for each in made:
         assert CANARY not in each.to_json()
         assert "Zyxqor" not in each.to_json()
+        assert "Maria" not in each.to_json()
     assert CANARY in given[0].node.get_content(), "the nodes of the index stay as they are"
     with conversation("two"):
         assert veil.restore("Ask <EMAIL_1>") == "Ask <EMAIL_1>"

@@ -1,15 +1,19 @@
 """Datasets and frames: a row is drawn once for a release, whoever asks for it, and no column of text slips through."""
 
+import datetime
 import os
 import pickle
 import subprocess
 import sys
+from decimal import Decimal
+from pathlib import PurePath
 
 import pytest
 
 pytest.importorskip("datasets", reason="the extra `datasets` is not installed")
 pytest.importorskip("polars", reason="the extra `frames` is not installed")
 import datasets
+import numpy
 import pandas
 import polars
 
@@ -17,6 +21,7 @@ from textveil import Privatizer, Protector
 from textveil.errors import ConfigError, InputError, UnknownName
 from textveil.integrations import frames
 from textveil.integrations.datasets import privatize, statement_of
+from textveil.integrations.releases import holds_text
 
 CANARY = "zyxqorvian"
 KEY = bytes(range(32))
@@ -116,6 +121,7 @@ def test_after_the_end_nothing_is_drawn():
 
 def test_a_key_ends_with_its_process_and_not_with_a_fork():
     code = """
+import datetime
 import os
 from textveil import Privatizer
 from textveil.integrations.datasets import privatize
@@ -139,6 +145,9 @@ print(release._path)
         ({"id": [1], "text": ["a"], "note": [CANARY]}, "column 'note' holds text too"),
         ({"id": [1], "text": ["a"], "note": [{"by": [CANARY]}]}, "column 'note' holds text too"),
         ({"id": [1], "text": ["a"], "note": [CANARY.encode()]}, "column 'note' holds text too"),
+        ({"id": [1], "text": ["a"], "note": [PurePath(CANARY)]}, "column 'note' holds text too"),
+        ({"id": [1], "text": ["a"], "note": [ValueError(CANARY)]}, "column 'note' holds text too"),
+        ({"id": [1], "text": ["a"], "note": [{CANARY: 1}]}, "column 'note' holds text too"),
         ({"id": [1], "text": [["a"]]}, "column 'text' must hold texts, and has list"),
         ({"id": [1.5], "text": ["a"]}, "ids must be strings or whole numbers"),
         ({"id": [None], "text": ["a"]}, "ids must be strings or whole numbers"),
@@ -157,6 +166,28 @@ def test_columns_that_stay_and_rows_without_a_text():
     made = privatize(VEIL, ["text", "title"], id="id", keep=["topic"])(batch)
     assert list(made) == ["text", "title"]
     assert [each is None for column in made.values() for each in column] == [False, True, True, False]
+
+
+def test_numbers_and_dates_hold_no_text():
+    day = datetime.datetime(2020, 1, 2)
+    for value in (
+        None,
+        True,
+        1.5,
+        Decimal(2),
+        day,
+        day.date(),
+        day.time(),
+        day - day,
+        numpy.float32(1),
+        numpy.bool_(1),
+    ):
+        assert not holds_text([value])
+    assert not holds_text(numpy.array([[1, 2]]))
+    assert not holds_text(pandas.Series([day]))
+    assert holds_text(numpy.array(["a"], dtype=object))
+    assert holds_text(bytearray(b"a"))
+    assert holds_text(object())
 
 
 def test_ids_are_needed():
@@ -236,6 +267,21 @@ def test_an_index_of_pandas_is_a_column():
     with pytest.raises(InputError, match="'index' holds text too"):
         frames.privatize(frame, VEIL)
     assert CANARY not in str(frames.privatize(frame, VEIL, keep=["index"])[0].attrs)
+    for name, column in ((None, "index"), ("who", "who")):
+        same = pandas.DataFrame({"text": ["a"], column: [1]}, index=pandas.Index([CANARY], name=name))
+        for options in ({}, {"keep": [column]}):
+            with pytest.raises(InputError, match="rename it"):
+                frames.privatize(same, VEIL, **options)
+    plain = pandas.DataFrame({"text": ["a"], "index": [CANARY]})
+    assert frames.privatize(plain, VEIL, keep=["index"])[0]["index"].to_list() == [CANARY]
+    several = pandas.DataFrame({"text": ["a"]}, index=pandas.MultiIndex.from_tuples([(CANARY, CANARY)]))
+    with pytest.raises(InputError, match="'level_1' holds text too"):
+        frames.privatize(several, VEIL, keep=["level_0"])
+    assert len(frames.privatize(several, VEIL, keep=["level_0", "level_1"])[0]) == 1
+    missing = pandas.DataFrame({"text": ["a"], "n": pandas.array([None], "Int64")})
+    missing.columns.name = CANARY
+    assert frames.privatize(missing, VEIL)[0].columns.name is None
+    assert missing.columns.name == CANARY
     with pytest.raises(InputError, match="must differ"):
         frames.privatize(pandas.DataFrame([["a", "b"]], columns=["text", "text"]), VEIL)
 

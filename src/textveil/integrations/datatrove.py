@@ -10,7 +10,7 @@ from typing import Any
 
 from textveil.config.extras import needed
 from textveil.errors import InputError, TextveilError
-from textveil.integrations.releases import TableRelease, holds_text, listed
+from textveil.integrations.releases import TableRelease, check_metadata, listed
 from textveil.pipeline import Privatizer, Protector
 
 with needed():
@@ -84,6 +84,4 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
             raise InputError("a document has media, which cannot be released: leave them out")
         if not isinstance(document.text, str):
             raise InputError("a document has no text")
-        for name, value in document.metadata.items():
-            if holds_text(value) and name not in self._keep:
-                raise InputError(f"metadata[{name!r}] holds text: name it in keep to let it stay, or remove it before")
+        check_metadata(document.metadata, self._keep)

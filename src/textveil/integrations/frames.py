@@ -35,7 +35,7 @@ def privatize(
         privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
         columns: with the texts; rows without a text stay without.
         keep: columns with text that stay as they are. All others with text are refused, and so is an index of pandas
-            with text, unless its name, or "index", is here.
+            with text, unless its name is here, or "index", or "level_0" and so on of several without names.
 
     Returns:
         The new frame, and its statement; None without any text.
@@ -57,12 +57,17 @@ def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence
 
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
-    indices = {str(name or "index"): frame.index.get_level_values(i) for i, name in enumerate(frame.index.names)}
-    held = {name: frame[name] for name in frame.columns} | indices
-    texts = [name for name, values in held.items() if any(map(holds_text, values))]
-    check_columns(list(held), texts, columns, keep)
+    texts = [name for name in frame.columns if holds_text(frame[name].dropna())]
+    levels = _levels(frame.index)
+    for name, level in zip(levels, range(frame.index.nlevels), strict=True):
+        if not holds_text(frame.index.get_level_values(level).dropna()):
+            continue
+        if levels.count(name) > 1 or name in frame.columns:
+            raise InputError("an index with text has the name of a column, or of another index: rename it")
+        texts.append(name)
+    check_columns([*frame.columns, *levels], texts, columns, keep)
     made, results = frame.copy(), list[Result | None]()
-    made.attrs = {}  # of the original
+    made.attrs, made.columns = {}, frame.columns.set_names([None] * frame.columns.nlevels)  # of the original
     for name in columns:
         drawn = _drawn(
             veil, name, [None if pandas.api.types.is_scalar(v) and pandas.isna(v) else v for v in frame[name]]
@@ -72,6 +77,13 @@ def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence
         )
         results += drawn
     return made, statement(results)
+
+
+def _levels(index: Any) -> list[Any]:
+    """The names of an index; pandas calls those without one so where it makes columns of them."""
+    if index.nlevels == 1:
+        return ["index" if index.name is None else index.name]
+    return [f"level_{i}" if name is None else name for i, name in enumerate(index.names)]
 
 
 def _polars(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:

@@ -16,7 +16,7 @@ from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.inprocess import host, plain
 from textveil.gateway.leaves import ID, NAME, NUMBER, Act, each, either, record, text, whole
 from textveil.integrations import current
-from textveil.integrations.releases import holds_text, listed, privatizer_of
+from textveil.integrations.releases import check_metadata, listed, privatizer_of
 from textveil.pipeline import Privatizer
 
 with needed():
@@ -286,9 +286,7 @@ class DocumentPrivatizer:
         for document in documents:
             if document.content is None or document.blob is not None:
                 raise InputError("only documents with text can be released: leave the others out")
-            for name, value in document.meta.items():
-                if holds_text(value) and name not in listed(self.keep or ()):
-                    raise InputError(f"meta[{name!r}] holds text: name it in keep to let it stay, or remove it before")
+            check_metadata(document.meta, listed(self.keep or ()))
         results = self._privatizer.privatize_many([str(each.content) for each in documents])
         made = [
             Document(content=result.text, meta={**each.meta}, score=each.score)

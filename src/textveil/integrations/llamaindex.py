@@ -5,7 +5,7 @@ Not here: how a request is released (`gateway.inprocess`), and what becomes of i
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 from textveil.config.extras import needed
@@ -15,7 +15,7 @@ from textveil.gateway.inprocess import host, plain
 from textveil.gateway.leaves import ID, NAME, NUMBER, Act, LeafRule, each, record, tagged, text, whole
 from textveil.gateway.protocols.chat import SEALED, TOOL_CALL
 from textveil.integrations import current
-from textveil.integrations.releases import holds_text, privatizer_of
+from textveil.integrations.releases import check_metadata, listed, privatizer_of
 from textveil.pipeline import Privatizer, Protector
 from textveil.session import Session, SessionStore
 
@@ -302,19 +302,31 @@ class _Stream:
 
 
 class NodeProtector(BaseNodePostprocessor):
-    """Releases the texts of retrieved nodes, and the texts in their metadata.
+    """Releases the texts of retrieved nodes.
 
-    Copies go on without embeddings, relations and templates; the nodes of the index stay as they are. What was hidden
-    is in a session, and nowhere in the nodes: `restore` puts it back into answers of the same conversation.
+    Copies go on without metadata that holds text, embeddings, relations and templates; the nodes of the index stay as
+    they are. What was hidden is in a session, and nowhere in the nodes: `restore` puts it back into answers of the same
+    conversation.
+
+    Args:
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        keep: fields of the metadata with text that go along as they are; others with text are left out.
+        store: where sessions are kept; None for one in memory.
     """
 
     _privatizer: Privatizer = PrivateAttr()
+    _keep: tuple[str, ...] = PrivateAttr()
     _store: SessionStore = PrivateAttr()
 
     def __init__(
-        self, privatizer: Privatizer | Protector | str = "prompt", *, store: SessionStore | None = None
+        self,
+        privatizer: Privatizer | Protector | str = "prompt",
+        *,
+        keep: str | Iterable[str] = (),
+        store: SessionStore | None = None,
     ) -> None:
         super().__init__()
+        self._keep = listed(keep)
         self._privatizer, self._store = privatizer_of(privatizer), store or SessionStore()
 
     @classmethod
@@ -351,22 +363,20 @@ class NodeProtector(BaseNodePostprocessor):
     def _released(self, node: Any, session: Session) -> TextNode:
         if type(node).__name__ not in ("TextNode", "Document", "IndexNode"):
             raise InputError(f"only nodes of text can be protected, not {type(node).__name__}: leave them out")
-        metadata = {name: self._value(value, session) for name, value in node.metadata.items()}
+        metadata = {name: value for name, value in node.metadata.items() if name in self._keep or _passes(name, value)}
         return TextNode(
             id_=node.node_id,
             text=self._privatizer.privatize(node.get_content(metadata_mode=MetadataMode.NONE), session).text,
             metadata=metadata,
-            excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
-            excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
+            excluded_embed_metadata_keys=[each for each in node.excluded_embed_metadata_keys if each in metadata],
+            excluded_llm_metadata_keys=[each for each in node.excluded_llm_metadata_keys if each in metadata],
         )
 
-    def _value(self, value: Any, session: Session) -> Any:
-        if isinstance(value, str):
-            return self._privatizer.privatize(value, session).text
-        if isinstance(value, list):
-            return [self._value(each, session) for each in value]
-        if isinstance(value, dict):
-            return {name: self._value(each, session) for name, each in value.items()}
-        if holds_text(value):
-            raise InputError("metadata must be plain data, so that its texts can be protected")
-        return value
+
+def _passes(name: Any, value: Any) -> bool:
+    """Whether a field of metadata holds no text."""
+    try:
+        check_metadata({name: value}, ())
+    except InputError:
+        return False
+    return True

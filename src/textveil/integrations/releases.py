@@ -9,12 +9,15 @@ with `finish`. What is pickled on its way to a worker, or hashed by a cache, is 
 
 import os
 import pickle
+import re
 import shutil
 import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, time, timedelta
 from hashlib import sha256
+from numbers import Number
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +25,8 @@ from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer, Protector, Result
 from textveil.randomness import KeyedRandomness, SystemRandomness, fresh_name
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 
 FINISHED = (
     "this release is finished: its key is destroyed, as when the process that began it ends. A new release draws anew, "
@@ -150,14 +155,35 @@ def statement(results: Iterable[Result | None]) -> Guarantee | None:
 
 
 def holds_text(value: object) -> bool:
-    """Whether a value is text, or has text in it."""
-    if isinstance(value, str | bytes):
+    """Whether a value is text, or has text in it: all do but numbers, dates, times and what is made of these."""
+    if value is None or isinstance(value, Number | date | time | timedelta):
+        return False
+    if isinstance(value, str | bytes | bytearray | memoryview):
         return True
     if isinstance(value, Mapping):
-        return any(holds_text(each) for each in value.values())
-    if isinstance(value, Collection):
-        return any(holds_text(each) for each in value)
-    return hasattr(value, "tolist") and holds_text(value.tolist())
+        return any(holds_text(each) for pair in value.items() for each in pair)
+    if hasattr(value, "tolist"):
+        return holds_text(value.tolist())
+    return not isinstance(value, Collection) or any(holds_text(each) for each in value)
+
+
+def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> None:
+    """Refuses a document in whose metadata text would be left as it is.
+
+    Args:
+        metadata: of the document.
+        keep: fields that may stay.
+
+    Raises:
+        InputError: another field holds text, or its name is none such as a variable has.
+    """
+    for name, value in metadata.items():
+        if name in keep:
+            continue
+        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+            raise InputError("the name of a field in the metadata may be text: name it in keep, or remove it before")
+        if holds_text(value):
+            raise InputError(f"metadata[{name!r}] holds text: name it in keep to let it stay, or remove it before")
 
 
 def check_columns(
