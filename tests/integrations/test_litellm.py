@@ -55,7 +55,10 @@ def test_what_it_cannot_protect_is_not_sent(stage, name) -> None:
     assert not upstream.asked
 
 
-@pytest.mark.parametrize("more", [{"no_such_field": MAIL}, {"logprobs": True}])
+@pytest.mark.parametrize(
+    "more",
+    [{"no_such_field": MAIL}, {"logprobs": True}, {"fallbacks": [{"model": "gpt", "messages": [{"content": MAIL}]}]}],
+)
 def test_fields_that_nobody_knows_are_refused(stage, more) -> None:
     proxy, upstream, _ = stage
     upstream.asked.clear()

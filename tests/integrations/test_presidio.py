@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("presidio_analyzer", reason="the extra `presidio` is not installed")
 pytest.importorskip("presidio_anonymizer", reason="the extra `presidio` is not installed")
-from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+from presidio_analyzer import AnalyzerEngine, RecognizerRegistry, RecognizerResult
 from presidio_analyzer.nlp_engine import NoOpNlpEngine
 from presidio_anonymizer import AnonymizerEngine, DeanonymizeEngine
 from presidio_anonymizer.entities import OperatorConfig, OperatorResult
@@ -86,9 +86,16 @@ def test_a_privatizer_draws_what_takes_its_place(engine):
     made = engine.anonymize(TEXT, found, {"DEFAULT": drawn})
     assert CANARY not in made.text
     assert made.text.startswith("Ask ")
+    public = RecognizerResult("PERSON", 0, 4, 1.0)
+    will = engine.anonymize(
+        "Will pays",
+        [public],
+        {"DEFAULT": OperatorConfig("textveil", {"privatizer": Privatizer("rankcape", epsilon=1)})},
+    )
+    assert will.text == "<PERSON_1> pays", "a public word does not pass in a span"
 
 
-@pytest.mark.parametrize("params", [{}, {"session": "anna"}, {"privatizer": "prompt"}])
+@pytest.mark.parametrize("params", [{}, {"session": "anna"}, {"privatizer": "prompt"}, {"privatizer": Protector()}])
 def test_wrong_parameters(engine, params):
     found = analyzer().analyze(TEXT, language="en")
     with pytest.raises(ConfigError, match="operator textveil"):

@@ -81,6 +81,8 @@ class TextveilGuardrail(CustomGuardrail):
             raise self._refused(
                 f"only chat completions are protected here, and not {call_type}: use a textveil gateway"
             )
+        if not _are_names(data.get("fallbacks")):
+            raise self._refused("fallbacks may only be names of models, since what else is in them is not protected")
         asked = (data.get("proxy_server_request") or {}).get("body") or {}
         names = {*(CHAT.request.fields or ()), *asked} - OWN
         body = {name: data[name] for name in names if name in data}
@@ -146,3 +148,14 @@ def _plain(said: Any) -> Body:
     """An answer, or a piece of one, as JSON."""
     made: Body = said.model_dump(exclude_none=True)
     return made
+
+
+def _are_names(fallbacks: Any) -> bool:
+    """Whether fallbacks are names of models only: no messages of their own."""
+    if isinstance(fallbacks, dict):
+        return all(
+            isinstance(each, list) and all(isinstance(name, str) for name in each) for each in fallbacks.values()
+        )
+    if isinstance(fallbacks, list):
+        return all(isinstance(each, str) or (isinstance(each, dict) and _are_names(each)) for each in fallbacks)
+    return fallbacks is None

@@ -13,6 +13,7 @@ from textveil.errors import ConfigError
 from textveil.pipeline import Privatizer, Protector
 from textveil.protect import TYPES, PrivateValue
 from textveil.session import Notes, Session, SessionDelta, Snapshot
+from textveil.text import Kind
 
 with needed():
     from presidio_analyzer import EntityRecognizer, RecognizerResult
@@ -68,7 +69,8 @@ class TextveilOperator(Operator):
     """The operator "textveil": a span becomes a placeholder of a session, or what a privatizer draws for it.
 
     It sees one span at a time. Its parameters: `session`, which restores answers and is needed unless there is
-    `privatizer`, which releases the span's words.
+    `privatizer`, which releases the span's words; a span with a word that it lets pass, such as a public one, becomes
+    a placeholder.
     """
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
@@ -76,10 +78,14 @@ class TextveilOperator(Operator):
         params = params or {}
         session: Session | None = params.get("session")
         privatizer = params.get("privatizer")
-        if isinstance(privatizer, Protector):
-            privatizer = privatizer.privatizer
         if privatizer is not None:
-            return str(privatizer.privatize(text, session).text)
+            released = privatizer.privatize(text, session).released
+            passed = (item.text for item in released.items if item.kind is Kind.VERBATIM)
+            if not any(
+                map(str.isalnum, "".join(passed))
+            ):  # a word that is drawn as itself may come out: that is the law
+                return str(released.text)
+            session = session or Session()
         type_ = re.sub("[^A-Z0-9_]+", "_", str(params["entity_type"]).upper())[:64].strip("_") or "ENTITY"
         assert session is not None, "or it was refused"
 
@@ -97,8 +103,10 @@ class TextveilOperator(Operator):
             ConfigError: a parameter is missing, or is something else.
         """
         session, privatizer = (params or {}).get("session"), (params or {}).get("privatizer")
-        if not isinstance(session, Session | None) or not isinstance(privatizer, Privatizer | Protector | None):
-            raise ConfigError("the operator textveil takes a Session as session, and a Privatizer as privatizer")
+        if not isinstance(session, Session | None) or not isinstance(privatizer, Privatizer | None):
+            raise ConfigError(
+                "the operator textveil takes a Session as session, and a Privatizer, no Protector, as privatizer"
+            )
         if session is None and privatizer is None:
             raise ConfigError("the operator textveil needs a session, or a privatizer")
 
