@@ -1,5 +1,6 @@
 """Formats: every text is found, every text can be replaced, and nothing else changes."""
 
+import base64
 import csv
 import gzip
 import io
@@ -329,6 +330,19 @@ def test_records_that_are_refused(tmp_path, rows, says):
     refused(path, says)
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_an_empty_text_alone_is_a_row(tmp_path, kind):
+    """Also where the column has become the only one, and whether or not the text was empty before."""
+    mark = {"csv": ",", "tsv": "\t"}[kind]
+    path = put(tmp_path, f"a.{kind}", b"n,text\n1,a\n2,\n3,c\n".replace(b",", mark.encode()))
+    made = rewritten(path, ["", "", "C"], ("text",))
+    assert made == b'text\n""\n""\nC\n'
+    assert list(csv.DictReader(io.StringIO(made.decode()), delimiter=mark)) == [
+        {"text": each} for each in ("", "", "C")
+    ]
+    assert texts(put(tmp_path, f"b.{kind}", made)) == ["", "", "C"]
+
+
 def test_quotes_that_mean_nothing_in_a_tsv(tmp_path):
     """To writers without quotes this has two rows, and the text of the first is inside the title."""
     content = f'title\ttext\n"A strange title\tsecret {CANARY}\nanother"\tsecret two\n'.encode()
@@ -351,7 +365,7 @@ def test_parquet(tmp_path, kind, codec):
             "body": pa.array(["a", None, "", "d", "é", "f", "g"], kind),
             "nested": pa.array([[{"x": i}] for i in range(7)]),
         }
-    ).replace_schema_metadata({"who": "me"})
+    )
     pq.write_table(table, path, row_group_size=3, compression=codec)
     assert texts(path) == ["a", None, "", "d", "é", "f", "g"]  # no number in the nested column is a text
     new = ["1", None, "", "4", "ü", "6", "7"]
@@ -361,6 +375,44 @@ def test_parquet(tmp_path, kind, codec):
         assert made.read().equals(table.set_column(1, table.field(1), pa.array(new, kind)))
         for i in range(3):
             assert made.metadata.row_group(0).column(i).compression == old.metadata.row_group(0).column(i).compression
+
+
+@pytest.mark.parametrize("only", [None, ("body",), ("body", "nested", "odd", "map", "tag", "lists", "fixed")])
+def test_parquet_metadata_is_not_copied(tmp_path, only):
+    """Neither that of the schema, nor of a field at any depth, nor what an extension type says of itself."""
+    said = {b"said": CANARY.encode()}
+    odd = pa.ExtensionArray.from_storage(pa.opaque(pa.int32(), CANARY, CANARY), pa.array([1, None, 3], pa.int32()))
+    inner = pa.field("x", pa.int64(), metadata=said)
+    fields = {
+        "body": (pa.string(), ["a", "", "c"]),
+        "nested": (
+            pa.struct([inner, pa.field("y", pa.list_(inner))]),
+            [{"x": 1, "y": [1, 2]}, None, {"x": 3, "y": []}],
+        ),
+        "odd": (odd.type, odd),
+        "map": (pa.map_(pa.string(), inner.with_name("value")), [[("k", 1)], None, []]),
+        "tag": (pa.dictionary(pa.int8(), pa.string()), ["s", "t", None]),
+        "lists": (
+            pa.large_list(pa.field("item", odd.type, metadata=said)),
+            pa.LargeListArray.from_arrays([0, 1, 1, 3], odd),
+        ),
+        "fixed": (pa.list_(inner, 1), [[1], None, [3]]),
+    }
+    schema = pa.schema([pa.field(name, kind, metadata=said) for name, (kind, _) in fields.items()], said)
+    columns = [found if isinstance(found, pa.Array) else pa.array(found, kind) for kind, found in fields.values()]
+    path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pq.write_table(pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema), path)
+    assert CANARY.encode() in path.read_bytes()
+    out.write_bytes(rewritten(path, ["1", "", "3"], only, field="body"))
+    made = pq.read_table(out)
+    for content in (out.read_bytes(), base64.b64decode(pq.read_metadata(out).metadata[b"ARROW:schema"])):
+        assert CANARY.encode() not in content
+    assert {*pq.read_metadata(out).metadata} == {b"ARROW:schema"}
+    expected = pq.read_table(path).to_pydict() | {"body": ["1", "", "3"]}
+    assert made.to_pydict() == {name: expected[name] for name in only or fields}
+    if only is None:
+        assert made.schema.field("odd").type == pa.int32()
+        assert made.schema.field("tag").type == schema.field("tag").type
 
 
 def test_parquet_files_that_are_refused(tmp_path):

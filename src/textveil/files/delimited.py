@@ -74,8 +74,8 @@ class Delimited(Pieces):
             yield Row(record, {name: self._cell(record, *spans[i], width) for name, i in places.items()}, others)
 
     def joined(self, cells: Mapping[str, str]) -> str:
-        """A record."""
-        return self.delimiter.join(cells.values()) + "\n"
+        """A record; one empty field alone has quotes, because an empty line is no row."""
+        return (self.delimiter.join(cells.values()) or '""') + "\n"
 
     def _cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
         quoted = record.startswith('"', start)

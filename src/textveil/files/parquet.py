@@ -1,6 +1,6 @@
 """The format .parquet: a table by columns, of which one has the texts. It needs pyarrow, the extra `files`.
 
-In: a file and which column of it. Out: its texts; a file with others, and the same schema, groups and compression.
+In: a file and which column of it. Out: its texts; a file with others, of the same columns, without metadata.
 Not here: how files are opened and found (`formats`).
 """
 
@@ -123,7 +123,8 @@ class Parquet:
 
         schema, codecs = head
         if only is not None:
-            schema = pa.schema([schema.field(schema.get_field_index(name)) for name in only], schema.metadata)
+            schema = pa.schema([schema.field(schema.get_field_index(name)) for name in only])
+        schema = pa.schema([_bare(each) for each in schema])
         waiting: list[Any] = []
         with pq.ParquetWriter(target, schema, compression=codecs) as writer:
             for batch, texts in released:
@@ -136,7 +137,7 @@ class Parquet:
                     )
                 if only is not None:
                     made = made.select([made.schema.get_field_index(name) for name in only])
-                waiting.append(made)
+                waiting.append(made.cast(schema))
                 if sum(each.num_rows for each in waiting) >= GROUP:
                     writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
                     waiting = []
@@ -204,6 +205,30 @@ def _holds(kind: Any) -> Holds:
         return Holds.OTHERS if inner == {Holds.OTHERS} else Holds.DOUBT
     plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
     return Holds.OTHERS if any(getattr(pa.types, f"is_{each}")(kind) for each in plain) else Holds.DOUBT
+
+
+def _bare(column: Any) -> Any:
+    """A field without metadata, which may tell of columns that are dropped; extension types are their storage."""
+    return column.with_type(_bare_type(column.type)).remove_metadata()
+
+
+def _bare_type(kind: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _bare_type(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([_bare(each) for each in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_bare(kind.key_field), _bare(kind.item_field), keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_bare(kind.value_field), kind.list_size)
+    for name in ("list_", "large_list", "list_view", "large_list_view"):
+        if getattr(pa.types, f"is_{name.rstrip('_')}")(kind):
+            return getattr(pa, name)(_bare(kind.value_field))
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _bare_type(kind.value_type), kind.ordered)
+    return kind
 
 
 def _codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
