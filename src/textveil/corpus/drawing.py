@@ -27,7 +27,7 @@ from textveil.corpus.keys import KeyHandle, mark
 from textveil.corpus.rows import Labels, RowOptions
 from textveil.corpus.survey import PartCut, digest, rows_digest
 from textveil.errors import InputError
-from textveil.files import Batch, formats
+from textveil.files import Batch, formats, storage
 from textveil.files.storage import Storage
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer
@@ -51,6 +51,7 @@ class Part:
         name: of its file in the output.
         file: the number of its input file.
         path: of its input file.
+        state: of its input file before it was read.
         cut: where it stands there.
     """
 
@@ -58,6 +59,7 @@ class Part:
     name: str
     file: int
     path: str
+    state: str
     cut: PartCut
 
 
@@ -156,7 +158,8 @@ class _State:
                 own[:] = own[0] + 1, own[1] + micro, own[2] + words
             self.rows += len(batch)
             yield batch, made
-        if content.hexdigest() != part.cut.digest or self.rows != part.cut.rows:
+        found = content.hexdigest(), self.rows, storage.state(part.path)
+        if found != (part.cut.digest, part.cut.rows, part.state):
             raise InputError("the input changed during the run; restore it and use --resume")
 
     def _drawn(self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]) -> list[str | None]:

@@ -89,13 +89,13 @@ def run(
         begun = begin(place, config, pins, key, resume=resume)
         drawing = executor_of(executor, jobs, cluster, stack)
         handle = drawing.lend(begun.key)
+        files = [InputFile(number=number, path=path, state=storage.state(path)) for number, path in enumerate(paths)]
         try:
-            found = _surveyed(begun, options, paths, part_rows, drawing, handle, report)
+            found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
         except (ConfigError, InputError):
             if INPUT not in begun.work.names():  # nothing was drawn
                 release.end(place, key)
             raise
-        files = [InputFile(number=number, path=path) for number, path in enumerate(paths)]
         parts = _parts(files, found)
         _draw(
             begun,
@@ -129,7 +129,7 @@ def _inputs(inputs: Sequence[str | Path], output: storage.Storage) -> list[str]:
 def _surveyed(
     begun: BegunRun,
     options: RowOptions,
-    paths: Sequence[str],
+    files: Sequence[InputFile],
     rows: int,
     executor: Executor,
     key: KeyHandle,
@@ -144,7 +144,6 @@ def _surveyed(
     marks = begun.work.inside("ids")
     survey = Survey(options=options, rows=rows, key=key, marks=marks)
     found: dict[int, Surveyed] = {}
-    files = [InputFile(number=number, path=path) for number, path in enumerate(paths)]
     report("files read", 0, len(files))
     for file, made in executor.map(survey, files):
         found[file.number] = made
@@ -170,6 +169,7 @@ def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Pa
             name=f"part-{number:08}.{'.'.join(filter(None, (found[file.number].ending, found[file.number].packing)))}",
             file=file.number,
             path=file.path,
+            state=file.state,
             cut=cut,
         )
         for number, (file, cut) in enumerate(listed)

@@ -39,10 +39,12 @@ class InputFile:
     Attributes:
         number: counted from 0, in the order of their names.
         path: the file, or its URI.
+        state: before it was read, as `storage.state` tells it.
     """
 
     number: int
     path: str
+    state: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ class Surveyed:
         packing: how it is compressed.
         texts: the fields with texts.
         others: fields that nothing names.
+        digest: of all bytes of the file; only who has the key can check a guess with it.
     """
 
     parts: tuple[PartCut, ...]
@@ -81,6 +84,7 @@ class Surveyed:
     packing: str
     texts: tuple[str, ...]
     others: tuple[str, ...]
+    digest: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +131,11 @@ class Survey:
             parts.append(PartCut(start=start, stop=at, first=first, rows=rows, digest=content.hexdigest()))
             start, first, rows, characters, content = at, first + rows, 0, 0, rows_digest(key)
 
-        at = 0
-        with formats.opened(source.path, packing=source.packing) as stream:
+        at, whole = 0, rows_digest(key)
+        ordered = source.format.packable  # read from front to back, all of it
+        with formats.opened(
+            source.path, packing=source.packing, **({"seen": whole.update} if ordered else {})
+        ) as stream:
             for batch in source.format.batches(stream, source.columns, rows=min(ROWS, self.rows), copied=False):
                 labels = Labels.of(batch, self.options, file=file.number, first=first + rows)
                 if self.options.id is not None:
@@ -140,6 +147,10 @@ class Survey:
                     end(at)
         if rows or (at > start and not parts):
             end(at)
+        if not ordered:  # of the columns only some were read
+            with formats.opened(source.path) as stream:
+                while block := stream.read(1 << 20):
+                    whole.update(block)
         if self.options.id is not None:
             self.marks.write(f"{file.number:06}.npy", packed_marks(marks))
         return Surveyed(
@@ -148,6 +159,7 @@ class Survey:
             packing=source.packing,
             texts=source.columns.texts,
             others=tuple(sorted(others)),
+            digest=whole.hexdigest(),
         )
 
 

@@ -178,12 +178,15 @@ PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {
 
 
 @contextmanager
-def opened(path: str | Path, *, packing: str = "") -> Iterator[BinaryIO]:
+def opened(
+    path: str | Path, *, packing: str = "", seen: Callable[[memoryview], object] = lambda _: None
+) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked.
 
     Args:
         path: the file, or its URI.
         packing: how it is compressed; "" where it is not.
+        seen: is given all bytes that are read, unpacked, in the order of reading.
 
     Raises:
         InputError: it cannot be opened or read.
@@ -194,7 +197,7 @@ def opened(path: str | Path, *, packing: str = "") -> Iterator[BinaryIO]:
     with raw:
         with _reading(packing):
             inner = PACKINGS[packing](raw, "rb") if packing else raw
-        with io.BufferedReader(_Told(inner, packing), 1 << 16) as file:
+        with io.BufferedReader(_Told(inner, packing, seen), 1 << 16) as file:
             yield cast(BinaryIO, file)
 
 
@@ -217,8 +220,8 @@ def _remote(uri: str) -> Any:
 class _Told(io.RawIOBase):
     """The bytes of a file; errors of reading become one line."""
 
-    def __init__(self, raw: Any, packing: str) -> None:
-        self._raw, self._packing = raw, packing
+    def __init__(self, raw: Any, packing: str, seen: Callable[[memoryview], object]) -> None:
+        self._raw, self._packing, self._seen = raw, packing, seen
 
     def readable(self) -> bool:
         return True
@@ -229,7 +232,8 @@ class _Told(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         with _reading(self._packing):
             found: int | None = self._raw.readinto(buffer)
-            return found
+        self._seen(memoryview(buffer)[: found or 0])
+        return found
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         with _reading(self._packing):

@@ -177,6 +177,21 @@ def found(inputs: Sequence[str | Path]) -> list[str]:
     return sorted(set(files))
 
 
+def state(path: str) -> str:
+    """What tells cheaply that a file changed: its size and when that was last written, where its storage says it.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with _about("the input file"):
+        files, root = _filesystem(path)
+        files.invalidate_cache()
+        said = [str(files.size(root))]
+        with suppress(NotImplementedError):
+            said.append(str(files.modified(root)))
+        return " ".join(said)
+
+
 def _meant(uri: str) -> list[str]:
     system, root = _filesystem(uri)
     if any(mark in uri for mark in "*?[") and not system.exists(root):
