@@ -656,8 +656,14 @@ def test_a_run_can_be_given_up(rows, tmp_path):
     interrupted(rows, out)
     with pytest.raises(ConfigError, match=r"--resume.*--give-up"):
         finish(out)
+    own = ["notes.txt", "part-of-mine.jsonl", "run.py"]
+    for name in own:
+        (out / name).write_text("mine")
+    (out / "statement.md").write_text("of a run that was killed before its manifest")
     finish(out, give_up=True)
-    assert names(out) == []
+    assert names(out) == own
+    for name in own:
+        (out / name).unlink()
     with pytest.raises(ConfigError, match="no release, and no run"):
         finish(out)
     run(rows, to=out)
@@ -867,7 +873,7 @@ def test_amounts():
     assert amounts.per_word(passes).open == 2
 
 
-def test_a_prompt_corpus_says_what_passed(rows, tmp_path):
+def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
     """Nothing is claimed of words that pass, and what a document loses by them is in no sum."""
     rows.write_text('{"n": 1, "text": "mail anna at anna@example.org"}\n{"n": 2, "text": "the bank"}\n')
     done = run(
@@ -883,6 +889,25 @@ def test_a_prompt_corpus_says_what_passed(rows, tmp_path):
     losses = done.document["statement"]["losses"]
     assert losses["document"]["without_bound"] == 2
     assert done.document["statement"]["words"]["passed"] == losses["word"]["without_bound"] > 0
+    for each in losses.values():
+        assert each["largest_epsilon_ldp"] is each["median_epsilon_ldp"] is None
+    validator.validate(json.loads((tmp_path / "out" / "manifest.json").read_text()))
+    assert done.statement is not None
+    said = dict(done.statement.lines())["document"]
+    assert said == "Nothing bounds what 2 of the 2 documents lose: words of theirs pass, or have no bound."
+    for name in ("statement.md", "statement.html"):
+        assert "loses epsilon 0" not in (tmp_path / "out" / name).read_text()
+    assert "| document | 2 | no bound | no bound | 2 |" in (tmp_path / "out" / "statement.md").read_text()
+
+
+def test_the_bound_of_some_words_is_not_told_as_that_of_all(rows, tmp_path):
+    rows.write_text('{"n": 1, "text": "anna zzyzx"}\n{"n": 2, "text": "the bank"}\n')
+    done = run(rows, to=tmp_path / "out", mechanism="krr", epsilon=2, words={"oov": "keep"})
+    assert done.statement is not None
+    said = dict(done.statement.lines())["document"]
+    assert said.startswith("Nothing bounds what 1 of the 2 documents lose")
+    assert "By its other words alone a document loses epsilon 2 at most" in said
+    assert done.document["statement"]["losses"]["document"]["largest_epsilon_ldp"] is None
 
 
 # ---- refusals ------------------------------------------------------------------------------------

@@ -93,11 +93,11 @@ class Amounts:
         return 0
 
     def to_json(self) -> dict[str, Any]:
-        """What a statement says of them, in epsilons."""
+        """What a statement says of them, in epsilons; no amount where some have no bound."""
         return {
             "number": self.number,
-            "largest_epsilon_ldp": self.largest / MICRO,
-            "median_epsilon_ldp": self.median / MICRO,
+            "largest_epsilon_ldp": None if self.open else self.largest / MICRO,
+            "median_epsilon_ldp": None if self.open else self.median / MICRO,
             "without_bound": self.open,
         }
 

@@ -131,8 +131,8 @@ class CorpusStatement:
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for name, each in self.amounts.items():
-            largest, median = (number(amount / MICRO) for amount in (each.largest, each.median))
-            yield name, f"{each.number:,}", largest, median, f"{each.open:,}"
+            bounds = ("no bound" if each.open else number(amount / MICRO) for amount in (each.largest, each.median))
+            yield name, f"{each.number:,}", *bounds, f"{each.open:,}"
 
 
 STYLES = """
@@ -171,14 +171,21 @@ def of_subjects(packed: Iterable[bytes]) -> Amounts:
 
 
 def _told(name: str, amounts: Amounts) -> str:
-    """A sentence on what documents or subjects lose."""
-    said = (
-        f"A {name} loses epsilon {number(amounts.largest / MICRO)} at most, the sum over its words in local DP; half "
-        f"of the {amounts.number:,} lose {number(amounts.median / MICRO)} at most"
-    )
+    """What documents or subjects lose; where no bound holds for some, that comes first."""
+    largest, median = number(amounts.largest / MICRO), number(amounts.median / MICRO)
+    many = f"{amounts.number:,}"
     if not amounts.open:
-        return f"{said}."
-    return f"{said}. Not counted are words that pass or that no bound holds for, which {amounts.open:,} have."
+        return (
+            f"A {name} loses epsilon {largest} at most, the sum over its words in local DP; half of the {many} lose "
+            f"{median} at most."
+        )
+    said = f"Nothing bounds what {amounts.open:,} of the {many} {name}s lose: words of theirs pass, or have no bound."
+    if not amounts.largest:
+        return said
+    return (
+        f"{said} By its other words alone a {name} loses epsilon {largest} at most, their sum in local DP; half of the "
+        f"{many} lose {median} at most by these."
+    )
 
 
 def _figure(amounts: Amounts) -> str:
@@ -188,6 +195,7 @@ def _figure(amounts: Amounts) -> str:
     for amount, many in amounts.counts.items():
         bins[min(23, amount * 24 // largest)] += many
     top = max(bins)
+    left = ", without the words that have no bound" if amounts.open else ""
     bars = "".join(
         f'<rect x="{20 + 28 * i}" y="{130 - 110 * many / top:.1f}" width="26" height="{110 * many / top:.1f}">'
         f"<title>{many:,}</title></rect>"
@@ -196,6 +204,6 @@ def _figure(amounts: Amounts) -> str:
     return (
         f'<svg viewBox="0 0 720 165" role="img" aria-label="How many lose how much"><g>{bars}</g>'
         f'<text x="20" y="148">0</text><text x="690" y="148" text-anchor="end">{number(largest / MICRO)}</text>'
-        f'<text x="355" y="162" text-anchor="middle">epsilon in all, local DP</text>'
+        f'<text x="355" y="162" text-anchor="middle">epsilon in all, local DP{left}</text>'
         f'<text x="20" y="12">{top:,}</text></svg>'
     )
