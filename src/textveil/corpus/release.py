@@ -7,6 +7,7 @@ Not here: the drawing (`drawing`), and what the statement says (`statement`).
 import json
 import math
 import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -30,6 +31,7 @@ VERSION = 1
 
 TITLE = "What this release guarantees"
 MARKDOWN, PAGE = "statement.md", "statement.html"
+PART = re.compile(r"part-[0-9]{8,}\..+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +180,7 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
     Args:
         output: the folder of the release, or its URI.
         key_file: where the key is, if not in that folder.
-        give_up: of a run that was interrupted, delete the parts that are there, too.
+        give_up: of a run that was interrupted, delete the parts that are there, too; no other file.
 
     Raises:
         ConfigError: the run was interrupted and could go on, or another process is at work on it.
@@ -200,7 +202,8 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
             begun_with(folder, key).destroy()
         if not whole:
             for name in storage.names():
-                storage.delete(name)
+                if name in (MARKDOWN, PAGE) or PART.fullmatch(name):
+                    storage.delete(name)
         folder.remove()
 
 
