@@ -844,6 +844,8 @@ COMMANDS = [
 def test_every_example_works(run, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters.jsonl").write_text('{"id": 1, "body": "Anna owes the bank"}\n')
+    (tmp_path / "tickets.jsonl").write_text('{"id": 1, "client": "anna", "body": "Anna owes the bank"}\n')
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
     (tmp_path / "letter.txt").write_text("Anna owes the bank\n")
     (tmp_path / "news.txt").write_text(

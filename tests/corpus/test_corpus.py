@@ -26,7 +26,7 @@ from textveil.config import layers, sections
 from textveil.corpus import Done, RowOptions, amounts, drawing, finish, runs, survey, verify
 from textveil.corpus.rows import Labels
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
-from textveil.files import formats, storage, streams
+from textveil.files import formats, storage, streams, work
 from textveil.files.pieces import LineBatch
 from textveil.guarantee import Guarantee, summarize
 from textveil.pipeline import privatizer
@@ -199,6 +199,121 @@ def test_folders_patterns_and_storages(rows, tmp_path):
             files.rm(name, recursive=True)
     with pytest.raises(ConfigError, match="fsspec knows no storage nowhere://"):
         run("nowhere://b", to=tmp_path / "out2")
+
+
+def test_a_folder_by_its_uri_is_a_folder_of_this_machine(rows, tmp_path):
+    """Its key lies in it, and it is held by one process."""
+    out = tmp_path / "out"
+    with work.held(out / "_textveil"), pytest.raises(ConfigError, match="another process is at work on it"):
+        run(rows, to=f"file://{out}")
+    done = run(rows, to=f"file://{out}", keep_key=True)
+    assert (out / "_textveil" / "release.key").stat().st_mode & 0o777 == 0o600
+    finish(f"file://{out}")
+    assert verify(out) == verify(f"file://{out}") == []
+    assert done.document["rows"] == 37
+
+
+@pytest.fixture
+def bucket():
+    """An object store that several runs can reach."""
+    files = fsspec.filesystem("memory")
+    yield files
+    files.rm("/bucket", recursive=True)
+
+
+def test_of_two_runs_into_an_object_store_one_begins(rows, tmp_path, bucket, monkeypatch):
+    """The other one says so, and leaves neither its key nor a trace of itself."""
+    done: list[Done] = []
+    names = storage.Storage.names
+
+    def meanwhile(self: Any) -> list[str]:
+        """The other run begins when this one has seen that there is nothing."""
+        found = names(self)
+        if self.uri == "memory://bucket/out":
+            monkeypatch.setattr(storage.Storage, "names", names)
+            with pytest.raises(InterruptedError):
+                run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"), report=interrupt)
+        return found
+
+    def interrupt(name: str, made: int, total: int) -> None:
+        if name == "rows" and made:
+            raise InterruptedError
+
+    monkeypatch.setattr(storage.Storage, "names", meanwhile)
+    with pytest.raises(ConfigError, match="has begun at the same moment"):
+        run(rows, to="memory://bucket/out", key_file=str(tmp_path / "second"))
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "first"]
+    done.append(run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"), resume=True))
+    assert done[0].document["rows"] == 37
+    assert verify("memory://bucket/out") == []
+
+
+def test_a_run_that_has_ended_meanwhile_is_not_written_over(rows, tmp_path, bucket, monkeypatch):
+    names = storage.Storage.names
+
+    def meanwhile(self: Any) -> list[str]:
+        found = names(self)
+        if self.uri == "memory://bucket/out":
+            monkeypatch.setattr(storage.Storage, "names", names)
+            run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"))
+        return found
+
+    monkeypatch.setattr(storage.Storage, "names", meanwhile)
+    with pytest.raises(ConfigError, match="has written into this folder at the same moment"):
+        run(rows, to="memory://bucket/out", key_file=str(tmp_path / "second"))
+    assert sorted(os.listdir(tmp_path)) == ["a.jsonl"]
+    assert verify("memory://bucket/out") == []
+
+
+@pytest.mark.parametrize("how", ["taken", "taken at the end", "given up", "finished"])
+def test_a_run_whose_folder_is_taken_adds_nothing(rows, tmp_path, bucket, how):
+    """Where a store cannot tell who was first, the run that finds another one's name stops, before a part and at the
+    end."""
+    out = "memory://bucket/out"
+
+    def meanwhile(name: str, made: int, total: int) -> None:
+        if name == "rows" and made == (37 if how == "taken at the end" else 20):
+            if how.startswith("taken"):
+                bucket.pipe("/bucket/out/_textveil/run.json", b'{"run": "another"}')
+            elif how == "given up":
+                finish(out, key_file=str(tmp_path / "key"), give_up=True)
+            else:
+                run(rows, to=out, key_file=str(tmp_path / "key"), resume=True)
+
+    with pytest.raises(ConfigError, match=r"not that of this run any more|is no longer there"):
+        run(rows, to=out, key_file=str(tmp_path / "key"), report=meanwhile)
+    ended = [name for name in FINISHED if name != "manifest.json"]
+    found = [name for name in storage.Storage(out).everything() if not name.startswith("_textveil")]
+    assert found == {"taken": PARTS[:2], "taken at the end": ended, "given up": [], "finished": FINISHED}[how]
+    if how == "finished":
+        assert verify(out) == []
+
+
+def test_two_that_resume_a_run_make_one_release(rows, tmp_path, bucket):
+    """They have one key, so it does not matter who puts a part in its place."""
+    out, key = "memory://bucket/out", str(tmp_path / "key")
+    here: list[Done] = []
+
+    def again(name: str, made: int, total: int) -> None:
+        if name == "rows" and made == 20 and not here:
+            here.append(run(rows, to=out, key_file=key, resume=True, keep_key=True))
+
+    done = run(rows, to=out, key_file=key, keep_key=True, report=again)
+    assert {**done.document} == {**here[0].document}
+    finish(out, key_file=key)
+    assert verify(out) == []
+
+
+def test_stores_that_cannot_create_files_exclusively(rows, tmp_path, bucket, monkeypatch):
+    def pipe_file(self: Any, path: str, value: bytes, mode: str = "overwrite", **more: Any) -> None:
+        if mode == "create":
+            raise NotImplementedError
+        return original(self, path, value, **more)
+
+    original = type(bucket).pipe_file
+    monkeypatch.setattr(type(bucket), "pipe_file", pipe_file)
+    run(rows, to="memory://bucket/out", key_file=str(tmp_path / "key"))
+    assert verify("memory://bucket/out") == []
 
 
 def test_several_fields(tmp_path):

@@ -5,6 +5,7 @@ Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`file
 """
 
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 
 from textveil.cli import progress, shell
 from textveil.cli.options import BUDGETED, Typed
+from textveil.cli.stored import VARIABLE
 from textveil.cli.telling import Telling
 from textveil.cli.texts import check_public
 from textveil.cli.verbs import group, verb
@@ -32,6 +34,15 @@ corpus = group(
 Folder = Annotated[
     str, typer.Argument(metavar="FOLDER", help="The folder of a release, or its URI.", show_default=False)
 ]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=VARIABLE,
+        help="The store with the sessions of --session: sqlite:///NAME.db or postgresql://HOST/NAME.",
+    ),
+]
 KeyFile = Annotated[
     str | None,
     typer.Option(
@@ -48,6 +59,8 @@ KeyFile = Annotated[
     "textveil corpus run letters.jsonl notes.csv --field body --id-from-row --others drop --output shared/",
     "textveil corpus run letters.jsonl --field body --id id --risk 0.10 --public news.txt --output guessed/",
     "textveil corpus run letters.jsonl --field body --id id --profile prompt --output protected/",
+    "textveil corpus run tickets.jsonl --field body --id id --profile prompt --subject client --others drop "
+    "--placeholders subject --session tickets --store sqlite:///veil.db --output linked/",
     options=BUDGETED,
     on=corpus,
 )
@@ -110,6 +123,26 @@ def run(
         ),
     ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="Take each .txt file as one text.")] = False,
+    placeholders: Annotated[
+        str,
+        typer.Option(
+            "--placeholders",
+            metavar="document|subject",
+            help="Count placeholders in each text, or give a value the same one in all rows of a subject (--subject), "
+            "which shows where it occurs again.",
+            show_default=True,
+        ),
+    ] = "document",
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            help="Keep what placeholders stand for, in a session NAME of each subject in the store; else it is thrown "
+            "away. `textveil restore --session SUBJECT/NAME` puts it back.",
+        ),
+    ] = None,
+    store: Store = None,
     executor: Annotated[
         str,
         typer.Option(
@@ -153,6 +186,12 @@ def run(
         raise ConfigError("give one of --id, --id-from-row and --id-from-content")
     if others not in (None, "copy", "drop"):
         raise ConfigError("--others must be copy or drop")
+    if placeholders not in ("document", "subject"):
+        raise ConfigError("--placeholders must be document or subject")
+    if session is None:
+        if store != os.environ.get(VARIABLE):
+            raise ConfigError("--store keeps what placeholders stand for in sessions: name them with --session")
+        store = None  # of the environment, for other verbs
     if query is not None:
         if config.protect.task is not None:
             raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")
@@ -165,6 +204,8 @@ def run(
         query=query,
         others="copy" if others == "copy" else "drop" if others == "drop" else "",
         whole=whole,
+        placeholders="subject" if placeholders == "subject" else "document",
+        session=session,
     )
     try:
         with progress.bars() as report:
@@ -180,6 +221,7 @@ def run(
                 resume=resume,
                 key_file=key_file,
                 keep_key=keep_key,
+                store=store,
                 report=report,
             )
     except (KeyboardInterrupt, SystemExit):
@@ -208,13 +250,15 @@ def finish(
     folder: Folder,
     key_file: KeyFile = None,
     give_up: Annotated[
-        bool, typer.Option("--give-up", help="Of an interrupted run, delete the parts that are there, too.")
+        bool,
+        typer.Option("--give-up", help="Of an interrupted run, delete the parts and sessions that are there, too."),
     ] = False,
+    store: Store = None,
 ) -> None:
     """Destroy the key of a release and what its run kept: nobody can repeat its draws then, and no run goes on."""
     from textveil.corpus import finish as end
 
-    end(folder, key_file=key_file, give_up=give_up)
+    end(folder, key_file=key_file, give_up=give_up, store=store)
 
 
 def _about(done: "Done", telling: Telling) -> "list[str]":
@@ -233,6 +277,6 @@ def _about(done: "Done", telling: Telling) -> "list[str]":
         said += [
             sentence
             for name, sentence in done.statement.lines()
-            if name in ("document", "subject", "copied", "equality")
+            if name in ("document", "subject", "copied", "equality", "placeholders", "mapping")
         ]
     return said

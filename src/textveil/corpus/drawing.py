@@ -24,17 +24,22 @@ import numpy as np
 from textveil.config import Config
 from textveil.corpus.amounts import Amounts, loss
 from textveil.corpus.keys import KeyHandle, mark
+from textveil.corpus.mapping import MappingStore, SubjectMapping
 from textveil.corpus.rows import Labels, RowOptions
 from textveil.corpus.survey import PartCut, digest, rows_digest
-from textveil.errors import InputError
+from textveil.errors import ConfigError, InputError
 from textveil.files import Batch, formats, storage
 from textveil.files.storage import Storage
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer
 from textveil.randomness import KeyedRandomness
+from textveil.session import KeyedNames
 
 WORK = "_textveil"
 """The folder in the output where a run keeps what it needs until it has ended."""
+
+RUN = "run.json"
+"""What a run says of itself in its work folder, from its beginning to its end."""
 
 RECORD = "{:08}.json"
 SUBJECTS = "{:08}.npy"
@@ -73,6 +78,7 @@ class PartDrawing:
         output: where parts go.
         key: of the release.
         run: the name of the release, which every record carries.
+        mapping: keeps what placeholders stand for; None where that is thrown away.
     """
 
     config: Config = field(repr=False)
@@ -80,9 +86,16 @@ class PartDrawing:
     output: Storage
     key: KeyHandle
     run: str
+    mapping: MappingStore | None = None
 
     def __call__(self, part: Part) -> dict[str, Any]:
-        """The record of a part, when its file is in its place; the record is on the disk too."""
+        """The record of a part, when its file is in its place; the record is on the disk too.
+
+        Raises:
+            ConfigError: the run has ended, or another one has taken its folder.
+            InputError: the rows are not those of the survey.
+            OutputError: something cannot be written. StoreError: the mapping cannot be kept.
+        """
         key = self.key.read()
         source = self.options.source(part.path)
         state = _State(key=key, privatizer=_privatizer(self.config, self.run), options=self.options)
@@ -97,6 +110,9 @@ class PartDrawing:
             with formats.packed(content.over(target), source.packing) as packed:
                 released = state.released(batches, source.columns.texts, part)
                 source.format.write(head, released, packed, self.options.written(source.columns))
+            if self.mapping is not None:  # before the part is there: what is released can be restored
+                self.mapping.keep(state.placeholders)
+            require_own(self.output, self.run)
         record = {
             "run": self.run,
             "part": part.number,
@@ -112,6 +128,22 @@ class PartDrawing:
             done.write(SUBJECTS.format(part.number), state.packed_subjects(), mode=0o600)
         done.write(RECORD.format(part.number), json.dumps(record).encode(), mode=0o600)
         return record
+
+
+def require_own(output: Storage, run: str) -> None:
+    """Check that the folder of an output is still that of this run.
+
+    Raises:
+        ConfigError: the run has ended, or another one has taken the folder.
+    """
+    found = None
+    with suppress(InputError, ValueError, KeyError, TypeError):
+        found = json.loads(output.inside(WORK).read(RUN))["run"]
+    if found != run:
+        raise ConfigError(
+            "the output is not that of this run any more: it was ended, or another run writes there. Nothing was added "
+            "to it now"
+        )
 
 
 @cache
@@ -137,6 +169,7 @@ class _State:
     guarantee: Guarantee | None = None
     documents: Amounts = field(default_factory=Amounts)
     subjects: dict[bytes, list[int]] = field(default_factory=dict)
+    placeholders: dict[str, SubjectMapping] = field(default_factory=dict, repr=False)
 
     def released(
         self, batches: Iterator[Batch], names: Sequence[str], part: Part
@@ -167,6 +200,7 @@ class _State:
         there = [row for row, text in enumerate(texts) if text is not None]
         queries = labels.queries or [""] * len(texts)
         chosen = [(str(texts[row]), labels.ids[row], queries[row]) for row in there]
+        subjects = [labels.subjects[row] for row in there] if labels.subjects is not None else []
         distinct = list(dict.fromkeys(chosen))  # without ids, equal texts are one draw
         keyed = KeyedRandomness(
             self.key,
@@ -174,7 +208,9 @@ class _State:
             ids=[f"{query}\0{text}" if self.options.ids == "content" else own for text, own, query in distinct],
             seeded=self.privatizer.randomness.seeded,
         )
-        results = self.privatizer.with_parts(randomness=keyed).privatize_many(
+        alike = self.options.placeholders == "subject"  # and then no two texts are one draw
+        naming = [self._mapping(subject).names for subject in subjects] if alike else None
+        results = self.privatizer.with_parts(randomness=keyed, naming=naming).privatize_many(
             [text for text, *_ in distinct],
             queries=None if labels.queries is None else [query for *_, query in distinct],
         )
@@ -184,6 +220,9 @@ class _State:
             micro, words = loss(result.guarantee)
             lost[row][0] += micro
             lost[row][1] += words
+        if self.options.session is not None:
+            for subject, result in zip(subjects, results_of, strict=True):
+                self._mapping(subject).take(result)
         self.texts[name] = self.texts.get(name, 0) + len(there)
         if results_of:
             more = condense(summarize([each.guarantee for each in results_of]))
@@ -192,6 +231,12 @@ class _State:
         for row, result in zip(there, results_of, strict=True):
             made[row] = result.text
         return made
+
+    def _mapping(self, subject: str) -> SubjectMapping:
+        """The placeholders of a subject."""
+        if subject not in self.placeholders:
+            self.placeholders[subject] = SubjectMapping(KeyedNames(key=self.key, subject=subject))
+        return self.placeholders[subject]
 
     def record(self) -> dict[str, Any]:
         """What is kept of the part."""

@@ -17,7 +17,7 @@ from multiprocessing import connection, get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.corpus.keys import KeyHandle
 from textveil.errors import ConfigError, TextveilError, shown
 from textveil.runtime import limit_threads
 
@@ -48,11 +48,11 @@ class Executor(Protocol):
         """
         ...
 
-    def lend(self, key: KeyFile) -> KeyHandle:
-        """What workers are handed in place of a release key: how it reaches them is in no argument, plan or log.
+    def lend(self, secret: KeyHandle) -> KeyHandle:
+        """What workers are handed in place of a secret: how it reaches them is in no argument, plan or log.
 
         Args:
-            key: where it is kept on this machine.
+            secret: the release key, where it is kept on this machine, or the address of a store.
         """
         ...
 
@@ -162,9 +162,9 @@ class Local:
             self._pool.shutdown()
             self._start()
 
-    def lend(self, key: KeyFile) -> KeyHandle:
-        """The place of its file: all processes are of this machine and user."""
-        return key
+    def lend(self, secret: KeyHandle) -> KeyHandle:
+        """Itself, such as the place of its file: all processes are of this machine and user."""
+        return secret
 
     def __enter__(self) -> Self:
         return self

@@ -15,10 +15,10 @@ from textveil.files import work
 
 
 class KeyHandle(Protocol):
-    """What a worker is handed in place of a key. It pickles, and nothing of the key is in it."""
+    """What a worker is handed in place of a key, or of another secret. It pickles."""
 
     def read(self) -> bytes:
-        """The key.
+        """The key, or the secret.
 
         Raises:
             ConfigError: it is not there any more.
@@ -59,7 +59,8 @@ class KeyFile:
         Raises:
             ConfigError: the file is not the key of this release. It stays as it is.
         """
-        if self.path.exists() and sha256(self.path.read_bytes()).hexdigest() != self.digest:
+        found = self.path.read_bytes() if self.path.exists() else b""
+        if any(found) and sha256(found).hexdigest() != self.digest:  # zeros are left where this was interrupted
             raise ConfigError(
                 "the file that --key-file names is not the key of this release, and stays as it is: name the key with "
                 "which the run began"

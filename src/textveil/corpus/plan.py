@@ -15,8 +15,9 @@ from typing import Any
 
 from textveil import __version__
 from textveil.config import Config
-from textveil.corpus.drawing import RECORD, SUBJECTS, WORK, Part
+from textveil.corpus.drawing import RECORD, RUN, SUBJECTS, WORK, Part
 from textveil.corpus.keys import KeyFile
+from textveil.corpus.mapping import MappingStore
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import InputFile, Surveyed
 from textveil.errors import ConfigError, InputError
@@ -28,7 +29,7 @@ MANIFEST = "manifest.json"
 """What a finished release says of itself, written last."""
 
 KEY = "release.key"
-RUN, INPUT = "run.json", "input.json"
+INPUT = "input.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +132,28 @@ def key_path(output: Storage, key_file: str | None) -> Path:
     return folder / WORK / KEY
 
 
-def begin(output: Storage, config: Config, pins: Mapping[str, Any], key: Path, *, resume: bool) -> BegunRun:
+def begin(
+    output: Storage,
+    config: Config,
+    pins: Mapping[str, Any],
+    key: Path,
+    *,
+    resume: bool,
+    mapping: MappingStore | None = None,
+) -> BegunRun:
     """A new run, or the one that goes on.
+
+    Args:
+        output: where the release goes.
+        config: resolved options.
+        pins: what the run depends on.
+        key: where its key is, or is to be.
+        resume: whether a run may go on.
+        mapping: where a new run is to keep what placeholders stand for; None: nowhere.
 
     Raises:
         ConfigError: something is in the way, or the run that goes on was begun with other options.
+        StoreError: the store cannot be read.
     """
     folder = output.inside(WORK)
     if RUN in folder.names():
@@ -147,16 +165,24 @@ def begin(output: Storage, config: Config, pins: Mapping[str, Any], key: Path, *
         return _going_on(output, folder, pins, key)
     if output.names():
         raise ConfigError("the output folder must be empty, or new; use another one")
+    if mapping is not None:
+        mapping.require_free()
     content = KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
     _keep(key, content)
     digest = sha256(content).hexdigest()
     made = BegunRun(output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins)
     said = {"run": made.name, "key": digest, "pins": pins}
-    folder.write(RUN, json.dumps(said).encode(), mode=0o600)
+    if not folder.create(RUN, json.dumps(said).encode(), mode=0o600):
+        made.key.destroy()
+        raise ConfigError("another run into this folder has begun at the same moment; nothing was drawn here")
+    if output.names():  # another run has begun and ended since
+        folder.delete(RUN)
+        made.key.destroy()
+        raise ConfigError("another run has written into this folder at the same moment; nothing was drawn here")
     return made
 
 
-def pins_of(config: Config, options: RowOptions, *, table: str, rows: int) -> dict[str, Any]:
+def pins_of(config: Config, options: RowOptions, *, table: str, rows: int, store: str | None) -> dict[str, Any]:
     """What the parts of a release depend on, besides the input and the key."""
     return {
         "textveil": __version__,
@@ -164,6 +190,7 @@ def pins_of(config: Config, options: RowOptions, *, table: str, rows: int) -> di
         **{f"rows.{name}": value for name, value in asdict(options).items()},
         "contents of the table": table,
         "rows of a part": rows,
+        "store": store,
     }
 
 
@@ -191,6 +218,19 @@ def begun_with(folder: Storage, key: Path) -> KeyFile:
     """
     try:
         return KeyFile(path=key, digest=str(json.loads(folder.read(RUN))["key"]))
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
+
+
+def kept_by(folder: Storage) -> tuple[str | None, str | None]:
+    """The name of the sessions that a run keeps, and what tells their store, see `MappingStore.identity`.
+
+    Raises:
+        ConfigError: the run's record is damaged.
+    """
+    try:
+        pins = dict(json.loads(folder.read(RUN))["pins"])
+        return pins["rows.session"], pins["store"]
     except (ValueError, KeyError, TypeError):
         raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
 

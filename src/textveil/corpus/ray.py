@@ -15,19 +15,19 @@ from typing import Any, Self
 
 from textveil.config.extras import needed
 from textveil.corpus.executors import RETRIES, Item, Result
-from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.corpus.keys import KeyHandle
 from textveil.errors import TextveilError
 from textveil.runtime import limit_threads
 
 
 @dataclass(frozen=True)
 class LentByRay:
-    """A key in Ray's object store, which workers ask for by a number; it is in no argument and in no log."""
+    """A secret in Ray's object store, which workers ask for by a number; it is in no argument and in no log."""
 
     reference: Any
 
     def read(self) -> bytes:
-        """The key."""
+        """The secret."""
         import ray
 
         found: bytes = ray.get(self.reference[0])
@@ -61,11 +61,11 @@ class Ray:
         self.workers = workers or max(1, int(cores))
         self._cpus = min(1.0, cores / self.workers)  # or actors that do not fit would wait for ever
 
-    def lend(self, key: KeyFile) -> KeyHandle:
+    def lend(self, secret: KeyHandle) -> KeyHandle:
         """Its place in Ray's object store."""
         import ray
 
-        return LentByRay((ray.put(key.read()),))  # in a tuple, or an argument would be replaced by the key itself
+        return LentByRay((ray.put(secret.read()),))  # in a tuple, or an argument would be replaced by the secret itself
 
     def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """As `Executor.map`; an actor that died is started anew, and does again what it was at."""

@@ -17,8 +17,9 @@ from typing import Any
 
 from textveil import __version__
 from textveil.config import Config
-from textveil.corpus.drawing import WORK, Part
-from textveil.corpus.plan import KEY, MANIFEST, RUN, BegunRun, begun_with, claimed
+from textveil.corpus.drawing import RUN, WORK, Part, require_own
+from textveil.corpus.mapping import MappingStore, StoreAddress
+from textveil.corpus.plan import KEY, MANIFEST, BegunRun, begun_with, claimed, kept_by
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.statement import STYLES, CorpusStatement, of_subjects
 from textveil.errors import ConfigError, InputError
@@ -96,7 +97,13 @@ def publish(
 
     copied = tuple(others) if options.others == "copy" else ()
     labels = tuple(name for name in options.labels if options.others != "drop" or name == options.id)
-    statement = CorpusStatement.of(records(), others=(*labels, *copied), equal=options.ids == "content")
+    statement = CorpusStatement.of(
+        records(),
+        others=(*labels, *copied),
+        equal=options.ids == "content",
+        alike=options.placeholders == "subject",
+        kept=options.session is not None,
+    )
     if options.subject is not None:
         statement.subjects = of_subjects(begun.subjects(part) for part in parts)
     written = {
@@ -125,6 +132,7 @@ def publish(
     }
     document["sha256"] = _digest(document)
     manifest = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    require_own(begun.output, begun.name)
     begun.output.write(MANIFEST, manifest.encode() + b"\n", within=WORK)
     return Done(document=document, statement=statement)
 
@@ -174,16 +182,20 @@ def verify(output: str | Path) -> list[str]:
     return found
 
 
-def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = False) -> None:
+def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = False, store: str | None = None) -> None:
     """Ends a run: destroys its key, and deletes what it kept. Without the key, nobody can repeat its draws.
 
     Args:
         output: the folder of the release, or its URI.
         key_file: where the key is, if not in that folder.
-        give_up: of a run that was interrupted, delete the parts that are there, too; no other file.
+        give_up: of a run that was interrupted, delete the parts that are there, too, and the sessions in which it kept
+            what placeholders stand for; no other file.
+        store: the URL of the store with these sessions.
 
     Raises:
-        ConfigError: the run was interrupted and could go on, or another process is at work on it.
+        ConfigError: the run was interrupted and could go on, or another process is at work on it, or it kept sessions
+            in another store.
+        StoreError: the store cannot be opened or written.
     """
     storage = Storage(str(output))
     with claimed(storage):
@@ -198,6 +210,8 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
                 "--resume`, or delete what there is with --give-up"
             )
         key = Path(key_file) if key_file is not None else None if storage.local is None else storage.local / WORK / KEY
+        if begun and not whole:
+            _forget(folder, store)
         if begun and key is not None:
             begun_with(folder, key).destroy()
         if not whole:
@@ -205,6 +219,24 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
                 if name in (MARKDOWN, PAGE) or PART.fullmatch(name):
                     storage.delete(name)
         folder.remove()
+
+
+def _forget(folder: Storage, store: str | None) -> None:
+    """Destroy the sessions of a run that is given up.
+
+    Args:
+        folder: its work folder.
+        store: the URL of the store with the sessions.
+    """
+    session, where = kept_by(folder)
+    if session is None:
+        return
+    kept = None if store is None else MappingStore(address=StoreAddress.of(store), session=session)
+    if kept is None or kept.identity() != where:
+        raise ConfigError(
+            "the run kept what placeholders stand for in a store: name it with --store, so that this is destroyed, too"
+        )
+    kept.forget()
 
 
 def end(output: Storage, key: Path) -> None:
@@ -227,6 +259,8 @@ def asked(options: RowOptions) -> dict[str, Any]:
         "query": options.query,
         "whole": options.whole,
         "dropped_fields": options.others == "drop",
+        "placeholders": options.placeholders,
+        "session": options.session,
     }
 
 

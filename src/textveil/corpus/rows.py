@@ -1,4 +1,4 @@
-"""What the rows of a corpus are: which fields are texts, which is the id, and what becomes of the others.
+"""What the rows of a corpus are: which fields are texts, which is the id, and whose placeholders are alike.
 
 In: names of fields. Out: `RowOptions`; what is read of a batch of rows.
 Not here: the formats (`files`), and what is drawn (`drawing`).
@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from textveil.config import Config
 from textveil.errors import ConfigError, InputError
 from textveil.files import Batch, TextColumns
 from textveil.files.formats import Source, source
+from textveil.session.stores import DEFAULT, LONGEST, check
 
 Ids = Literal["column", "content", "row"]
 """What tells texts apart: a column of the rows, the text itself, or the file and the number of the row in it."""
@@ -18,7 +20,7 @@ Ids = Literal["column", "content", "row"]
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions:
-    """Which fields of a row are what.
+    """Which fields of a row are what, and how far their placeholders are alike.
 
     Attributes:
         fields: those with texts; none for the field `text`, or the only one that can have some.
@@ -28,6 +30,10 @@ class RowOptions:
         query: the one that says what a text is for; None without one.
         others: what becomes of the others: "copy", "drop", or "" where there must be none.
         whole: whether a .txt is one text.
+        placeholders: "document" counts them in each text; "subject" gives a value of a subject the same one in all
+            texts about it, which shows that they name the same. For configurations with `words.consistent`.
+        session: the name of a session of each subject, in a store, in which is kept what placeholders stand for; None
+            where that is thrown away.
     """
 
     fields: tuple[str, ...] = ()
@@ -37,6 +43,8 @@ class RowOptions:
     query: str | None = None
     others: Literal["", "copy", "drop"] = ""
     whole: bool = False
+    placeholders: Literal["document", "subject"] = "document"
+    session: str | None = None
 
     def __post_init__(self) -> None:
         if (self.ids == "column") != (self.id is not None):
@@ -47,6 +55,32 @@ class RowOptions:
         named = [*self.fields, *(each for each in (self.id, self.subject, self.query) if each is not None)]
         if len(set(self.fields)) < len(self.fields) or {*self.fields} & {*named[len(self.fields) :]}:
             raise ConfigError("--field, --id, --subject and --query must name different fields")
+        if self.placeholders == "subject" and (self.subject is None or self.ids == "content"):
+            raise ConfigError(
+                "--placeholders subject needs --subject NAME, the field that says whom a row is about, and --id NAME "
+                "or --id-from-row"
+            )
+        if self.session is not None:
+            if self.placeholders != "subject":
+                raise ConfigError(
+                    "--session keeps what placeholders stand for, one value for each, and needs --placeholders subject"
+                )
+            check("subject", self.session)
+
+    def require_named(self, config: Config) -> None:
+        """Check that placeholders can be alike where they are to be.
+
+        Raises:
+            ConfigError: they have no numbers, or other names take their place.
+        """
+        if self.placeholders != "subject":
+            return
+        if not config.words.consistent:
+            raise ConfigError("--placeholders subject needs words.consistent=true, as the profile `prompt` has it")
+        if config.names.types:
+            raise ConfigError(
+                "--placeholders subject needs names.types=none: names that are drawn are drawn anew for each row"
+            )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -110,10 +144,22 @@ class Labels:
                     raise InputError(f"row {number} must have a value in the field that --{option} names, and has none")
             return [str(each) for each in found]
 
+        subjects = None if options.subject is None else every(options.subject, "subject")
+        for number, each in enumerate(subjects or () if options.session is not None else (), first + 1):
+            try:
+                check(each, DEFAULT)
+                fits = "/" not in each  # behind it stands the name of a session
+            except ConfigError:
+                fits = False
+            if not fits:
+                raise InputError(
+                    f"row {number} must have a subject that can be the name of one in a store: 1 to {LONGEST} "
+                    "printable characters and no slash"
+                )
         return cls(
             ids=every(options.id, "id")
             if options.id is not None
             else [f"{file}\0{number}" if options.ids == "row" else "" for number in range(first, first + len(batch))],
-            subjects=None if options.subject is None else every(options.subject, "subject"),
+            subjects=subjects,
             queries=None if options.query is None else [each or "" for each in batch.values(options.query)],
         )

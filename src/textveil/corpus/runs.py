@@ -10,6 +10,7 @@ what is drawn again, because a worker died or the run was killed, is what it was
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from textveil.config import Config
@@ -17,6 +18,7 @@ from textveil.corpus import release
 from textveil.corpus.drawing import Part, PartDrawing
 from textveil.corpus.executors import Executor, executor_of
 from textveil.corpus.keys import KeyHandle
+from textveil.corpus.mapping import MappingStore, StoreAddress
 from textveil.corpus.plan import INPUT, MANIFEST, BegunRun, begin, claimed, key_path, pins_of
 from textveil.corpus.release import Done
 from textveil.corpus.rows import RowOptions
@@ -45,6 +47,7 @@ def run(
     resume: bool = False,
     key_file: str | None = None,
     keep_key: bool = False,
+    store: str | None = None,
     report: Report = lambda *_: None,
 ) -> Done:
     """Privatizes a corpus into a folder: parts, a statement about all of them, and a manifest when it is whole.
@@ -63,32 +66,44 @@ def run(
         resume: go on with a run that was interrupted; keep one that is finished.
         key_file: where the key of the release is kept until it is whole; else in the output folder, on this machine.
         keep_key: leave the key there at the end, until `finish`.
+        store: the URL of the store in which `options.session` keeps what placeholders stand for. Workers open it by the
+            same URL, and find its keys as this process does.
         report: is told of progress.
 
     Raises:
         ConfigError: the files, the folder and the options do not go together, or an earlier run is in the way.
         InputError: a file cannot be read, a row is not what its format wants, or an id occurs twice.
-        OutputError: something cannot be written. Finished parts stay.
+        OutputError, StoreError: something cannot be written. Finished parts stay.
         TextveilError: processes that draw died again and again. Finished parts stay.
     """
     if part_rows < 1:
         raise ConfigError(f"the rows of a part must be 1 or more, got {part_rows}")
+    options.require_named(config)
+    if (options.session is None) != (store is None):
+        raise ConfigError(
+            "what placeholders stand for is kept in a store, in sessions: give --store and --session, or none"
+        )
     config = with_budget(config)  # once, so that all processes draw under one epsilon
     place = storage.Storage(str(output))
     paths = _inputs([inputs] if isinstance(inputs, str | Path) else inputs, place)
     key = key_path(place, key_file)
     # made here although others draw: what is wrong with the options is then said by this process, and once
     table = Privatizer.from_config(config).table.digest
-    pins = pins_of(config, options, table=table, rows=part_rows)
+    kept = None
+    if store is not None and options.session is not None:
+        kept = MappingStore(address=StoreAddress.of(store), session=options.session)
+    pins = pins_of(config, options, table=table, rows=part_rows, store=None if kept is None else kept.identity())
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
         if place.exists(MANIFEST):
             done = _before(place, config, options, len(paths), resume)
             if not keep_key:
                 release.end(place, key)
             return done
-        begun = begin(place, config, pins, key, resume=resume)
+        begun = begin(place, config, pins, key, resume=resume, mapping=kept)
         drawing = executor_of(executor, jobs, cluster, stack)
         handle = drawing.lend(begun.key)
+        if kept is not None:
+            kept = replace(kept, address=drawing.lend(kept.address))
         files = [InputFile(number=number, path=path, state=storage.state(path)) for number, path in enumerate(paths)]
         try:
             found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
@@ -100,7 +115,7 @@ def run(
         _draw(
             begun,
             parts,
-            PartDrawing(config=config, options=options, output=place, key=handle, run=begun.name),
+            PartDrawing(config=config, options=options, output=place, key=handle, run=begun.name, mapping=kept),
             drawing,
             report,
         )
@@ -194,7 +209,7 @@ def _before(place: storage.Storage, config: Config, options: RowOptions, files: 
         raise ConfigError("the output folder holds a finished release; use another one")
     document = release.read(place)
     wanted = {"configuration": release.configuration(config), "inputs": files} | release.asked(options)
-    differing = [name for name, value in wanted.items() if document[name] != json.loads(json.dumps(value))]
+    differing = [name for name, value in wanted.items() if document.get(name) != json.loads(json.dumps(value))]
     if options.fields and list(options.fields) != document["fields"]:
         differing.append("fields")
     if differing:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from textveil.config.extras import needed
 from textveil.corpus.executors import RETRIES, Item, Result, cores
-from textveil.corpus.keys import KeyFile, KeyHandle
+from textveil.corpus.keys import KeyHandle
 from textveil.errors import ConfigError, TextveilError
 
 TASKS = 16
@@ -30,12 +30,12 @@ SCHEMA = "number long, made binary"
 
 @dataclass(frozen=True)
 class LentBySpark:
-    """A key that Spark broadcasts, encrypted where it lies on a disk; tasks have its number."""
+    """A secret that Spark broadcasts, encrypted where it lies on a disk; tasks have its number."""
 
     broadcast: Any
 
     def read(self) -> bytes:
-        """The key."""
+        """The secret."""
         found: bytes = self.broadcast.value
         return found
 
@@ -78,9 +78,9 @@ class Spark:
         session.sparkContext.setLogLevel("OFF")  # what fails is said once, by us, and without what a task had in hand
         return session
 
-    def lend(self, key: KeyFile) -> KeyHandle:
+    def lend(self, secret: KeyHandle) -> KeyHandle:
         """Its number among the broadcasts."""
-        return LentBySpark(self._session.sparkContext.broadcast(key.read()))
+        return LentBySpark(self._session.sparkContext.broadcast(secret.read()))
 
     def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
         """As `Executor.map`, in jobs of some tasks for each core."""

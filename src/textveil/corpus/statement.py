@@ -29,6 +29,8 @@ class CorpusStatement:
         subjects: what the subjects lose, the sum over their rows; None where no field says whom a row is about.
         others: fields that are copied and not covered.
         equal: whether equal texts have equal releases.
+        alike: whether equal values have one placeholder in all rows of a subject.
+        kept: whether what placeholders stand for is kept.
     """
 
     guarantee: Guarantee | None = None
@@ -36,6 +38,8 @@ class CorpusStatement:
     subjects: Amounts | None = None
     others: tuple[str, ...] = ()
     equal: bool = False
+    alike: bool = False
+    kept: bool = False
 
     @classmethod
     def of(cls, records: Iterable[dict[str, Any]], **more: Any) -> Self:
@@ -65,6 +69,8 @@ class CorpusStatement:
             "words": self.counts(),
             "copied_fields": list(self.others),
             "equal_texts_are_alike": self.equal,
+            "placeholders_of_a_subject_are_alike": self.alike,
+            "mapping_is_kept": self.kept,
         }
 
     def counts(self) -> dict[str, int]:
@@ -108,6 +114,16 @@ class CorpusStatement:
             )
         if self.equal:
             yield "equality", "Equal texts have equal releases, so the release shows which texts are equal."
+        if self.alike:
+            yield (
+                "placeholders",
+                "Equal values have one placeholder in all rows of a subject, so the release shows which are equal.",
+            )
+        if self.kept:
+            yield (
+                "mapping",
+                "What placeholders stand for is kept in a store; whoever has it and its keys can put it back.",
+            )
 
     def markdown(self, title: str) -> str:
         """The statement as Markdown, with a table of the amounts."""

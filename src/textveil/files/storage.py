@@ -35,7 +35,9 @@ class Storage:
     @property
     def local(self) -> Path | None:
         """The folder, where it is on this machine; None where it is in an object store."""
-        return Path(self.uri) if "://" not in self.uri else None
+        if "://" not in self.uri:
+            return Path(self.uri)
+        return Path(_filesystem(self.uri)[1]) if self.uri.startswith(("file://", "local://")) else None
 
     def inside(self, name: str) -> "Storage":
         """A folder in it."""
@@ -144,6 +146,36 @@ class Storage:
         """A whole file, as `writing`."""
         with self.writing(name, within=within, mode=mode) as stream:
             stream.write(content)
+
+    def create(self, name: str, content: bytes, *, mode: int = 0o666) -> bool:
+        """Write a whole file that was not there; False, and nothing is written, where it was.
+
+        On this machine the caller holds the folder. Of several processes that create a file in an object store at the
+        same time one does, where the store can tell (S3 and Google Cloud Storage can); else the last one's is there.
+
+        Args:
+            name: of the file.
+            content: of the file.
+            mode: who may read it at most, where it is on this machine.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        if self.exists(name):
+            return False
+        if self.local is not None:
+            self.write(name, content, mode=mode)
+            return True
+        with _storing():
+            files, root = _filesystem(self.uri)
+            try:
+                files.pipe_file(f"{root}/{name}", content, mode="create")
+            except FileExistsError:
+                return False
+            except (NotImplementedError, TypeError, ValueError):
+                files.pipe_file(f"{root}/{name}", content)
+            files.invalidate_cache()
+        return self.read(name) == content
 
     def delete(self, name: str) -> None:
         """Delete a file of it."""

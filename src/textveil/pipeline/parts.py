@@ -6,7 +6,7 @@ Not here: which options exclude which (`rules`), and what the parts do with a te
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from textveil.pipeline.rerank import NOTE, SPELLED
 from textveil.pipeline.rules import Setup, check
 from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
 from textveil.randomness import Randomness, SeededRandomness, SystemRandomness, Values
+from textveil.session import KeyedNames
 from textveil.table import Books, EmbeddingTable, WordPieces, load_table
 
 
@@ -41,6 +42,8 @@ class Parts:
         figures: what moves dates, ages and amounts; None: nothing.
         randomness: where draws come from.
         pieces: the pieces of words; None where words are whole.
+        naming: of each text of a run, what names its placeholders without a session, where they are numbered; None:
+            they are counted in each text.
     """
 
     table: EmbeddingTable
@@ -54,6 +57,7 @@ class Parts:
     figures: Figures | None
     randomness: Randomness
     pieces: WordPieces | None
+    naming: Sequence[KeyedNames] | None = None
 
     @property
     def drawn_groups(self) -> bool:

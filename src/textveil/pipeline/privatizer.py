@@ -333,10 +333,18 @@ class Privatizer(Parts):
         shown = release.rows
         if self.rerank.m > 1:
             as_drawn = spell(
-                self, tokens, protection, plan, shown, words=self.table.words, steps=release.steps, notes=None
+                self,
+                tokens,
+                protection,
+                plan,
+                shown,
+                words=self.table.words,
+                steps=release.steps,
+                notes=None,
+                done=first,
             )[0]
             shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, here, repeats)
+        return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, here, repeats, first)
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -375,6 +383,7 @@ class Privatizer(Parts):
         again: Flags,
         here: Flags,
         repeats: Repeats | None,
+        first: int,
     ) -> tuple[Rehearsal, SessionDelta]:
         """What was drawn as texts with their statements, and what a session is to remember of them."""
         drawn = release.rows
@@ -386,7 +395,7 @@ class Privatizer(Parts):
         reranked, table = self.rerank.m > 1, self.table
         words = table.origin.words if reranked else table.words
         releases, earlier = spell(
-            self, tokens, protection, plan, shown, words=words, steps=steps, notes=notes, news=news
+            self, tokens, protection, plan, shown, words=words, steps=steps, notes=notes, news=news, done=first
         )
         positions = plan.block.layout.positions
         foreign = self._unmeasured(tokens.texts)

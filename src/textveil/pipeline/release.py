@@ -88,6 +88,7 @@ def spell(
     steps: Ids,
     notes: Notes | None,
     news: Sequence[Sequence[PrivateValue]] = (),
+    done: int = 0,
 ) -> tuple[list[Released], list[int]]:
     """The B texts as they are shown: each word as that of its rows, a public word or number, a placeholder, or not.
 
@@ -96,7 +97,8 @@ def spell(
     text says itself, gives way to a placeholder, so that each leads back. A date beyond the calendar does so too; ages
     and amounts do not lead back, because in an answer their figures may mean anything. All that follows from what was
     drawn and from the mask, which says which words are equal, so it costs nothing. Without notes nothing is remembered;
-    placeholders then have numbers of each text's own where equal words are released alike, else none.
+    placeholders then have numbers where equal words are released alike, of each text's own or by a key
+    (`parts.naming`), else none.
 
     Args:
         parts: of the privatizer.
@@ -108,6 +110,7 @@ def spell(
         steps: int64 [N], what is added to numbers that are moved up, and to figures.
         notes: for the session; None without one.
         news: for each text the values that were found for the first time.
+        done: how many texts of the run came before.
 
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
@@ -165,6 +168,8 @@ def spell(
         given = [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values[-1]]
         if notes is not None:
             given = notes.placeholders(values[-1])
+        elif consistent and parts.naming is not None:
+            given = [parts.naming[done + b].given(value).shown for value in values[-1]]
         elif consistent and values[-1]:
             own = Notes(Snapshot())
             own.spelled(_passing(tokens, shown, kinds, slice(start, stop)))

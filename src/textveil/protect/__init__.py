@@ -12,7 +12,7 @@ from textveil.protect.grouping import LITERAL, WHOLE, Grouping, Looked, join
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, group_numbers, listed, ungrouped
 from textveil.protect.response import randomised
-from textveil.protect.spans import TYPES, Detector, Span
+from textveil.protect.spans import NAMES, TYPES, Detector, Span
 from textveil.protect.spelling import alike, core, may_be_name, parts
 from textveil.protect.spread import PrivateValue, Sought, beginnings, could_stand
 
@@ -22,6 +22,7 @@ __all__ = [
     "GROUPS",
     "LARGEST",
     "LITERAL",
+    "NAMES",
     "OLDEST",
     "PUBLIC",
     "TABLE1",

@@ -5,9 +5,10 @@ Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
 from textveil.session.chains import AGAIN, ChainSession, Heads, MessageChain, Signed, Utterance, digest
-from textveil.session.placeholders import Original, spelled_in
+from textveil.session.naming import KeyedNames
+from textveil.session.placeholders import Given, Original, spelled_in
 from textveil.session.reading import fold
-from textveil.session.restore import Restorer
+from textveil.session.restore import Restorer, targets_in
 from textveil.session.snapshot import Notes, SessionDelta, Snapshot
 from textveil.session.spending import ALL, Spend, micro
 from textveil.session.state import LASTING, Session
@@ -19,8 +20,10 @@ __all__ = [
     "LASTING",
     "ChainSession",
     "FileStore",
+    "Given",
     "Heads",
     "KeptSession",
+    "KeyedNames",
     "MemoryStore",
     "MessageChain",
     "Notes",
@@ -37,4 +40,5 @@ __all__ = [
     "fold",
     "micro",
     "spelled_in",
+    "targets_in",
 ]

@@ -15,6 +15,12 @@ _NUMBERED = re.compile(r"_[0-9]+(?![a-z0-9])")
 
 _REST = re.compile(r"_[a-z]+(?=_|\Z)")
 
+DIGITS = 19
+"""Digits of the longest number of a placeholder."""
+
+KEYED = 10 ** (DIGITS - 1)
+"""The least number that follows from a key and was not counted: it has 19 digits, which no count ever has."""
+
 LONGEST = 80
 """Characters of the longest name of a placeholder that is looked for; types have at most 64."""
 
@@ -41,7 +47,8 @@ class Given(NamedTuple):
 
     Args:
         type: what stands there, upper-case ("PERSON").
-        number: counted for each type from 1; the same for a name, its parts and all their spellings.
+        number: counted for each type from 1, or of 19 digits that follow from a key; the same for a name, its parts and
+            all their spellings.
         value: exactly as it stood there.
         part: GIVEN or FAMILY for a part of a person's name, PART for one of other names; "" for a whole value.
         form: which of the spellings of the value or part this is, from 1.

@@ -17,7 +17,7 @@ import numpy as np
 
 from textveil.errors import ConfigError, InputError
 from textveil.protect import may_be_name
-from textveil.session.placeholders import named
+from textveil.session.placeholders import DIGITS, named
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
 from textveil.session.surroundings import Inside, Surroundings, maybe_inside
 from textveil.text import casing_of, lexicon
@@ -155,7 +155,7 @@ class _Digits(dict[str, Node]):
     def get(self, char: str, default: Any = None) -> Any:
         """The node behind one more character."""
         type_, written, digits, loaded = self._of
-        if char not in self and char in "0123456789" and (digits or char != "0") and len(digits) < 12:
+        if char not in self and char in "0123456789" and (digits or char != "0") and len(digits) < DIGITS:
             self[char] = _Numbered(type_, written + char, digits + char, loaded)
         return super().get(char, default)
 

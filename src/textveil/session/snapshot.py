@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
+from textveil.errors import InputError
 from textveil.guarantee import Loss
 from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
-from textveil.session.placeholders import Given, Original, named, spelled_in
+from textveil.session.placeholders import KEYED, Given, Original, named, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, numbered, targets_in, tree
 from textveil.session.spending import micro
@@ -48,7 +49,7 @@ class Facts:
         values: the number and part of each value, by (type, value as it is compared); see `protect.alike`.
         parts: the number and part of whatever may stand for a name, in the same way.
         forms: how many spellings there are, by (type, number, part).
-        counts: the last number of each type.
+        counts: the last number of each type, or how many there are where numbers follow from a key.
         private: what was found to be private, by (type, value as it is compared).
         targets: targets of links, attributes and URLs in which a release put placeholders.
         replaced: by (shown, original).
@@ -188,7 +189,7 @@ class Notes:
     """
 
     def __init__(self, known: Snapshot) -> None:
-        self._since = known.version
+        self._since, self._given_as = known.version, known.given_as
         # What is new is written to the children.
         self._facts = Facts(**{name: getattr(known, name).new_child() for name in FACTS})
 
@@ -261,6 +262,32 @@ class Notes:
             facts.placeholders[value] = given
         return facts.placeholders[value]
 
+    def take(self, given: Sequence[Given]) -> None:
+        """Note placeholders that were given elsewhere; those that are known change nothing.
+
+        Raises:
+            InputError: one stands for another value, or its value has another one.
+        """
+        facts = self._facts
+        keys = [(each.type, alike(each.type, each.value)) for each in given]
+        expect(
+            facts,
+            placeholders=[each.stands_for for each in given],
+            values=keys,
+            forms=[(each.type, each.number, each.part) for each in given],
+            counts=[each.type for each in given],
+            parts=[(each.type, joined) for each in given for joined, _ in parts(each.type, each.value)],
+        )
+        new = [each for each in given if each.stands_for not in facts.placeholders]
+        shown = {other.inner: other.stands_for for other in self._given_as({each.name for each in new})}
+        for each in given:
+            if shown.setdefault(each.inner, each.stands_for) != each.stands_for or (
+                facts.placeholders.get(each.stands_for, each) != each
+            ):
+                raise InputError("the session has other placeholders for some of these values: name another session")
+            if each.stands_for not in facts.placeholders:
+                _enter(facts, each)
+
     def spelled(self, released: str) -> None:
         """Note placeholders that a text itself spells: no value gets one of those from now on.
 
@@ -284,8 +311,11 @@ class Notes:
             text: the release.
             values: those of its placeholders.
         """
-        shown = {given.shown: given.value for given in map(self._given, values)}
-        for target in sorted(targets_in(text, shown)):
+        self.put_in(targets_in(text, {given.shown: given.value for given in map(self._given, values)}))
+
+    def put_in(self, targets: Iterable[str]) -> None:
+        """Note targets of links, attributes and URLs in which a release has placeholders."""
+        for target in sorted(targets):
             self._facts.targets.setdefault(target, None)
 
     def was_said(self, value: PrivateValue) -> bool:
@@ -405,14 +435,23 @@ def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
     """What follows from placeholders that were given: facts about their values, parts and spellings."""
     facts = Facts()
     for each in given:
-        facts.placeholders[each.stands_for] = each
-        facts.values.setdefault((each.type, alike(each.type, each.value)), (each.number, each.part))
-        key = each.type, each.number, each.part
-        facts.forms[key] = max(each.form, facts.forms.get(key, 0))
-        facts.counts[each.type] = max(each.number, facts.counts.get(each.type, 0))
-        if not each.part:
-            _divide_name(facts.parts, each.type, each.value, each.number)
+        _enter(facts, each)
     return {name: getattr(facts, name) for name in ("placeholders", "values", "forms", "counts", "parts")}
+
+
+def _enter(facts: Facts, given: Given) -> None:
+    """Enter a placeholder that was given, and what follows from it."""
+    type_, number, value, part, *_ = given
+    facts.placeholders[given.stands_for] = given
+    facts.values.setdefault((type_, alike(type_, value)), (number, part))
+    key, count = (type_, number, part), facts.counts.get(type_, 0)
+    if number < KEYED:
+        facts.counts[type_] = max(number, count)
+    elif key not in facts.forms:
+        facts.counts[type_] = count + 1
+    facts.forms[key] = max(given.form, facts.forms.get(key, 0))
+    if not part:
+        _divide_name(facts.parts, type_, value, number)
 
 
 def _divide_name(into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same) -> None:

@@ -149,6 +149,29 @@ class Session:
             self._commit(delta)
             return made
 
+    def keep(self, given: Iterable[Given], targets: Iterable[str] = ()) -> None:
+        """Know placeholders that were given elsewhere (`KeyedNames`), so that this session restores them.
+
+        To keep them again changes nothing. Their values are hidden in all that this session releases from now on.
+
+        Args:
+            given: the placeholders.
+            targets: targets of links, attributes and URLs in which they stand.
+
+        Raises:
+            InputError: one stands for another value here, or its value has another one; nothing is kept.
+        """
+        several, put = list(given), list(targets)
+
+        def kept(known: Snapshot) -> tuple[None, SessionDelta]:
+            notes = Notes(known)
+            notes.take(several)
+            notes.found(PrivateValue(each.type, each.value, 0.0) for each in several if each.type not in UNFOUND)
+            notes.put_in(put)
+            return None, notes.delta()
+
+        self.transaction(kept)
+
     @contextmanager
     def noting(self) -> Iterator[Notes]:
         """Notes to be written by hand: the session remembers them, all at once, when the block ends without an error.

@@ -1,0 +1,142 @@
+"""The mapping of a release: what its placeholders stand for, kept in a store, in a session of each subject.
+
+In: placeholders of released texts, by subject. Out: sessions that restore answers about these texts.
+Not here: how placeholders are named (`session.naming`), and what a store is (`session.stores`).
+
+A part that is drawn again has the same placeholders for the same values, so to keep them again changes nothing.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Self
+
+from textveil.corpus.keys import KeyHandle
+from textveil.errors import ConfigError
+from textveil.pipeline import Result
+from textveil.session import Given, KeyedNames, Original, SessionStore, targets_in
+
+SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class StoreAddress:
+    """The URL of a store, which may hold a password: workers are handed it as they are handed a key."""
+
+    url: str = field(repr=False)
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """That of a store which several processes can open.
+
+        Raises:
+            ConfigError: it is one of this process alone, or of one session.
+        """
+        if url.startswith(("file:", "memory:")):
+            raise ConfigError("--store must be sqlite:///NAME.db or postgresql://HOST/NAME")
+        if url.startswith(SQLITE):  # workers may be in other folders
+            path, mark, query = url.removeprefix(SQLITE).partition("?")
+            url = f"{SQLITE}{os.path.abspath(path)}{mark}{query}" if path else url
+        return cls(url)
+
+    def read(self) -> bytes:
+        """The URL, as bytes."""
+        return self.url.encode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappingStore:
+    """Keeps what placeholders stand for; opened anew wherever it is used.
+
+    Attributes:
+        address: of the store.
+        session: of each subject, in which it is kept.
+    """
+
+    address: KeyHandle
+    session: str
+
+    @contextmanager
+    def _opened(self) -> Iterator[SessionStore]:
+        with SessionStore(self.address.read().decode()) as store:
+            yield store
+
+    def identity(self) -> str:
+        """What tells this store from another one, wherever it is; nothing of its URL can be read from it.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        with self._opened() as store:
+            name = getattr(store, "name", b"")  # that of a database, which stays where the URL changes
+        return sha256(name or self.address.read()).hexdigest()
+
+    def require_free(self) -> None:
+        """Check that no subject has a session of this name yet.
+
+        Raises:
+            ConfigError: one does. StoreError: the store cannot be read.
+        """
+        with self._opened() as store:
+            if any(each.session == self.session for each in store.sessions()):
+                raise ConfigError(
+                    "the store has sessions of the name that --session gives: name another one for this release, "
+                    "because a session holds one value for each placeholder"
+                )
+
+    def keep(self, found: "dict[str, SubjectMapping]") -> None:
+        """Keep what placeholders stand for; what is kept already stays as it is.
+
+        Args:
+            found: by subject.
+
+        Raises:
+            StoreError: the store cannot be opened or written.
+            InputError: a session has another value for a placeholder.
+        """
+        with self._opened() as store:
+            for subject in sorted(found):
+                if (own := found[subject]).given:
+                    store.open(subject, self.session).keep(sorted(own.given), sorted(own.targets))
+
+    def forget(self) -> None:
+        """Destroy all sessions of this name.
+
+        Raises:
+            StoreError: the store cannot be opened or written.
+        """
+        with self._opened() as store:
+            for each in store.sessions():
+                if each.session == self.session:
+                    store.forget(each.subject, self.session)
+
+
+class SubjectMapping:
+    """The placeholders of one subject in a part. Secret.
+
+    Args:
+        names: of the subject.
+    """
+
+    def __init__(self, names: KeyedNames) -> None:
+        self.names = names
+        self.given: set[Given] = set()
+        self.targets: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"SubjectMapping({len(self.given)} placeholders)"
+
+    def take(self, result: Result) -> None:
+        """Those of a released text."""
+        own = [self.names.given(value) for value in _hidden(result)]
+        self.given.update(own)
+        self.targets |= targets_in(result.text, {each.shown: each.value for each in own})
+
+
+def _hidden(result: Result) -> Iterable[Original]:
+    """The values that became placeholders in a released text."""
+    for place, type_ in result.released.mask.placeholders:
+        item = result.released.items[place]
+        yield Original(type_, result.private.words[item.start], item.text.startswith('"'))
