@@ -175,6 +175,14 @@ build/engines/stamp: tests/corpus/engines.txt pyproject.toml
 	@build/engines/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable . --editable ./$(BENCH)
 	@touch $@
 
+# botocore wants an older python-dateutil.
+build/s3/stamp: tests/corpus/s3.txt pyproject.toml
+	@$(PYTHON) -m venv --clear build/s3
+	@echo "installing an S3 server for tests into build/s3"
+	@build/s3/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@build/s3/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable .
+	@touch $@
+
 # Data-Juicer pins an older dill.
 build/datajuicer/stamp: tests/integrations/datajuicer.txt pyproject.toml
 	@$(PYTHON) -m venv --clear build/datajuicer
@@ -186,8 +194,9 @@ build/datajuicer/stamp: tests/integrations/datajuicer.txt pyproject.toml
 check-engines: export HF_HUB_OFFLINE := 1
 check-engines: export OMP_NUM_THREADS ?= 1
 check-engines: export PYTHONPATH := .
-check-engines: build/engines/stamp build/datajuicer/stamp ## corpus runs by processes, Ray and Spark; Data-Juicer's operator; in environments of their own
+check-engines: build/engines/stamp build/s3/stamp build/datajuicer/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer's operator; in environments of their own
 	@build/engines/bin/python -m pytest tests/corpus/test_engines.py $(ARGS)
+	@build/s3/bin/python -m pytest tests/corpus/test_s3.py $(ARGS)
 	@build/datajuicer/bin/python -m pytest tests/integrations/test_data_juicer.py $(ARGS)
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp

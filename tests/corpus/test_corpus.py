@@ -680,6 +680,24 @@ def test_resuming_needs_the_same_options(rows, tmp_path, change, says):
         run(rows, to=tmp_path / "out", resume=True, **change)
 
 
+def test_a_part_that_was_cut_off_is_drawn_again(rows, tmp_path, monkeypatch):
+    with_one_key(monkeypatch)
+    run(rows, to=tmp_path / "undisturbed")
+
+    def report(name: str, done: int, total: int) -> None:
+        if name == "rows" and done == 30:
+            raise InterruptedError
+
+    out = tmp_path / "out"
+    with pytest.raises(InterruptedError):
+        run(rows, to=out, report=report)
+    (out / PARTS[1]).write_bytes((out / PARTS[1]).read_bytes()[:-5])
+    (out / PARTS[2]).write_bytes(b"")
+    run(rows, to=out, resume=True)
+    assert content(out) == content(tmp_path / "undisturbed")
+    assert verify(out) == []
+
+
 def test_resuming_needs_the_same_table(rows, tmp_path, monkeypatch):
     interrupted(rows, tmp_path / "out")
     other = EmbeddingTable.build(name="small", words=WORDS, vectors=np.random.default_rng(6).normal(size=(15, 8)))

@@ -24,6 +24,7 @@ from textveil.corpus.executors import executor_of
 from textveil.corpus.keys import KeyFile
 from textveil.errors import ConfigError, InputError
 from textveil.randomness import KeyedRandomness
+from textveil.session import SessionStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # of sockets that py4j leaves open, and others'
 
@@ -102,6 +103,45 @@ def test_the_same_key_gives_the_same_bytes(executor, rows, expected, tmp_path, h
     assert corpus.verify(tmp_path / "out") == []
     assert len(list(tmp_path.glob("died-*"))) == (6 if how is Dying else 0)
     assert made["statement"]["losses"]["subject"]["number"] == 7
+
+
+def protected(rows: Path, out: Path, executor: Any, url: str, **more: Any) -> dict[str, Any]:
+    config = layers.resolve(
+        overrides=layers.keywords(
+            mechanism="placeholder",
+            table="minilm-s",
+            protect={"detectors": ["patterns"], "always": ["doctor", CANARY]},
+            groups={"budgets": (0, 0, float("inf"), float("inf"))},
+            words={"consistent": True, "casing": "copy"},
+        )
+    )
+    options = RowOptions(
+        fields=("body", "title"), id="id", subject="who", others="copy", placeholders="subject", session="kept"
+    )
+    return dict(corpus.run(rows, out, config, options, executor=executor, part_rows=12, store=url, **more).document)
+
+
+@pytest.mark.parametrize("how", [Dying, Doubled])
+def test_the_same_placeholders_and_each_kept_once(executor, rows, tmp_path, monkeypatch, capfd, how):
+    """Whoever draws, whoever dies, and however often: one placeholder for each value of a subject, which leads back."""
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    found = {}
+    for name, drawing in (("here", "local"), ("there", Disturbed(executor, how, str(tmp_path)))):
+        url = f"sqlite:///{tmp_path / name}.db"
+        made = protected(rows, tmp_path / name, drawing, url)
+        found[name] = {part["name"]: part["sha256"] for part in made["parts"]}
+        with SessionStore(url) as store:
+            assert [each.session for each in store.sessions()] == ["kept"] * 7
+            for who in range(7):
+                kept = store.open(str(who), "kept", new=False)
+                assert {value.text for value in kept.snapshot().placeholders} == {"doctor", CANARY}
+            for part in (tmp_path / name).glob("part-*.jsonl"):
+                for line in part.read_text().splitlines():
+                    row = json.loads(line)
+                    body = store.open(str(row["who"]), "kept").restore(row["body"])
+                    assert body == f"the doctor lost letter {row['id'].partition('-')[2]} of {CANARY}"
+    assert found["here"] == found["there"]
+    assert CANARY not in "".join(capfd.readouterr())
 
 
 class StopError(Exception):

@@ -310,7 +310,9 @@ def test_what_does_not_go_together_is_refused(rows, tmp_path, url, says, options
 def test_a_relative_url_means_the_same_file_wherever_a_worker_is(rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     address = mapping.StoreAddress.of("sqlite:///veil.db?keep=30")
-    assert address.read().decode() == f"sqlite:///{tmp_path / 'veil.db'}?keep=30"
+    monkeypatch.setenv("TEXTVEIL_KEYS", "keys")
+    address = mapping.StoreAddress.of("sqlite:///veil.db?keep=30")
+    assert json.loads(address.read()) == [f"sqlite:///{tmp_path / 'veil.db'}?keep=30", str(tmp_path / "keys")]
     find = partial(mapping.MappingStore, session="kept")
     assert find(address=address).identity() == find(address=mapping.StoreAddress.of("sqlite:///veil.db")).identity()
 

@@ -244,6 +244,7 @@ def verify(folder: Folder) -> None:
 @verb(
     "textveil corpus finish released/",
     "textveil corpus finish released/ --give-up",
+    "textveil corpus finish linked/ --give-up --store sqlite:///veil.db",
     on=corpus,
 )
 def finish(

@@ -6,6 +6,7 @@ Not here: how placeholders are named (`session.naming`), and what a store is (`s
 A part that is drawn again has the same placeholders for the same values, so to keep them again changes nothing.
 """
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,15 +18,23 @@ from textveil.corpus.keys import KeyHandle
 from textveil.errors import ConfigError
 from textveil.pipeline import Result
 from textveil.session import Given, KeyedNames, Original, SessionStore, targets_in
+from textveil.session.sql.keys import FOLDER
 
 SQLITE = "sqlite:///"
+DATABASES = (SQLITE, "postgresql://")
 
 
 @dataclass(frozen=True)
 class StoreAddress:
-    """The URL of a store, which may hold a password: workers are handed it as they are handed a key."""
+    """Where a store is. Its URL may hold a password, so workers are handed it as they are handed a key.
+
+    Attributes:
+        url: of the store.
+        keys: where its keys lie, as TEXTVEIL_KEYS says it; None where nothing does.
+    """
 
     url: str = field(repr=False)
+    keys: str | None = None
 
     @classmethod
     def of(cls, url: str) -> Self:
@@ -39,11 +48,12 @@ class StoreAddress:
         if url.startswith(SQLITE):  # workers may be in other folders
             path, mark, query = url.removeprefix(SQLITE).partition("?")
             url = f"{SQLITE}{os.path.abspath(path)}{mark}{query}" if path else url
-        return cls(url)
+        keys = os.environ.get(FOLDER) or None
+        return cls(url, keys if keys in (None, "keyring") else os.path.abspath(keys))
 
     def read(self) -> bytes:
-        """The URL, as bytes."""
-        return self.url.encode()
+        """All of it, as bytes."""
+        return json.dumps([self.url, self.keys]).encode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +70,9 @@ class MappingStore:
 
     @contextmanager
     def _opened(self) -> Iterator[SessionStore]:
-        with SessionStore(self.address.read().decode()) as store:
+        url, keys = json.loads(self.address.read())
+        own = {"keys": keys} if keys and url.startswith(DATABASES) else {}
+        with SessionStore(url, **own) as store:
             yield store
 
     def identity(self) -> str:

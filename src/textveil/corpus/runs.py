@@ -67,7 +67,7 @@ def run(
         key_file: where the key of the release is kept until it is whole; else in the output folder, on this machine.
         keep_key: leave the key there at the end, until `finish`.
         store: the URL of the store in which `options.session` keeps what placeholders stand for. Workers open it by the
-            same URL, and find its keys as this process does.
+            same URL, and look for its keys where TEXTVEIL_KEYS says here.
         report: is told of progress.
 
     Raises:
@@ -192,9 +192,9 @@ def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Pa
 
 
 def _draw(begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor: Executor, report: Report) -> None:
-    """Draw the parts that are not done."""
-    done, there = begun.done(parts), {*begun.output.names()}
-    missing = [part for part in parts if part.number not in done or part.name not in there]
+    """Draw the parts that are not done, and those that are not as long as they were."""
+    done, there = begun.done(parts), begun.output.sizes()
+    missing = [part for part in parts if part.number not in done or there.get(part.name) != done[part.number]["bytes"]]
     total = sum(part.cut.rows for part in parts)
     rows = total - sum(part.cut.rows for part in missing)
     report("rows", rows, total)

@@ -117,7 +117,8 @@ class CorpusStatement:
         if self.alike:
             yield (
                 "placeholders",
-                "Equal values have one placeholder in all rows of a subject, so the release shows which are equal.",
+                "Equal values have one placeholder in all rows of a subject and in no others, so the release shows "
+                "which values are equal, and which rows have a subject in common.",
             )
         if self.kept:
             yield (

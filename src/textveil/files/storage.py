@@ -50,14 +50,18 @@ class Storage:
 
     def names(self) -> list[str]:
         """The files directly in it, sorted; none where it is not there."""
+        return sorted(self.sizes())
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each file directly in it; none where it is not there."""
         with _about("the output folder"):
             files, root = _filesystem(self.uri)
             files.invalidate_cache()
             try:
                 found = files.ls(root, detail=True)
             except FileNotFoundError:
-                return []
-            return sorted(str(each["name"]).rpartition("/")[2] for each in found if each["type"] == "file")
+                return {}
+            return {str(each["name"]).rpartition("/")[2]: each["size"] for each in found if each["type"] == "file"}
 
     def everything(self) -> list[str]:
         """All files in it and in folders of it, by their paths from here, sorted; none where it is not there."""
