@@ -1235,6 +1235,13 @@ def test_dates_of_logs_and_warranties_are_no_cards_accounts_or_streets(text: str
     assert Patterns().find([text]) == []
 
 
+@pytest.mark.parametrize(
+    "text", ["paracétamol 1 g — 06/2026\nibuprofène 400 — périmé", "Tel.: 09.2025", "call me in 6/2027"]
+)
+def test_a_month_of_a_year_is_no_telephone_number(text: str) -> None:
+    assert "PHONE" not in {span.type for span in Patterns().find([text])}
+
+
 def test_a_telephone_number_is_no_house_number_and_expiry_dates_are_still_found() -> None:
     found = {span.type for span in Patterns().find(["Please ring 01307 555 018 and ask for the shop."])}
     assert found == {"PHONE"}

@@ -9,7 +9,7 @@ from textveil.config import NameOptions, ProtectOptions
 from textveil.protect.grouping import Grouping
 from textveil.protect.name_lists import load_names
 from textveil.protect.spans import Span
-from textveil.protect.titles import _DOUBTFUL, _SMALL, _TITLES, bounds, is_nobody
+from textveil.protect.titles import _DOUBTFUL, _SMALL, _TITLES, bounds, is_nobody, names
 from textveil.text import tokenize
 
 
@@ -28,6 +28,9 @@ from textveil.text import tokenize
         ("Nermin Hanım'ın", "Nermin"),
         ("Kerem Bey'in", "Kerem"),
         ("Kerem bey", "Kerem"),
+        ("Alperen'in", "Alperen"),
+        ("Işılay Dereli'dir", "Işılay Dereli"),
+        ("Sayın Mestanlı", "Mestanlı"),
         ("Mr. Rev Kumar", "Rev Kumar"),
         ("Rev. Kumar", "Kumar"),
         ("Dr. Heer", "Heer"),
@@ -57,6 +60,8 @@ def test_words_by_which_people_are_called_stand_outside_of_the_name(value: str, 
         "Anh Tuấn",
         "Bruder Kilian",
         "O'Brien",
+        "Sana'a",
+        "Isma'il",
         "さんま",
         "홍길은",
         "Thomas Mann",
@@ -147,3 +152,32 @@ def test_one_common_word_in_small_letters_is_no_name_unless_a_relation_says_so()
     assert found("the keys of agnieszka are here", "agnieszka") == ["agnieszka"]
     assert found("the keys of the Clinic are here", "Clinic") == ["Clinic"]
     assert found("the keys of rose are here", "rose") == ["rose"]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("Giovanni Gentile. Signor Gentile", ["Giovanni Gentile", "Signor Gentile"]),
+        ("Aurora y Fidel", ["Aurora", "Fidel"]),
+        ("Abelardo e da Tomásia", ["Abelardo", "Tomásia"]),
+        ("Sjuul van", ["Sjuul"]),
+        ("van der Berg", ["van der Berg"]),
+        ("Jan van de Velde", ["Jan van de Velde"]),
+        ("W. B. Yeats", ["W. B. Yeats"]),
+        ("Dr. Anna Maria", ["Dr. Anna Maria"]),
+        ("St. John", ["St. John"]),
+        ("أم عون", ["أم عون"]),
+    ],
+)
+def test_what_reaches_further_than_a_name_is_cut(value: str, found: list[str]) -> None:
+    assert [value[start:end] for start, end in names("PERSON", value)] == found
+
+
+def test_a_string_of_unicode_in_sql_begins_behind_its_letter() -> None:
+    assert [*names("PERSON", "N'Marguerite", "', ")] == [(2, 12)]
+    assert [*names("PERSON", "N'Golo", " Ba")] == [(0, 6)]
+
+
+def test_two_people_in_two_sentences_are_two_and_the_words_between_stay() -> None:
+    sent = Protector().protect("I am Giovanni Gentile. Signor Gentile is my boss.", Session()).text
+    assert sent.startswith("I am <PERSON_1>. Signor <PERSON_")

@@ -34,7 +34,7 @@ from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
-from textveil.protect.titles import bounds, is_nobody
+from textveil.protect.titles import bounds, is_nobody, names
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, is_country, lexicon, tokenize
 
@@ -644,8 +644,13 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
     """What a span names: a name without title and possessive, each number of a guess without the signs around it."""
     text = tokens.texts[span.text][span.start : span.end]
     if span.type in NAMES:
-        start, end = bounds(span.type, text, tokens.texts[span.text][span.end : span.end + LONGEST_TITLE])
-        return [span._replace(start=span.start + start, end=span.start + end)]
+        after = tokens.texts[span.text][span.end : span.end + LONGEST_TITLE]
+        own = span.source in OWN
+        found = []
+        for first, last in names(span.type, text, after) if own else ((0, len(text)),):
+            start, end = bounds(span.type, text[first:last], (text[last:] + after)[:LONGEST_TITLE])
+            found.append(span._replace(start=span.start + first + start, end=span.start + first + end))
+        return found
     if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
         return [span]
     named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]

@@ -3,20 +3,27 @@
 In: the text of a name's span. Out: its bounds; whether it is nobody's name.
 Not here: what counts as the same name (`spelling`), and names that titles tell (`scripts`).
 
+What textveil itself takes for a name may reach further than the name: over the end of a sentence, over "and", or over
+common words at its ends (`names`).
+
 What is left outside tells no name: a title or form of address ("Herr Sauer", "田中さん", "Ayşe Hanım"), a possessive,
 an ending of Korean. The sentence around a placeholder stays whole, and the name is found again with another title.
 A title that may be a name is taken for one.
 """
 
+from collections.abc import Iterator
+
+import numpy as np
 import regex
 
 from textveil.protect.scripts import han, hangul, japanese
 from textveil.protect.spans import NAMES
-from textveil.protect.spelling import TITLES
+from textveil.protect.spelling import PARTICLES, TITLES
+from textveil.text import lexicon
 
 _DOUBTFUL = """
     rev judge captain brother sister tonton juf opa oma bruder doc mag ing maître don doña dona lic tio zio tía tío tia
-    zia nonna avv geom sig gentile heer pani pana panu pan pat sayın bayan bay av doç anh chú bác em cậu dì bạn cháu bé
+    zia nonna avv geom sig gentile heer pani pana panu pan pat bayan bay av doç anh chú bác em cậu dì bạn cháu bé
 """
 """Titles that are names, too: a title only in small letters, as an abbreviation, or before another title."""
 
@@ -27,14 +34,14 @@ _AHEAD = """
 
 _SURE = """
     revd reverend auntie uncle grandma grandpa smt
-    hr dipl-ing schwester tante onkel kollege kollegin
+    bjr hr dipl-ing schwester tante onkel kollege kollegin
     docteur
     dra pcte estimado estimada
-    senhor senhora
+    senhor senhora eng
     dottor dottoressa dott.ssa suor nonno prof.ssa sig.ra egregio
     mw drs
-    panią panie państwo
-    bs
+    adw panią panie państwo
+    bs sayın
     господин господину господина госпожа госпоже госпожу г-н г-на г-ну г-жа г-же г-жу гражданин гражданка
     доктор дядя тётя пациент пациентка оператор директор
     السيدة الآنسة الأستاذ الأستاذة الدكتور الدكتورة المهندسة مدام المريض المريضة العميل العميلة
@@ -96,6 +103,12 @@ _ENDING = regex.compile(
     """
 )
 """What is no part of any name at its end."""
+_TURKISH = regex.compile(
+    r"""(?x) (?<= \p{L}{3} ) ['’]
+    (?: y?[ıiuü] | y?e | ya | n[ae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y | d[ıiuü]r )?
+      | [dt][ıiuü]r | y?l[ae] | l[ae]r ) \Z"""
+)
+"""Endings of Turkish behind a name."""
 
 
 LONGEST = 3
@@ -123,7 +136,64 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
         before = _BEFORE.match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
-    return start, end
+    turkish = _TURKISH.search(value[start:end])
+    return start, end if turkish is None else start + turkish.start()
+
+
+_APART = regex.compile(
+    r"""(?x)
+    (?<= \p{Ll}{4} ) [.!?;] [ ] (?= \p{Lu} \p{L} )
+    | (?<= \w ) [ ] (?: and | und | et | y | e | i | en | ve | và | och | и | و ) [ ]
+      (?: (?: a | o | da | do | de | di | la | el | het ) [ ] )? (?= \p{Lu} | \p{Arabic} )
+    """
+)
+"""Between two people: the end of a sentence, or "and"."""
+_NATIONAL = regex.compile(r"N'(?=\p{L})")
+"""What stands before a string of Unicode in SQL."""
+
+
+def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
+    """The bounds of each name in what textveil took for one: nothing between two people, no common words at its ends.
+
+    Args:
+        type_: of a span.
+        value: its text.
+        after: what follows.
+    """
+    start = 2 if after[:1] == "'" and _NATIONAL.match(value) else 0
+    ends = [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
+    for stop, following in [*ends, (len(value), len(value))]:
+        yield _without_common(value, start, stop) if type_ == "PERSON" else (start, stop)
+        start = following
+
+
+def _without_common(value: str, start: int, end: int) -> tuple[int, int]:
+    """A person's bounds without common words at both ends: Korean ones, or in small letters beside capitals."""
+    words = [*_SPACED.finditer(value, start, end)]
+    common = [_is_common(each[0]) for each in words]
+    if all(common) or not any(common) or _TOLD.search(value, start, end) is None:
+        return start, end
+    first, last = common.index(False), len(common) - common[::-1].index(False) - 1
+    while first and words[first - 1][0].lower() in PARTICLES:
+        first -= 1
+    return words[first].start() if first else start, words[last].end() if last + 1 < len(words) else end
+
+
+_SPACED = regex.compile(r"[^ ]+")
+_WORD = regex.compile(r"[\p{L}\p{M}]++")
+_HANGUL = regex.compile(r"\p{Hangul}")
+_TOLD = regex.compile(r"\p{Lu}|\p{Hangul}")
+
+
+def _is_common(word: str) -> bool:
+    """Whether a word is ordinary, on no other list, and not written as a name."""
+    if word.isdecimal():
+        return True
+    if _WORD.fullmatch(word) is None or word != word.lower():
+        return False
+    if word == word.upper() and _HANGUL.match(word) is None:  # names of these scripts are often common words
+        return False
+    return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY or word in PARTICLES
 
 
 def is_nobody(value: str) -> bool:
