@@ -13,6 +13,8 @@ from tests.gateway.test_litellm_proxy import LITELLM, ask, proxying
 
 pytestmark = pytest.mark.skipif(not LITELLM, reason="make litellm runs it")
 
+OFF = {"disable_global_guardrails": True, "opted_out_global_guardrails": ["textveil"]}
+
 CHATS = ("chat", "chat streamed")
 PAGE = Path(__file__).parents[2] / "docs" / "do" / "integrations" / "litellm.md"
 
@@ -79,3 +81,34 @@ def test_two_clients_restore_nothing_of_each_other(stage) -> None:
         assert status == 200, came
         assert (MAIL in came) == (who == "anna")
         assert who not in upstream.seen, "the name of a user is not sent"
+
+
+def test_no_request_switches_off_what_is_on_by_default(tmp_path) -> None:
+    own = {"guardrail": "textveil.integrations.litellm.TextveilGuardrail", "mode": ["pre_call", "post_call"]}
+    guardrails = [{"guardrail_name": "textveil", "litellm_params": {**own, "default_on": True}}]
+    asks: list[dict[str, Any]] = [
+        {"disable_global_guardrail": True, "metadata": {"disable_global_guardrail": True, **OFF}},
+        {"metadata": {"user_api_key_metadata": OFF}, "litellm_metadata": {"user_api_key_team_metadata": OFF}},
+        {"guardrails": [], "metadata": {"guardrails": []}},
+        {"guardrails": {"textveil": {"default_on": False}}},
+    ]
+    with serving_upstream(answer) as upstream, proxying(tmp_path, upstream.url, guardrails) as proxy:
+        for more in asks:
+            for name in CHATS:
+                ask(proxy, "/v1/chat/completions", {**CASES[name].body, **more})
+        assert not [canary for canary in CANARIES if canary in upstream.seen]
+        status, came = ask(proxy, "/v1/chat/completions", {**CASES["chat"].body, **asks[0]})
+        assert status != 200 or MAIL in came
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"scan_raw_request": True}, {"profile": "no-such"}, {"mode": ["post_call"]}, {"mode": "during_call"}]
+)
+def test_litellm_does_not_start_without_its_guardrail(tmp_path, wrong) -> None:
+    own = {"guardrail": "textveil.integrations.litellm.TextveilGuardrail", "mode": ["pre_call", "post_call"]}
+    guardrails = [{"guardrail_name": "textveil", "litellm_params": {**own, "default_on": True, **wrong}}]
+    with serving_upstream(answer) as upstream:
+        with pytest.raises(AssertionError), proxying(tmp_path, upstream.url, guardrails) as proxy:  # it ended
+            ask(proxy, "/v1/chat/completions", CASES["chat"].body)
+            pytest.fail("it serves")
+        assert not upstream.asked

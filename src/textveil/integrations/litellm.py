@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, ClassVar, Literal
 
 from textveil.config.extras import needed
-from textveil.errors import TextveilError
+from textveil.errors import ConfigError, TextveilError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.protocols import Event
 from textveil.gateway.protocols.chat import CHAT, ChatChunks
@@ -45,7 +45,11 @@ class TextveilGuardrail(CustomGuardrail):
         media: images, audio and files: "refuse" the request, or "pass" them.
         unknown: fields that nobody knows: "refuse" the request, or "drop" them.
         schemas: what programs say about their tools: "protect" or "pass".
-        **options: of LiteLLM's guardrails.
+        **options: of LiteLLM's guardrails, but for those under which it would keep what came: `run_in_parallel`,
+            `scan_raw_request`, `stream_scope`, and any mode but before and after a call.
+
+    Raises:
+        TextveilError: an option is wrong. LiteLLM does not start then.
     """
 
     use_native_lifecycle_hooks: ClassVar[bool] = True
@@ -60,10 +64,17 @@ class TextveilGuardrail(CustomGuardrail):
         schemas: Literal["protect", "pass"] = "protect",
         **options: Any,
     ) -> None:
-        self._guard = ChatGuard(profile, store=store, media=media, unknown=unknown, schemas=schemas)
         self._begun: OrderedDict[str, GuardedRequest] = OrderedDict()
         options.setdefault("supported_event_hooks", self.get_supported_event_hooks())
-        super().__init__(guardrail_name=guardrail_name, **options)
+        try:
+            _check(options)
+            self._guard = ChatGuard(profile, store=store, media=media, unknown=unknown, schemas=schemas)
+            super().__init__(guardrail_name=guardrail_name, **options)
+        except (ValueError, TypeError) as error:  # after which LiteLLM would start without this guardrail
+            failure = TextveilError(str(error) if isinstance(error, TextveilError) else "options of LiteLLM are wrong")
+        else:
+            return
+        raise failure
 
     def __repr__(self) -> str:
         return f"TextveilGuardrail({self._guard!r})"
@@ -72,6 +83,16 @@ class TextveilGuardrail(CustomGuardrail):
     def get_supported_event_hooks(cls) -> list[GuardrailEventHooks]:
         """Before and after a call: it must be told both."""
         return [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
+
+    def should_run_guardrail(self, data: Body, event_type: GuardrailEventHooks) -> bool:
+        """Whether it runs. Where it is on by default no request, key or team switches it off."""
+        if self.default_on is True:
+            return event_type in self.get_supported_event_hooks()
+        return bool(super().should_run_guardrail(data, event_type))
+
+    def stream_scope_allows(self, data: object, event_type: GuardrailEventHooks) -> bool:
+        """Whole and streamed alike."""
+        return True
 
     async def async_pre_call_hook(self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str) -> Body:
         """The request as the model may see it."""
@@ -99,6 +120,10 @@ class TextveilGuardrail(CustomGuardrail):
                 self._begun.popitem(last=False)
             return made
         raise self._refused(failure)
+
+    async def async_post_call_failure_hook(self, request_data: Body, *args: Any, **kwargs: Any) -> None:
+        """Forgets a request without an answer."""
+        self._of(request_data)
 
     async def async_post_call_success_hook(self, data: Body, user_api_key_dict: Any, response: Any) -> Any:
         """The whole answer with the originals."""
@@ -142,6 +167,17 @@ class TextveilGuardrail(CustomGuardrail):
     def _refused(self, said: str) -> Exception:
         made: Exception = GuardrailRaisedException(guardrail_name=self.guardrail_name, message=f"textveil: {said}")
         return made
+
+
+def _check(options: Body) -> None:
+    """Refuses options with which LiteLLM would throw a released request away, and send the one that came."""
+    for name in ("run_in_parallel", "scan_raw_request", "stream_scope"):
+        if options.get(name):
+            raise ConfigError(f"with {name} requests would be sent as they came: leave it out")
+    mode = options.get("event_hook")
+    hooks = mode if isinstance(mode, list) else [mode]
+    if mode is not None and {getattr(each, "value", each) for each in hooks} != {"pre_call", "post_call"}:
+        raise ConfigError("mode must be [pre_call, post_call]")
 
 
 def _plain(said: Any) -> Body:
