@@ -191,13 +191,21 @@ build/datajuicer/stamp: tests/integrations/datajuicer.txt pyproject.toml
 	@build/datajuicer/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable .
 	@touch $@
 
+# Open WebUI pins most of what it needs; models of its own that are not asked for are left out.
+build/openwebui/stamp: tests/integrations/openwebui.txt
+	@$(PYTHON) -m venv --clear build/openwebui
+	@echo "installing Open WebUI into build/openwebui (some minutes the first time)"
+	@build/openwebui/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@touch $@
+
 check-engines: export HF_HUB_OFFLINE := 1
 check-engines: export OMP_NUM_THREADS ?= 1
 check-engines: export PYTHONPATH := .
-check-engines: build/engines/stamp build/s3/stamp build/datajuicer/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer's operator; in environments of their own
+check-engines: $(VENV)/dev.stamp build/engines/stamp build/s3/stamp build/datajuicer/stamp build/openwebui/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer's operator; a real Open WebUI; in environments of their own
 	@build/engines/bin/python -m pytest tests/corpus/test_engines.py $(ARGS)
 	@build/s3/bin/python -m pytest tests/corpus/test_s3.py $(ARGS)
 	@build/datajuicer/bin/python -m pytest tests/integrations/test_data_juicer.py $(ARGS)
+	@TEXTVEIL_OPENWEBUI=$(CURDIR)/build/openwebui/bin/open-webui $(BIN)/python -m pytest tests/integrations/test_openwebui.py $(ARGS)
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp
 	@$(PIP_INSTALL) --editable './$(BENCH)[generative]'

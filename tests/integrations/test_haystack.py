@@ -207,3 +207,14 @@ def test_documents_are_released():
         veil.run([Document(content=None)])
     assert DocumentPrivatizer.from_dict(veil.to_dict()).run(given)["documents"][0].content == "Ask <EMAIL_1>"
     assert veil.run([]) == {"documents": []}
+
+
+@pytest.mark.parametrize("name", ["always", "always_matching", "never", "never_matching"])
+def test_private_lists_are_not_written_into_a_pipeline(name):
+    own = DocumentPrivatizer("prompt", options={"protect": {name: ["zyxqorvian"]}})
+    pipeline = Pipeline()
+    pipeline.add_component("veil", own)
+    with pytest.raises(ConfigError, match="may be private") as failed:
+        pipeline.dumps()
+    assert "zyxqorvian" not in f"{failed.value} {own!r} {pipeline!r}"
+    assert DocumentPrivatizer("prompt", options={"protect": {"level": "names"}}).to_dict()

@@ -102,3 +102,19 @@ def test_wrong_parameters(engine, params):
         engine.anonymize(TEXT, found, {"DEFAULT": OperatorConfig("textveil", params)})
     with pytest.raises(ConfigError):
         TextveilRestorer().validate({})
+
+
+def test_what_is_replaced_by_other_names_and_dates_is_found_too():
+    text = "Ask Maria Silva, born on 3 May 1984. Silva knows."
+    found = analyzer(names={"types": ["PERSON"]}, figures={"types": ["all"]}).analyze(text, language="en")
+    plain = analyzer().analyze(text, language="en")
+    assert {"Maria Silva", "Silva"} <= {text[each.start : each.end] for each in found}
+    assert {(each.start, each.end) for each in plain} <= {(each.start, each.end) for each in found}
+
+
+def test_unlike_spans_without_a_session_look_unlike(engine):
+    drawn = {"DEFAULT": OperatorConfig("textveil", {"privatizer": Privatizer("rankcape", epsilon=1)})}
+    spans = [RecognizerResult("PERSON", 0, 4, 1.0), RecognizerResult("PERSON", 9, 12, 1.0)]
+    made = engine.anonymize("Will and The", spans, drawn)
+    assert {each.text for each in made.items} == {"<PERSON_1>", "<PERSON_2>"}
+    assert engine.anonymize("Will", spans[:1], drawn).text in {each.text for each in made.items}, "the same looks alike"

@@ -108,3 +108,18 @@ def test_options_are_checked_when_it_is_fitted():
 
 def test_its_repr_has_no_text():
     assert CANARY not in repr(TextPrivatizer().fit(TEXTS))
+
+
+def test_no_repr_shows_a_private_list():
+    given = {"protect": {"always": [CANARY], "never": [CANARY]}}
+    own = TextPrivatizer("prompt", options=given)
+    assert clone(own).options == given
+    later = TextPrivatizer("prompt").set_params(options=given)
+    for each in (own, later, clone(own), own.fit(TEXTS)):
+        pipeline = make_pipeline(each, CountVectorizer())
+        search = GridSearchCV(pipeline, {"textprivatizer__options": [each.options]})
+        for shown in (each, pipeline, search):
+            assert CANARY not in repr(shown)
+            assert CANARY not in shown._repr_html_()
+        assert CANARY not in repr(each.get_params())
+    assert "protect" in repr(own), "it says which options differ"

@@ -292,3 +292,21 @@ def test_categories_are_text():
         frames.privatize(frame, VEIL)
     with pytest.raises(ConfigError, match="not dict"):
         frames.privatize({}, VEIL)
+
+
+@pytest.mark.parametrize("label", ["Maria Silva", "Silva", ("Silva", "a"), "42 Elm Street", "a" * 65])
+def test_a_label_that_may_be_a_name_is_refused_and_not_shown(label):
+    frame = pandas.DataFrame({"text": ["Ask Ann"], "other": [3]})
+    frame.columns = pandas.Index(["text", label], tupleize_cols=False)
+    with pytest.raises(InputError, match="label of a column") as failed:
+        frames.privatize(frame, VEIL, "text")
+    assert "Silva" not in str(failed.value)
+    made, _ = frames.privatize(frame, VEIL, "text", keep=[label])
+    assert made[label].tolist() == [3]
+    if isinstance(label, str):
+        with pytest.raises(InputError, match="label of a column"):
+            frames.privatize(polars.DataFrame({"text": ["Ask Ann"], label: [3]}), VEIL, "text")
+        with pytest.raises(InputError, match="label of a column"):
+            datasets.Dataset.from_dict({"id": ["a"], "text": ["Ask Ann"], label: [3]}).map(
+                privatize(VEIL, id="id"), batched=True
+            )

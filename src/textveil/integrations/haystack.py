@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from textveil.config.extras import needed
-from textveil.errors import InputError
+from textveil.errors import ConfigError, InputError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.inprocess import host, plain
 from textveil.gateway.leaves import ID, NAME, NUMBER, Act, each, either, record, text, whole
@@ -266,9 +266,27 @@ class DocumentPrivatizer:
         self._privatizer = privatizer_of(Privatizer.from_profile(profile, **(options or {})))
 
     def to_dict(self) -> Body:
-        """The component as a pipeline's file has it."""
+        """The component as a pipeline's file has it.
+
+        Raises:
+            ConfigError: an option is a list that may be private, such as protect.always.
+        """
+        if self._private():
+            raise ConfigError(
+                "lists of words or expressions of protect may be private, and are not written into a pipeline's file: "
+                "add this component to the pipeline in Python"
+            )
         made: Body = default_to_dict(self, profile=self.profile, options=self.options, keep=self.keep)
         return made
+
+    def __repr__(self) -> str:
+        return f"DocumentPrivatizer({self._privatizer!r})"
+
+    def _private(self) -> bool:
+        """Whether an option is a private list."""
+        protect = (self.options or {}).get("protect")
+        own = protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}
+        return any(own.get(name) for name in ("always", "always_matching", "never", "never_matching"))
 
     @classmethod
     def from_dict(cls, data: Body) -> "DocumentPrivatizer":

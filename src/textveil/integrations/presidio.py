@@ -6,7 +6,9 @@ Not here: Presidio as a detector (`protect.adapters`).
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from textveil.config.extras import needed
 from textveil.errors import ConfigError
@@ -42,7 +44,7 @@ class TextveilRecognizer(EntityRecognizer):
     """
 
     def __init__(self, protector: Protector | None = None, *, language: str = "en", score: float = 0.95) -> None:
-        self._protector, self._score = protector or Protector(), score
+        self._finding, self._score = _finding((protector or Protector()).privatizer), score
         super().__init__([NAMES.get(each, each) for each in TYPES], "textveil", language)
 
     def load(self) -> None:
@@ -54,7 +56,7 @@ class TextveilRecognizer(EntityRecognizer):
         Raises:
             DetectorError: a detector failed.
         """
-        result = self._protector.protect(text)
+        result = self._finding.privatize(text)
         places, items = _places(text, result.private.words), result.released.items
         found = []
         for position, own in result.released.mask.placeholders:
@@ -65,12 +67,16 @@ class TextveilRecognizer(EntityRecognizer):
         return found
 
 
+_NUMBERS: WeakKeyDictionary[Privatizer, Session] = WeakKeyDictionary()
+"""Sessions that only number the spans of a privatizer without one; they end with it."""
+
+
 class TextveilOperator(Operator):
     """The operator "textveil": a span becomes a placeholder of a session, or what a privatizer draws for it.
 
     It sees one span at a time. Its parameters: `session`, which restores answers and is needed unless there is
     `privatizer`, which releases the span's words; a span with a word that it lets pass, such as a public one, becomes
-    a placeholder.
+    a placeholder, numbered for this privatizer where there is no session.
     """
 
     def operate(self, text: str, params: dict[str, Any] | None = None) -> str:
@@ -85,7 +91,7 @@ class TextveilOperator(Operator):
                 map(str.isalnum, "".join(passed))
             ):  # a word that is drawn as itself may come out: that is the law
                 return str(released.text)
-            session = session or Session()
+            session = session or _NUMBERS.setdefault(privatizer, Session())
         type_ = re.sub("[^A-Z0-9_]+", "_", str(params["entity_type"]).upper())[:64].strip("_") or "ENTITY"
         assert session is not None, "or it was refused"
 
@@ -142,6 +148,16 @@ class TextveilRestorer(Operator):
     def operator_type(self) -> OperatorType:
         """It restores."""
         return OperatorType.Deanonymize
+
+
+def _finding(veil: Privatizer) -> Privatizer:
+    """The same, but all that is hidden becomes placeholders: no other names, no moved dates."""
+    own = veil.grouping
+    if own is None or not own.named | own.moved:
+        return veil
+    hidden = None if own.hidden is None else own.hidden | own.named | own.moved
+    whole = replace(own, hidden=hidden, named=frozenset(), moved=frozenset())
+    return veil.with_parts(grouping=whole, names=None, figures=None)
 
 
 def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:

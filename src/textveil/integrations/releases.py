@@ -26,7 +26,8 @@ from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer, Protector, Result
 from textveil.randomness import KeyedRandomness, SystemRandomness, fresh_name
 
-_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_NAME = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
+"""What a program calls a field. Other labels may be texts, such as the names of persons."""
 
 FINISHED = (
     "this release is finished: its key is destroyed, as when the process that began it ends. A new release draws anew, "
@@ -175,12 +176,12 @@ def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> Non
         keep: fields that may stay.
 
     Raises:
-        InputError: another field holds text, or its name is none such as a variable has.
+        InputError: another field holds text, or its name is none such as a variable has, with a small letter first.
     """
     for name, value in metadata.items():
         if name in keep:
             continue
-        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        if not _is_label(name):
             raise InputError("the name of a field in the metadata may be text: name it in keep, or remove it before")
         if holds_text(value):
             raise InputError(f"metadata[{name!r}] holds text: name it in keep to let it stay, or remove it before")
@@ -198,17 +199,25 @@ def check_columns(
         others: those that may stay.
 
     Raises:
-        InputError: a column is missing, or holds text that nobody named.
+        InputError: a column is missing, or holds text that nobody named, or its label is none such as a variable has,
+            with a small letter first, and nobody named it.
     """
     for name in (*columns, *others):
         if name not in names:
             raise InputError(f"there is no column {name!r}")
+    if not all(_is_label(name) for name in names if name not in columns and name not in others):
+        raise InputError("the label of a column may be text: name it in keep to let it stay, or rename it before")
     for name in with_text:
         if name not in columns and name not in others:
             raise InputError(
                 f"column {name!r} holds text too: name it in columns to privatize it, name it in keep to let it stay "
                 "as it is, or remove it before"
             )
+
+
+def _is_label(name: object) -> bool:
+    """Whether a label is a number, or such as a program gives."""
+    return isinstance(name, int) or (isinstance(name, str) and _NAME.fullmatch(name) is not None)
 
 
 def listed(columns: str | Iterable[str]) -> tuple[str, ...]:

@@ -22,13 +22,21 @@ with needed():
 __all__ = ["TextPrivatizer"]
 
 
+class PrivateOptions(dict[str, Any]):
+    """Options of which a repr says only the names: lists of words in them may be private."""
+
+    def __repr__(self) -> str:
+        return f"<options: {', '.join(map(str, self))}>"
+
+
 class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Privatizes texts; learns nothing from them, and each call of `transform` draws anew.
 
     Args:
         profile: a packaged profile, "document" or "prompt".
         epsilon: the bound per word, in place of the profile's; None for that one.
-        options: more options that differ from the profile's, {"words": {"casing": "copy"}}.
+        options: more options that differ from the profile's, {"words": {"casing": "copy"}}. No repr shows what they
+            hold.
 
     Attributes:
         privatizer_: does the work, once it is fitted.
@@ -38,6 +46,12 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self, profile: str = "document", *, epsilon: float | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
         self.profile, self.epsilon, self.options = profile, epsilon, options
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Options are hidden wherever scikit-learn shows parameters."""
+        if name == "options" and isinstance(value, Mapping) and not isinstance(value, PrivateOptions):
+            value = PrivateOptions(value)
+        super().__setattr__(name, value)
 
     def fit(self, X: Iterable[str], y: object = None) -> Self:
         """Builds the privatizer; of the texts it is only checked that they are some.

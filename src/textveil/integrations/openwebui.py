@@ -1,0 +1,176 @@
+"""Open WebUI: a pipe function, which offers models that see released text only.
+
+In: all that Open WebUI asks such a model: chats, titles, tags, search queries, tools. Out: answers with the originals.
+Not here: a gateway as its connection (`gateway`); a filter function, which does not see all that is asked.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from threading import Lock
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from textveil.config.extras import needed
+from textveil.errors import ConfigError, EndpointError, InputError, TextveilError
+from textveil.gateway import ChatGuard, GuardedRequest
+from textveil.gateway.protocols import Event
+from textveil.gateway.protocols.chat import CHAT, ChatChunks
+
+with needed():
+    from open_webui.env import ENABLE_FORWARD_USER_INFO_HEADERS
+    from open_webui.models.config import Config
+    from open_webui.models.users import Users
+    from open_webui.utils.chat import generate_chat_completion
+
+__all__ = ["TextveilPipe"]
+
+Body = dict[str, Any]
+
+
+class TextveilPipe:
+    """A manifold of models: each asks one of Open WebUI's own, which sees released text only.
+
+    Conversations are told apart by user and chat, and a message that comes again is released as it was. What it cannot
+    protect it refuses, and nothing is sent.
+
+    Attributes:
+        valves: its settings, which administrators change.
+    """
+
+    class Valves(BaseModel):
+        """What administrators set."""
+
+        models: str = Field("", description="Models that are offered with protection: their ids, separated by commas.")
+        profile: str = Field("prompt", description="How texts are protected.")
+        store: str = Field("memory:", description="URL of the store in which it is kept what became of messages.")
+        media: Literal["refuse", "pass"] = Field("refuse", description="Images, audio and files.")
+        unknown: Literal["refuse", "drop"] = Field("refuse", description="Fields that nobody knows.")
+        schemas: Literal["protect", "pass"] = Field("protect", description="What programs say about their tools.")
+        task_model: Literal["refuse", "pass"] = Field(
+            "refuse", description="Chats while Open WebUI asks a model that is not protected for titles and the like."
+        )
+
+    def __init__(self) -> None:
+        self.valves = self.Valves()
+        self._made: tuple[TextveilPipe.Valves, ChatGuard] | None = None
+        self._making = Lock()
+
+    def __repr__(self) -> str:
+        return "TextveilPipe()"
+
+    def pipes(self) -> list[dict[str, str]]:
+        """The models that are offered."""
+        return [{"id": each, "name": f"{each} (textveil)"} for each in self._models()]
+
+    async def pipe(self, body: Body, __user__: Body, __metadata__: Body, __request__: Any) -> Any:
+        """The answer of a model, restored.
+
+        Raises:
+            ConfigError: settings of Open WebUI would let originals through. InputError: the request holds what cannot
+                be protected. EndpointError: the model gave no answer.
+        """
+        try:
+            return await self._answered(body, __user__, __metadata__, __request__)
+        except TextveilError as error:
+            failure: TextveilError = error.with_traceback(None)
+            failure.__cause__ = failure.__context__ = None
+        except Exception as error:
+            failure = InputError(f"the request could not be protected ({type(error).__name__})")
+        raise failure  # here, where no line has a text: Open WebUI logs errors
+
+    async def _answered(self, body: Body, user: Body, metadata: Body, request: Any) -> Any:
+        function, _, model = str(body.get("model")).partition(".")
+        await self._check(function, model, request)
+        guard = await asyncio.to_thread(self._guard)
+        whose = f"{user.get('id')} {metadata.get('chat_id') or '-'}"
+        begun = await guard.abegin(CHAT, {**body, "model": model}, whose)
+        asker = await Users.get_user_by_id(str(user.get("id")))
+        came = await generate_chat_completion(
+            request, {**begun.sent, "model": model}, asker, bypass_filter=True, bypass_system_prompt=True
+        )
+        if hasattr(came, "body_iterator"):
+            return type(came)(_streamed(begun, came), media_type="text/event-stream", background=came.background)
+        if not isinstance(came, dict) or "choices" not in came:
+            raise EndpointError(f"the model gave no answer (status {getattr(came, 'status_code', 'unknown')})")
+        made: Body = begun.restored(came)
+        await begun.aanswered(zip(CHAT.said(came), CHAT.said(made), strict=True))
+        return made
+
+    async def _check(self, function: str, model: str, request: Any) -> None:
+        """Refuses settings of Open WebUI under which originals would go elsewhere."""
+        if model not in self._models():
+            raise ConfigError("this model is not offered any more: name it in the valve models")
+        own = request.app.state.MODELS.get(model) or {}
+        if (
+            getattr(request.state, "direct", False)
+            or {"pipe", "pipeline"} & own.keys()
+            or own.get("owned_by") == "arena"
+        ):
+            raise ConfigError("functions, pipelines, arenas and direct connections are told more than the request")
+        if ENABLE_FORWARD_USER_INFO_HEADERS:
+            raise ConfigError("ENABLE_FORWARD_USER_INFO_HEADERS tells models who asks: leave it out")
+        task = await Config.get("task.model.external")
+        if task and not str(task).startswith(f"{function}.") and self.valves.task_model == "refuse":
+            raise ConfigError(
+                "titles, tags and search queries would be asked of a model that is not protected: set the external "
+                "task model to the current model or one of textveil's, or the valve task_model to pass"
+            )
+
+    def _models(self) -> list[str]:
+        return [each.strip() for each in self.valves.models.split(",") if each.strip()]
+
+    def _guard(self) -> ChatGuard:
+        """The guard for the present settings, which is made once."""
+        with self._making:
+            if self._made is None or self._made[0] != self.valves:
+                own = self.valves
+                guard = ChatGuard(
+                    own.profile, store=own.store, media=own.media, unknown=own.unknown, schemas=own.schemas
+                )
+                self._made = own, guard
+            return self._made[1]
+
+
+async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]:
+    """A restored stream; one that breaks off ends with an error."""
+    pieces, whole = ChatChunks(begun.restoring), False
+    try:
+        async with aclosing(_events(response)) as came:
+            async for data in came:
+                for made in pieces.feed(Event("", data)):
+                    yield made.written()
+        whole = True
+    except Exception:  # which may hold text
+        whole = False
+    for made in pieces.close():
+        yield made.written()
+    await begun.aanswered(pieces.messages)
+    if not whole:
+        yield Event("", {"error": {"detail": "textveil: the answer broke off"}}).written()
+
+
+async def _events(response: Any) -> AsyncGenerator[Any]:
+    """What the events of a response say, the last one included."""
+    body: AsyncIterator[Any] = aiter(response.body_iterator)
+    rest = b""
+    try:
+        async for piece in body:
+            *lines, rest = (rest + (piece.encode() if isinstance(piece, str) else bytes(piece))).split(b"\n")
+            for line in lines:
+                if (said := _said(line)) is not None:
+                    yield said
+        if (said := _said(rest)) is not None:
+            yield said
+    finally:
+        if isinstance(body, AsyncGenerator):
+            await body.aclose()
+
+
+def _said(line: bytes) -> Any:
+    """What a line says; None for one that says nothing."""
+    if not line.startswith(b"data:") or not (said := line.removeprefix(b"data:").strip()):
+        return None
+    return "[DONE]" if said == b"[DONE]" else json.loads(said)
