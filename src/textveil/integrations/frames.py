@@ -52,9 +52,12 @@ def privatize(
     raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
 
 
-def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:
-    import pandas
+def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None:
+    """Refuses a frame of pandas in which text would be left as it is.
 
+    Raises:
+        InputError: a column or an index holds text and is not named; see `check_columns`.
+    """
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
     texts = [name for name in frame.columns if holds_text(frame[name].dropna())]
@@ -66,12 +69,23 @@ def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence
             raise InputError("an index with text has the name of a column, or of another index: rename it")
         texts.append(name)
     check_columns([*frame.columns, *levels], texts, columns, keep)
+
+
+def texts_of(column: Any) -> list[Any]:
+    """The values of a column of pandas; None for rows without one."""
+    import pandas
+
+    return [None if pandas.api.types.is_scalar(value) and pandas.isna(value) else value for value in column]
+
+
+def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:
+    import pandas
+
+    check_frame(frame, columns, keep)
     made, results = frame.copy(), list[Result | None]()
     made.attrs, made.columns = {}, frame.columns.set_names([None] * frame.columns.nlevels)  # of the original
     for name in columns:
-        drawn = _drawn(
-            veil, name, [None if pandas.api.types.is_scalar(v) and pandas.isna(v) else v for v in frame[name]]
-        )
+        drawn = _drawn(veil, name, texts_of(frame[name]))
         made[name] = pandas.Series(
             [None if each is None else each.text for each in drawn], index=frame.index, dtype="str"
         )

@@ -90,6 +90,13 @@ class TableRelease:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._privatizer!r})"
 
+    def __copy__(self) -> Self:
+        """A copy is the same release."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _arrived, (type(self), self._state())
 

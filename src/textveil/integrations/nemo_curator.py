@@ -1,0 +1,87 @@
+"""NeMo Curator: a stage of a pipeline that releases the texts of documents, each once for a release.
+
+In: batches of documents. Out: the same with released texts.
+Not here: how a row is drawn once (`releases`), and runs over files (`corpus`).
+"""
+
+from collections.abc import Iterable
+
+from textveil.config.extras import needed
+from textveil.errors import InputError, TextveilError
+from textveil.integrations.frames import check_frame, texts_of
+from textveil.integrations.releases import TableRelease, listed
+from textveil.pipeline import Privatizer, Protector
+
+with needed():
+    from nemo_curator.stages.base import ProcessingStage
+    from nemo_curator.tasks import DocumentBatch
+
+__all__ = ["TextveilStage"]
+
+
+class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ignore[misc]
+    """Releases a column of texts. A document that is asked for again, such as by a retry, is the same release.
+
+    Draws follow from a key of this stage, and the document's id and text. The key ends with the process that made it,
+    and lies in a file there: workers are on the same machine.
+
+    Args:
+        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts that programs learn
+            from.
+        text: the column with the texts.
+        id: the column with an id for each document, different in the whole release.
+        keep: columns with text that stay as they are. All others with text are refused.
+        key: for tests only: 32 bytes from which the draws follow.
+
+    Raises:
+        ConfigError: the privatizer is none, or cannot go to other processes.
+    """
+
+    name = "textveil"
+
+    def __init__(
+        self,
+        privatizer: Privatizer | Protector | str = "data",
+        *,
+        text: str = "text",
+        id: str = "id",
+        keep: str | Iterable[str] = (),
+        key: bytes | None = None,
+    ) -> None:
+        self._release = TableRelease(privatizer, key=key)
+        self._text, self._id, self._keep = text, id, listed(keep)
+
+    def inputs(self) -> tuple[list[str], list[str]]:
+        """What a batch must have."""
+        return ["data"], [self._text, self._id]
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        """What a batch has then."""
+        return ["data"], [self._text]
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        """A new batch with released texts.
+
+        Raises:
+            InputError: a column holds text and is not named, a document has no id, or a text is none. ConfigError: an
+                id comes twice, or the release is finished.
+        """
+        try:
+            return self._released(task)
+        except TextveilError as error:
+            failure = error.with_traceback(None)
+            failure.__cause__ = failure.__context__ = None
+        except Exception as error:
+            failure = InputError(f"documents could not be released ({type(error).__name__})")
+        raise failure  # here, where no line has a text: backends log what lines have
+
+    def _released(self, task: DocumentBatch) -> DocumentBatch:
+        frame = task.to_pandas()
+        check_frame(frame, [self._text], [self._id, *self._keep])
+        drawn = self._release.draw(texts_of(frame[self._text]), frame[self._id].tolist(), self._text)
+        made = frame.copy()
+        made.attrs = {}
+        made[self._text] = [None if each is None else each.text for each in drawn]
+        return DocumentBatch(
+            dataset_name=task.dataset_name, data=made, _metadata=task._metadata, _stage_perf=task._stage_perf
+        )
