@@ -84,10 +84,12 @@ class TextveilPipe:
     async def _answered(self, body: Body, user: Body, metadata: Body, request: Any) -> Any:
         function, _, model = str(body.get("model")).partition(".")
         await self._check(function, model, request)
-        guard = await asyncio.to_thread(self._guard)
-        whose = f"{user.get('id')} {metadata.get('chat_id') or '-'}"
-        begun = await guard.abegin(CHAT, {**body, "model": model}, whose)
         asker = await Users.get_user_by_id(str(user.get("id")))
+        if asker is None:
+            raise ConfigError("Open WebUI does not know who asks")
+        guard = await asyncio.to_thread(self._guard)
+        whose = f"{asker.id} {metadata.get('chat_id') or '-'}"
+        begun = await guard.abegin(CHAT, {**body, "model": model}, whose)
         came = await generate_chat_completion(
             request, {**begun.sent, "model": model}, asker, bypass_filter=True, bypass_system_prompt=True
         )
@@ -140,6 +142,8 @@ async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]
     try:
         async with aclosing(_events(response)) as came:
             async for data in came:
+                if "choices" not in data and str(data.get("type")).startswith("response."):
+                    raise EndpointError("no chat completion")
                 for made in pieces.feed(Event("", data)):
                     yield made.written()
         whole = True
@@ -149,7 +153,7 @@ async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]
         yield made.written()
     await begun.aanswered(pieces.messages)
     if not whole:
-        yield Event("", {"error": {"detail": "textveil: the answer broke off"}}).written()
+        yield Event("", {"error": {"detail": "textveil: the answer broke off, or is no chat completion"}}).written()
 
 
 async def _events(response: Any) -> AsyncGenerator[Any]:
