@@ -7,7 +7,7 @@ Not here: what the executors promise (tests/corpus/test_engines.py).
     python benchmarks/engines.py [kill] [speed] [--rows 100000] [--words 20] [--mechanism noise] [--executors local ray]
 
 `kill` kills each run with all its processes when a third of its parts is there, and resumes it. `speed` runs each to
-its end, beside a plain loop of the library over some of the same rows. Nothing else should run.
+its end, beside a run in one process and a plain loop of the library over some of the same rows. Nothing else should run.
 """
 
 import argparse
@@ -49,13 +49,18 @@ def make(path: Path, rows: int, words: int) -> None:
                 stream.write(json.dumps({"id": number, "text": text, "who": number % 1000}) + "\n")
 
 
+ALONE = "one process"
+"""The run that others are compared with: the executor `local` with one job."""
+
+
 def command(source: Path, out: Path, executor: str, given: argparse.Namespace) -> list[str]:
     """A run, which goes on where there is one."""
+    executor, jobs = ("local", 1) if executor == ALONE else (executor, given.jobs)
     budget = str(BUDGETS[given.mechanism])
     return [
         *(sys.executable, "-m", "textveil", "corpus", "run", str(source), "--output", str(out), "--id", "id"),
         *("--subject", "who", "--mechanism", given.mechanism, "--epsilon", budget, "--seed", str(SEED), "--resume"),
-        *("--executor", executor, "--jobs", str(given.jobs), "--part-rows", str(given.part_rows), "--quiet"),
+        *("--executor", executor, "--jobs", str(jobs), "--part-rows", str(given.part_rows), "--quiet"),
     ]
 
 
@@ -158,7 +163,7 @@ def speeds(folder: Path, source: Path, given: argparse.Namespace) -> Iterator[di
         "unit": "rows/s",
         "value": made / (time.perf_counter() - start),
     }
-    for executor in given.executors:
+    for executor in (ALONE, *given.executors):
         out = folder / f"speed-{executor}"
         seconds, most = ran(command(source, out, executor, given), out)
         yield {
