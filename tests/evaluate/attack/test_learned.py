@@ -13,8 +13,9 @@ from textveil.errors import ConfigError, InputError, MissingExtra
 from textveil.evaluate.attack import Bayes, Case, attack, trigram
 from textveil.evaluate.attack import learned as module
 from textveil.evaluate.attack.knowledge import GENERAL, learn, smoothed
-from textveil.evaluate.attack.learned import Learned, _tells, logistic
+from textveil.evaluate.attack.learned import Learned, _tells
 from textveil.evaluate.attack.public import distinct, split
+from textveil.evaluate.attack.weights import logistic
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table import EmbeddingTable
@@ -191,8 +192,27 @@ def test_what_is_not_attacked_says_why(case, small_table):
     assert "program" in learned().refusal(replace(case.view, program=None))
     nothing = Case.of(Privatizer("exponential", table=small_table, c=2.0), ["and the"])
     assert "no word" in learned().refusal(nothing.view)
-    mixed = Case.of(Privatizer("d-chi-stencil", table=small_table, eta=9.0, L=4, sigma=0.75), PRIVATE[:2])
-    assert "mixes" in learned().refusal(mixed.view)
+    mixing = Privatizer("d-chi-stencil", table=small_table, eta=9.0, L=4, sigma=0.75)
+    assert "one release" in learned().refusal(Case.of(mixing, PRIVATE[:2], releases=2).view)
+    coded = case_of(
+        small_table.coarse(book_of(small_table, 13)), PRIVATE[:2], name="d-chi-stencil", eta=9.0, L=4, sigma=0.75
+    )
+    assert "codes" in learned().refusal(coded.view)
+
+
+@pytest.mark.parametrize("window", ({"L": 2}, {"L": 3}, {"L": 3, "window_over": "all"}))
+def test_words_that_were_mixed_are_told_apart(small_table, window):
+    """Better than by what stands around alone, and than by whoever takes each released word for the private one."""
+    mixed = {"name": "d-chi-stencil", "eta": 40.0, "sigma": 0.75, **window}
+    case = case_of(small_table, **mixed)
+    top = outcomes(learned(), case)["top-1"]
+    shown = (case.view.drawn == case.truth.coded).mean()
+    assert top.values.mean() > top.baseline + 0.1
+    assert top.values.mean() > shown
+    assert "weighted sum" in top.note
+    swapped = replace(case, view=replace(case.view, drawn=np.roll(case.view.drawn, len(case.view.drawn) // 2)))
+    lost = outcomes(learned(), swapped)["top-1"]  # what was released says nothing of the words
+    assert lost.values.mean() < lost.baseline + 0.05
 
 
 def test_an_estimated_law_says_so(small_table):

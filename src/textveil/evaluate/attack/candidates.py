@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from textveil.evaluate.attack import channel
+from textveil.evaluate.attack import channel, unmixing
 from textveil.evaluate.attack.around import Around
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.channel import Evidence
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.knowledge import Knowledge
+from textveil.evaluate.attack.unmixing import WordEstimate
 from textveil.evaluate.logs import highest
 from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Floats, Ids, Randomness
@@ -73,6 +74,7 @@ def find(
     k: int,
     releases: int,
     draws: int,
+    estimate: WordEstimate | None = None,
     rng: Randomness,
     report: Report = quiet,
 ) -> Shortlist:
@@ -85,7 +87,8 @@ def find(
         k: candidates for each.
         releases: how many releases are looked at; 0 for an attacker who sees nothing that was drawn.
         draws: noisy vectors per released row, where the law has to be estimated.
-        rng: for these.
+        estimate: takes the place of the law, where words were mixed.
+        rng: for draws.
         report: told of progress.
     """
     around = Around.look(view, known, of)
@@ -95,7 +98,10 @@ def find(
     expected = known.log_prior.astype(np.float32) + _elsewhere(view, known)
     evidence: Evidence = "exact"
     done = 0
-    for cells, which, lines, how in _laws(view, known, first, releases, draws, rng, report):
+    laws = _laws(view, known, first, releases, draws, rng, report)
+    if estimate is not None:
+        laws = _estimated(view, known, first, estimate)
+    for cells, which, lines, how in laws:
         evidence = how if how == "estimated" else evidence
         peak = lines.max(axis=1, keepdims=True)
         law = np.maximum(lines - np.where(np.isfinite(peak), peak, 0), LEAST)
@@ -146,3 +152,16 @@ def _laws(
                 law += part.lines[each]
             of_words = view.table.spread(law)[:, known.row].astype(np.float32, copy=False)
             yield cell[part.positions[own[some]]], line, of_words, part.evidence
+
+
+def _estimated(
+    view: View, known: Knowledge, first: Ids, estimate: WordEstimate
+) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
+    """As `_laws`: scores by an estimate of mixed words, a line for each cell."""
+    around = unmixing.MixedEvidence.of(view)
+    estimated = estimate.vectors(around)[first]
+    for start in range(0, len(first), TOGETHER):
+        cells = np.arange(start, min(start + TOGETHER, len(first)))
+        lines = estimate.lines(around.vectors, estimated[cells])
+        of_words = view.table.spread(lines)[:, known.row].astype(np.float32, copy=False)
+        yield cells, np.arange(len(cells)), of_words, "estimated"

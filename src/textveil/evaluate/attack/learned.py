@@ -21,14 +21,16 @@ from textveil.evaluate.attack import candidates, channel, trigram
 from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
 from textveil.evaluate.attack.candidates import Shortlist, alike
 from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.channel import Evidence, estimated
+from textveil.evaluate.attack.channel import estimated
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.knowledge import Knowledge, learn
 from textveil.evaluate.attack.posterior import DRAWS, mixes
 from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
 from textveil.evaluate.attack.public import distinct, split
-from textveil.evaluate.logs import highest, log_sum
-from textveil.mechanism import PLACEHOLDER
+from textveil.evaluate.attack.unmixing import MixedEvidence, WordEstimate, expected
+from textveil.evaluate.attack.weights import logistic, shares
+from textveil.evaluate.logs import highest
+from textveil.mechanism import PLACEHOLDER, Windowed
 from textveil.randomness import Flags, Floats, Ids, Randomness, Values
 from textveil.text import check_texts, ranks
 
@@ -41,20 +43,8 @@ RARE = 5000
 SURE = 0.9
 """Positions of one text with one release are one word, where the simulation finds it in so many of them."""
 
-RIDGE = 1e-3
-"""What a square of a weight costs, against the mean loss of a word."""
-
 LIKELIER = 32
 """Of so many candidates of each word a trigram model is asked."""
-
-SAMPLED = 2000
-"""Weights are first looked for on about so many words."""
-
-TOGETHER = 64
-"""Words whose candidates are weighed together: few, so that they stay in the cache."""
-
-CLOSE = 1e-7
-"""Weights are found where the loss would fall by no more."""
 
 KEPT = 8
 """So many results of counting, and of guesses from what stands around alone, are kept for the next releases."""
@@ -65,6 +55,8 @@ SIMULATION = 2**121
 LOWER = (
     "a lower bound: others may learn more, and words that neither the table nor the public texts have are never named"
 )
+
+LINEAR = "a lower bound: words that were mixed are estimated by a weighted sum of what stands around"
 
 _Made = TypeVar("_Made")
 
@@ -96,7 +88,7 @@ class Guesses:
     words: Ids = field(repr=False)
     probability: Values = field(repr=False)
     known: Knowledge = field(repr=False)
-    evidence: Evidence
+    evidence: channel.Evidence
 
 
 @options()
@@ -110,6 +102,8 @@ class Learned:
     whether they are there again; several times, as neighbours become known better. How much each of this counts is
     learned on public texts that the attacker releases with the same program, and that were not counted. Nothing of the
     attacked texts but their release is looked at.
+
+    Where a mechanism mixes neighbours, a linear estimate that is fitted to such releases takes the place of the law.
 
     A guess is right if it is the private word itself: the row that stands for an unknown word is no hit. Of several
     releases of a text (`textveil attack --releases`) the attacker sums up what they say.
@@ -152,11 +146,13 @@ class Learned:
             return NOTHING_PROTECTED
         if view.words.unit == "wordpiece":
             return "it guesses whole words, not pieces"
-        if mixes(view):
-            return "it guesses words one by one, and the mechanism mixes them: use `bayes` or `window`"
+        if mixes(view) and view.others:
+            return "words that were mixed are guessed from one release"
+        if mixes(view) and view.table.root.book is not None:
+            return "words that were mixed as codes are not guessed"
         if view.program is None:
             return "the program that made the releases is not known"
-        return channel.refusal(view)
+        return "" if mixes(view) else channel.refusal(view)
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k, the mean reciprocal rank, and top-1 of rare words.
@@ -212,13 +208,19 @@ class Learned:
         simulated = Case.of(program, tried, releases=len(view.others) + 1, names=True)
         part, everything = (self._knowledge(view, texts) for texts in (counted, public))
         truth = part.ids(view.table, simulated.secret_words)
-        merged = _tells(simulated.view, truth)
+        mixed = mixes(view)
+        merged = not mixed and _tells(simulated.view, truth)
+        first = _estimate(simulated, part) if mixed else None
 
         def told(releases: int) -> Guesses:
-            trial = self._find(simulated.view, part, releases, merged, rng, report)
-            weights = _fit(trial, truth, self._looks(simulated.view, part, report))
-            own = self._find(view, everything, releases, merged, rng, report)
-            return _guesses(own, _weighed(own, weights, self._looks(view, everything, report)), everything)
+            law = first if releases else None
+            estimates: list[WordEstimate] | None = None if law is None else []
+            trial = self._find(simulated.view, part, releases, merged, law, rng, report)
+            looks = self._looks(simulated.view, part, estimates, simulated.truth.coded, report)
+            weights = _fit(trial, truth, looks)
+            own = self._find(view, everything, releases, merged, law, rng, report)
+            looks = self._looks(view, everything, estimates, None, report)
+            return _guesses(own, _weighed(own, weights, looks), everything)
 
         blind = ("blind", _learnable(view), _digest(tried), _digest(counted), _mask(simulated.view), _mask(view))
         return [told(releases) if releases else self._kept(blind, partial(told, 0)) for releases in seen]
@@ -244,10 +246,25 @@ class Learned:
         """What public texts teach, counted once for all books of a table."""
         return self._kept((_learnable(view), _digest(texts)), partial(learn, view.origin, view.words, texts))
 
-    def _looks(self, view: View, known: Knowledge, report: Report) -> Sequence[Look]:
-        """What is looked at in each pass."""
+    def _looks(
+        self, view: View, known: Knowledge, estimates: list[WordEstimate] | None, truth: Ids | None, report: Report
+    ) -> Sequence[Look]:
+        """What is looked at in each pass.
+
+        Args:
+            view: the releases.
+            known: what public text teaches.
+            estimates: where words were mixed, one for each pass: made where `truth` is known, and else used.
+            truth: int64 [n], the rows of the words that are guessed.
+            report: told of progress.
+        """
         around = partial(_around, report=report)
-        looks = [around] * self.passes
+        looks: list[Look] = [around] * self.passes
+        if estimates is not None:
+            looks = [
+                partial(_unmixed, view=view, known=known, estimates=estimates, step=step, truth=truth, report=report)
+                for step in range(self.passes)
+            ]
         if self.language == "masked":
             looks.append(partial(_masked, view=view, known=known, model=self.model, report=report))
         elif self.language == "trigram":
@@ -255,7 +272,14 @@ class Learned:
         return looks
 
     def _find(
-        self, view: View, known: Knowledge, releases: int, merged: bool, rng: Randomness, report: Report
+        self,
+        view: View,
+        known: Knowledge,
+        releases: int,
+        merged: bool,
+        estimate: WordEstimate | None,
+        rng: Randomness,
+        report: Report,
     ) -> Shortlist:
         return candidates.find(
             view,
@@ -264,6 +288,7 @@ class Learned:
             k=max(self.candidates, self.k),
             releases=releases,
             draws=self.draws,
+            estimate=estimate,
             rng=rng,
             report=report,
         )
@@ -272,7 +297,8 @@ class Learned:
         view, words = case.view, case.secret_words
         where = np.arange(len(words))
         rank, before = (_ranks(each, view, words) for each in (found, blind))
-        note = LOWER if found.evidence == "exact" else f"{LOWER}; {estimated(view, self.draws)}"
+        how = LINEAR if mixes(view) else estimated(view, self.draws)
+        note = LOWER if found.evidence == "exact" else f"{LOWER}; {how}"
         k = min(self.k, found.words.shape[1])
         rare = ranks(words) > RARE
         every = np.ones(len(words), bool)
@@ -366,6 +392,45 @@ def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
     return np.concatenate([found.features, around], axis=2)
 
 
+def _estimate(simulated: Case, known: Knowledge) -> WordEstimate:
+    """How words that were mixed are estimated, before anything is believed of their neighbours."""
+    return WordEstimate.fit(
+        MixedEvidence.of(simulated.view), simulated.truth.coded, _table_prior(simulated.view, known)
+    )
+
+
+def _table_prior(view: View, known: Knowledge) -> Values:
+    """ln of the share of each row of the table among private words, float64 [V]."""
+    return known.log_prior[: len(view.origin)]
+
+
+def _unmixed(
+    found: Shortlist,
+    probability: Values,
+    *,
+    view: View,
+    known: Knowledge,
+    estimates: list[WordEstimate],
+    step: int,
+    truth: Ids | None,
+    report: Report,
+) -> Floats:
+    """All features, and how near a candidate is to what is estimated if the words around are what is believed so far.
+
+    An estimate is fitted where the `truth` is known, and kept for the releases that are attacked.
+    """
+    rows, of = known.row[found.words], found.around.of
+    assert isinstance(view.mechanism, Windowed), "only such mechanisms mix words"
+    table = view.mechanism.view(view.table)
+    evidence = MixedEvidence.of(view, expected(table, rows, probability)[of])
+    if truth is not None:
+        estimates[step:] = [WordEstimate.fit(evidence, truth, _table_prior(view, known))]
+    estimate = estimates[step]
+    said = estimate.scores(table, estimate.vectors(evidence), rows[of])
+    said -= said.mean(axis=1, keepdims=True)
+    return np.concatenate([_around(found, probability, report=report), said[:, :, None]], axis=2)
+
+
 def _masked(
     found: Shortlist, probability: Values, *, view: View, known: Knowledge, model: str | None, report: Report
 ) -> Floats:
@@ -416,65 +481,3 @@ def _guesses(found: Shortlist, probability: Values, known: Knowledge) -> Guesses
     words = np.take_along_axis(found.words, order, axis=1)[of]
     ordered = np.take_along_axis(probability, order, axis=1)[of]
     return Guesses(words=words, probability=ordered, known=known, evidence=found.evidence)
-
-
-def shares(features: Floats, weights: Values) -> Values:
-    """The probabilities of K candidates with features [m, K, F]: float64 [m, K]."""
-    logits = (features @ weights.astype(np.float32)).astype(np.float64)
-    found: Values = np.exp(logits - log_sum(logits)[:, None])
-    return found
-
-
-def logistic(features: Floats, right: Ids) -> Values:
-    """Weights under which the right one of K candidates is the likeliest: conditional logistic regression.
-
-    Source: McFadden, "Conditional logit analysis of qualitative choice behavior", 1974.
-
-    Args:
-        features: [m, K, F].
-        right: int64 [m], which of the K is right.
-
-    Returns:
-        weights float64 [F]; those of prior and law stay 1 where nothing is to be learned from.
-    """
-    start = np.zeros(features.shape[2])
-    start[[0, 2]] = 1
-    if not len(right):
-        return start
-    chosen = features[np.arange(len(right)), right]
-    weights = start
-    for step in (max(1, len(right) // SAMPLED), 1):  # what is found on a sample is a good start
-        weights = _newton(features[::step], chosen[::step], start, weights)
-    return weights
-
-
-def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
-    """Weights of the least loss, by Newton's method from some weights on; steps that lead up are halved."""
-    loss, gradient, curvature = _loss(features, chosen, start, weights)
-    step = np.linalg.solve(curvature, gradient)
-    while gradient @ step > CLOSE:
-        tried = _loss(features, chosen, start, weights - step)
-        if tried[0] < loss:
-            weights, (loss, gradient, curvature) = weights - step, tried
-            step = np.linalg.solve(curvature, gradient)
-        else:
-            step = step / 2
-    return weights
-
-
-def _loss(features: Floats, chosen: Floats, start: Values, weights: Values) -> tuple[float, Values, Values]:
-    """The mean loss with what the weights themselves cost, its gradient [F], and its curvature [F, F]."""
-    m, _, f = features.shape
-    loss, gradient, curvature = 0.0, np.zeros(f), np.zeros((f, f))
-    for at in range(0, m, TOGETHER):
-        part = features[at : at + TOGETHER]
-        logits = part @ weights.astype(np.float32)
-        total = log_sum(logits)
-        weighed = part * np.exp(logits - total[:, None].astype(np.float32))[:, :, None]
-        mean = weighed.sum(axis=1)
-        loss += total.sum() / m
-        gradient += mean.sum(axis=0, dtype=np.float64) / m
-        curvature += (weighed.reshape(-1, f).T @ part.reshape(-1, f) - mean.T @ mean) / m
-    usual, away = chosen.mean(axis=0, dtype=np.float64), weights - start
-    loss += float(RIDGE * away @ away - usual @ weights)
-    return loss, gradient - usual + 2 * RIDGE * away, curvature + 2 * RIDGE * np.eye(f)

@@ -7,8 +7,8 @@ A row, as JSON:
 - `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
 - `stage`: `tuned` or `judged`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null if there is
   none), `asked` (levels of risk).
-- `levels` (tuned): for each level of risk that was reached [level, budget, risk, right]; for a baseline one with a
-  level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
+- `levels` (tuned): if the level of risk was reached, it, as [level, budget, risk, right]; for a baseline one with a level
+  of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
 - `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"}, a number for each
   attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind, metric and largest
   epsilon.
@@ -73,7 +73,7 @@ class ComparisonJob:
         series: a mechanism with its options.
         folder: of the run.
         places: where the data is.
-        level: for a cell, the level of risk that its budget is for, None for a baseline.
+        level: the level of risk that a budget is looked for, or was found for; None for a baseline.
         budget: for a cell, its budget.
         seed: for a cell, of its draws; None tunes the series.
     """
@@ -104,8 +104,13 @@ class ComparisonJob:
             self.budget,
             self.seed,
             asked.seeds[0] == self.seed,
-            None if self.seed is not None else (asked.levels, asked.seeds[0], series.start, series.most),
+            None if self.seed is not None else (self.asked, asked.seeds[0], series.start, series.most),
         )
+
+    @property
+    def asked(self) -> tuple[float, ...]:
+        """The levels of risk that a budget is looked for."""
+        return () if self.level is None else (self.level,)
 
     def named(self, row: Row) -> Row:
         """A row under the names of this job: another comparison may have others for the same mechanism."""
@@ -157,7 +162,10 @@ def run(
     for one in series:
         if not one.searched and one.whose != "baseline":
             raise ConfigError(f"mechanisms are compared at equal risk: set the budget of {one.entry!r} to `risk`")
-    tuned = computed("tuning", [ComparisonJob(series=one, **of_job) for one in series])
+    levels = {one.name: (None,) if one.whose == "baseline" else comparison.levels for one in series}
+    tuned = computed(
+        "tuning", [ComparisonJob(series=one, level=level, **of_job) for one in series for level in levels[one.name]]
+    )
     named = {(one.source.called, one.name): one for one in series}
     chosen = [
         ComparisonJob(series=named[data, name], level=level, budget=budget, seed=seed, **of_job)
@@ -234,7 +242,7 @@ def compute(job: ComparisonJob) -> Row:
         "family": job.series.family,
         "whose": job.series.whose,
         "budget": job.series.path,
-        "asked": job.comparison.levels,
+        "asked": job.asked,
         **found,
         "sizes": asdict(job.comparison.sizes),
         "texts": {part: [len(own), own.digest] for part in parts for own in [getattr(held.texts, part)]},
@@ -263,7 +271,7 @@ def _tune(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
         return found
 
     try:
-        found, tried = budgets(at, asked.levels, series.start, series.most)
+        found, tried = budgets(at, job.asked, series.start, series.most)
     except (ConfigError, VocabularyError) as error:
         return {"levels": [], "tried": [], "refused": " ".join(str(error).split())}
     levels = [

@@ -1,0 +1,84 @@
+"""How much each of several pieces of evidence counts: conditional logistic regression over candidates.
+
+In: features of candidates, and which is right. Out: weights; probabilities of candidates.
+Not here: what the features are (`candidates`, `around`, `unmixing`).
+"""
+
+import numpy as np
+
+from textveil.evaluate.logs import log_sum
+from textveil.randomness import Floats, Ids, Values
+
+RIDGE = 1e-3
+"""What a square of a weight costs, against the mean loss of a word."""
+
+SAMPLED = 2000
+"""Weights are first looked for on about so many words."""
+
+TOGETHER = 64
+"""Words whose candidates are weighed together: few, so that they stay in the cache."""
+
+CLOSE = 1e-7
+"""Weights are found where the loss would fall by no more."""
+
+
+def shares(features: Floats, weights: Values) -> Values:
+    """The probabilities of K candidates with features [m, K, F]: float64 [m, K]."""
+    logits = (features @ weights.astype(np.float32)).astype(np.float64)
+    found: Values = np.exp(logits - log_sum(logits)[:, None])
+    return found
+
+
+def logistic(features: Floats, right: Ids) -> Values:
+    """Weights under which the right one of K candidates is the likeliest: conditional logistic regression.
+
+    Source: McFadden, "Conditional logit analysis of qualitative choice behavior", 1974.
+
+    Args:
+        features: [m, K, F].
+        right: int64 [m], which of the K is right.
+
+    Returns:
+        weights float64 [F]; those of prior and law stay 1 where nothing is to be learned from.
+    """
+    start = np.zeros(features.shape[2])
+    start[[0, 2]] = 1
+    if not len(right):
+        return start
+    chosen = features[np.arange(len(right)), right]
+    weights = start
+    for step in (max(1, len(right) // SAMPLED), 1):  # what is found on a sample is a good start
+        weights = _newton(features[::step], chosen[::step], start, weights)
+    return weights
+
+
+def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) -> Values:
+    """Weights of the least loss, by Newton's method from some weights on; steps that lead up are halved."""
+    loss, gradient, curvature = _loss(features, chosen, start, weights)
+    step = np.linalg.solve(curvature, gradient)
+    while gradient @ step > CLOSE:
+        tried = _loss(features, chosen, start, weights - step)
+        if tried[0] < loss:
+            weights, (loss, gradient, curvature) = weights - step, tried
+            step = np.linalg.solve(curvature, gradient)
+        else:
+            step = step / 2
+    return weights
+
+
+def _loss(features: Floats, chosen: Floats, start: Values, weights: Values) -> tuple[float, Values, Values]:
+    """The mean loss with what the weights themselves cost, its gradient [F], and its curvature [F, F]."""
+    m, _, f = features.shape
+    loss, gradient, curvature = 0.0, np.zeros(f), np.zeros((f, f))
+    for at in range(0, m, TOGETHER):
+        part = features[at : at + TOGETHER]
+        logits = part @ weights.astype(np.float32)
+        total = log_sum(logits)
+        weighed = part * np.exp(logits - total[:, None].astype(np.float32))[:, :, None]
+        mean = weighed.sum(axis=1)
+        loss += total.sum() / m
+        gradient += mean.sum(axis=0, dtype=np.float64) / m
+        curvature += (weighed.reshape(-1, f).T @ part.reshape(-1, f) - mean.T @ mean) / m
+    usual, away = chosen.mean(axis=0, dtype=np.float64), weights - start
+    loss += float(RIDGE * away @ away - usual @ weights)
+    return loss, gradient - usual + 2 * RIDGE * away, curvature + 2 * RIDGE * np.eye(f)
