@@ -7,8 +7,8 @@ A row, as JSON:
 - `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
 - `stage`: `tuned` or `judged`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null if there is
   none), `asked` (levels of risk).
-- `levels` (tuned): if the level of risk was reached, it, as [level, budget, risk, right]; for a baseline one with a level
-  of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
+- `levels` (tuned): the level of risk, if it was reached, as [level, budget, risk, right]; for a baseline one with a
+  level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
 - `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"}, a number for each
   attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind, metric and largest
   epsilon.
