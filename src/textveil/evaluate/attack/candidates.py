@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from textveil.evaluate.attack import channel, unmixing
+from textveil.evaluate.attack import channel, context, unmixing
 from textveil.evaluate.attack.around import Around
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.attack.channel import Evidence
@@ -34,6 +34,12 @@ LEAST = np.float32(-40.0)
 
 ELSEWHERE = 0.05
 """The share of words in a group of which the word alone says that they are in another."""
+
+LARGER = 20
+"""In tables with so many times more rows than there are candidates, laws in context are worked out for these alone."""
+
+NEAR = np.float32(100.0)
+"""What being near the released row counts in the choice of candidates: more than anything else."""
 
 FEATURES = ("prior", "usual", "law", "own")
 """ln of the share in public text, and in the general word list; ln of the law; whether the table has the word."""
@@ -98,9 +104,12 @@ def find(
     expected = known.log_prior.astype(np.float32) + _elsewhere(view, known)
     evidence: Evidence = "exact"
     done = 0
-    laws = _laws(view, known, first, releases, draws, rng, report)
+    later = releases > 0 and _later(view, k)
+    laws = _laws(view, known, first, 0 if later else releases, draws, rng, report)
     if estimate is not None:
         laws = _estimated(view, known, first, estimate)
+    elif later:
+        laws = _nearest(view, known, first, releases, k // 2)
     for cells, which, lines, how in laws:
         evidence = how if how == "estimated" else evidence
         peak = lines.max(axis=1, keepdims=True)
@@ -117,6 +126,9 @@ def find(
         features[cells, :, 3] = known.own[best]
         done += len(cells)
         report("candidates", done, m)
+    if later:
+        features[:, :, 2] = _in_context(view, known, first, releases, words, report)
+        evidence = "estimated" if context.approximation(view) else "exact"
     return Shortlist(around=around, words=words, features=features, passing=around.passing(words), evidence=evidence)
 
 
@@ -165,3 +177,32 @@ def _estimated(
         lines = estimate.lines(around.vectors, estimated[cells])
         of_words = view.table.spread(lines)[:, known.row].astype(np.float32, copy=False)
         yield cells, np.arange(len(cells)), of_words, "estimated"
+
+
+def _later(view: View, k: int) -> bool:
+    """Whether the law is worked out when candidates are chosen: where a context makes it another at each position."""
+    one = view.table is view.origin
+    return one and context.looks(view.mechanism, view.table) and len(view.table) > LARGER * k
+
+
+def _nearest(
+    view: View, known: Knowledge, first: Ids, releases: int, near: int
+) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
+    """As `_laws`: of each cell the rows nearest to those released, in place of the law."""
+    for start in range(0, len(first), TOGETHER):
+        cells = np.arange(start, min(start + TOGETHER, len(first)))
+        lines = np.zeros((len(cells), len(view.table)), np.float32)
+        for drawn in view.draws[first[cells], :releases].T:
+            there = np.flatnonzero(drawn != PLACEHOLDER)
+            lines[there[:, None], view.table.neighbours(drawn[there], max(1, near // releases))] = NEAR
+        yield cells, np.arange(len(cells)), np.where(known.own, lines[:, known.row], 0), "exact"
+
+
+def _in_context(view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report) -> Floats:
+    """ln of the law of each candidate [m, K], but for a constant of the cell."""
+    law = np.zeros(words.shape, np.float32)
+    order = np.argsort(first, kind="stable")
+    for each in (view, *view.others)[:releases]:
+        law[order] += context.of_candidates(each, first[order], known.row[words[order]], report)
+    found: Floats = np.maximum(law - law.max(axis=1, keepdims=True), LEAST)
+    return found

@@ -73,6 +73,28 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Flo
     return found
 
 
+def of_candidates(view: View, positions: Ids, rows: Ids, report: Report = quiet) -> Floats:
+    """The same of K private rows of each position alone, float32 [p, K]: much less work than for all.
+
+    Args:
+        view: of a mechanism that looks at a context.
+        positions: int64 [p], protected positions, rising.
+        rows: int64 [p, K], for each of them.
+        report: told of progress.
+    """
+    found = np.zeros(rows.shape, np.float32)
+    done = 0
+    for question in _questions([(view, positions)]):
+        places = np.array([place for _, place in question.places])
+        distinct, which = np.unique(rows[places], return_inverse=True)
+        near = question.law.near(distinct)
+        law = question.law.log_probs(near, np.array(question.released), np.array(question.parameter))
+        found[places] = np.take_along_axis(law, which.reshape(len(places), -1), axis=1)
+        done += len(places)
+        report("laws in context", done, len(positions))
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Question:
     """What is asked of one context: the probabilities of some released rows, each under a parameter of its own."""
