@@ -130,23 +130,23 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
-_CHOSEN = re.compile(r"(<!-- choose -->\n).*?(<!-- end of choose -->)", re.DOTALL)
+_CHOSEN = re.compile(r"(<!-- choose( \w+)? -->\n).*?(<!-- end of choose -->)", re.DOTALL)
 _DATA = re.compile(r"(<!-- profile data -->\n).*?(<!-- end of profile data -->)", re.DOTALL)
 
 
 @cache
-def choices() -> "list[Choice]":
-    """All mechanisms at equal risk, from the stored rows of `textveil bench choose`."""
+def choices(part: str = "") -> "list[Choice]":
+    """All mechanisms at equal risk, from the stored rows of `textveil bench choose`, or of its comparison `part`."""
     from textveil_bench import choose
 
-    return choose.choices(choose.read(CHOOSE))
+    return choose.choices(choose.read(CHOOSE / part))
 
 
-def chosen() -> str:
+def chosen(part: str = "") -> str:
     """All mechanisms, as Markdown."""
     from textveil_bench import choose
 
-    return "\n".join(choose.markdown(choices()))
+    return "\n".join(choose.markdown(choices(part)))
 
 
 def kept_by_data() -> str:
@@ -382,10 +382,11 @@ def _cell(text: str) -> str:
 
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
-    for mark, made in ((_CHOSEN, chosen), (_DATA, kept_by_data), (_LEAD, lead), (_REPRODUCED, reproduced)):
+    for mark, made in ((_DATA, kept_by_data), (_LEAD, lead), (_REPRODUCED, reproduced)):
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
+    text = _CHOSEN.sub(lambda match: f"{match[1]}\n{chosen((match[2] or '').strip())}\n{match[3]}", text)
     text = _PROMPTS.sub(lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text)
     return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
 

@@ -9,7 +9,8 @@ from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil import Privatizer
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, channel, context, load
+from textveil.evaluate.attack import Case, candidates, channel, context, load
+from textveil.evaluate.attack.knowledge import learn
 from textveil.evaluate.attack.posterior import posterior
 from textveil.mechanism import Block, conditional
 from textveil.models.context import load_context
@@ -170,3 +171,40 @@ def test_the_table_and_the_model_know_the_words(small_table, model):
     """Or all logits would be those of unknown words, and no test above would tell contexts apart."""
     assert list(small_table.words) == NOUNS
     assert load_context(small_table, model) is not None
+
+
+@pytest.mark.parametrize("name", ["rankcape", "cape"])
+@pytest.mark.parametrize("mode", ["released", "public"])
+def test_the_law_of_some_private_words_is_that_of_all_of_them(small_table, model, mode, name):
+    view = case(small_table, model, name, context=mode).view
+    rows = np.random.default_rng(3).integers(0, len(small_table), (len(view.drawn), 9))
+    positions = np.arange(len(view.drawn))[1:]
+    found = context.of_candidates(view, positions, rows[1:])
+    assert np.allclose(found, np.take_along_axis(lines(view), rows, axis=1)[1:], atol=1e-5)
+
+
+@pytest.mark.parametrize("releases", [1, 2])
+def test_candidates_get_their_law_where_it_is_another_at_each_position(small_table, model, monkeypatch, releases):
+    """The law of a candidate is the same whether all rows have it or the candidates alone."""
+    made = case(small_table, model, context="public", floor=-1.0)
+    view = made.view
+    if releases == 2:
+        other = case(small_table, model, context="public", floor=-1.0, seed=8).view
+        view = replace(view, others=(other,))
+    known = learn(view.origin, view.words, ["the anchor by the old river", "a candle in the valley"])
+    asked = {"k": 50, "releases": releases, "draws": 2, "rng": RNG}
+    every = candidates.find(view, known, np.arange(len(view.drawn)), **asked)
+    monkeypatch.setattr(candidates, "LARGER", 0)
+    some = candidates.find(view, known, np.arange(len(view.drawn)), **asked)
+    compared = 0
+    for cell in range(len(view.drawn)):
+        law = dict(zip(every.words[cell].tolist(), every.features[cell, :, 2], strict=True))
+        both = [i for i, word in enumerate(some.words[cell].tolist()) if word in law]
+        differences = [some.features[cell, i, 2] - law[int(some.words[cell, i])] for i in both]
+        assert np.ptp(differences) < 1e-4, "they are the same but for a constant"
+        compared += len(both)
+        near = small_table.neighbours(view.drawn[[cell]], 5)[0]
+        assert set(near.tolist()) - {i for i, own in enumerate(known.candidate) if not own} <= set(
+            some.words[cell].tolist()
+        )
+    assert compared > 20 * len(view.drawn)

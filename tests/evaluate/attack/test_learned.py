@@ -200,7 +200,7 @@ def test_what_is_not_attacked_says_why(case, small_table):
     assert "codes" in learned().refusal(coded.view)
 
 
-@pytest.mark.parametrize("window", ({"L": 2}, {"L": 3}, {"L": 3, "window_over": "all"}))
+@pytest.mark.parametrize("window", [{"L": 2}, {"L": 3}, {"L": 3, "window_over": "all"}])
 def test_words_that_were_mixed_are_told_apart(small_table, window):
     """Better than by what stands around alone, and than by whoever takes each released word for the private one."""
     mixed = {"name": "d-chi-stencil", "eta": 40.0, "sigma": 0.75, **window}

@@ -426,6 +426,11 @@ HUB = {
         ("Why?", "a", "b", "c", "d"),
         "C",
     ),
+    "subjects": (
+        {"question": "Why?", "subject": "virology", "choices": ["a", "b", "c", "d"], "answer": 2},
+        ("Why?",),
+        "virology",
+    ),
     "squad": (
         {"title": "t", "context": PARAGRAPH, "question": "?", "answers": {"text": ["flour"], "answer_start": [126]}},
         ("?", PARAGRAPH),
