@@ -7,7 +7,8 @@ Not here: what the executors promise (tests/corpus/test_engines.py).
     python benchmarks/engines.py [kill] [speed] [--rows 100000] [--words 20] [--mechanism noise] [--executors local ray]
 
 `kill` kills each run with all its processes when a third of its parts is there, and resumes it. `speed` runs each to
-its end, beside a run in one process and a plain loop of the library over some of the same rows. Nothing else should run.
+its end, beside a run in one process and a plain loop of the library over some of the same rows. Nothing else should
+run.
 """
 
 import argparse
