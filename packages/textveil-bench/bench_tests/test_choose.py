@@ -3,6 +3,7 @@
 import csv
 import math
 import random
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from textveil_bench.choose import material as parts
 from textveil_bench.choose.judges import Judges
 from textveil_bench.choose.plan import PartSizes
 from textveil_bench.choose.risk import AMONG, FIRST, attacked, budgets
+from textveil_bench.data.sources import SOURCES
 from textveil_bench.spec import SweepData, SweepEntry
 
 WORDS = {
@@ -211,6 +213,32 @@ def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
     assert [row["risk"] is not None for row in judged] == [True, False]
 
 
+def test_only_the_options_that_were_best_on_the_tuned_texts_are_shown(rows):
+    """Others may have been judged before more options were tried; the judged texts choose nothing."""
+    more = []
+    for row in rows:
+        if row["series"] == "codes" and row["stage"] == "judged":
+            right = {name: "1" * len(bits) for name, bits in row["right"].items()}
+            more.append(row | {"series": "codes, others", "right": right})
+        if row["series"] == "codes" and row["stage"] == "tuned":
+            ((level, budget, risk, right),) = row["levels"]
+            wrong = {name: "0" * len(bits) for name, bits in right.items()}
+            more.append(row | {"series": "codes, others", "levels": [[level, budget, risk, wrong]]})
+    assert len(more) == 3
+    (choice,) = choices([*rows, *more])
+    assert [each.series for each in choice.kept if each.family == "codes"] == ["codes"]
+
+
+def test_each_level_has_a_row_and_a_budget_of_its_own(comparison, folder, rows, tmp_path):
+    """A further level leaves what was computed for another as it is."""
+    further = shutil.copytree(folder, tmp_path / "further")
+    asked = replace(comparison, levels=(0.3, 0.5), entries=comparison.entries[1:])
+    made = run(asked, further, places=runs.Folders())
+    known = {row["key"] for row in rows}
+    assert {tuple(row["asked"]) for row in made if row["key"] not in known and row["stage"] == "tuned"} == {(0.5,)}
+    assert [choice.level for choice in choices(made)] == [0.3, 0.5]
+
+
 def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(comparison, folder, rows, monkeypatch):
     asked = []
     compute = jobs.compute
@@ -242,6 +270,18 @@ def test_a_budget_that_is_fixed_is_refused(comparison, tmp_path):
     fixed = SweepEntry(name="fixed", set={"mechanism.name": "krr"}, budget={"epsilon": (3.0,)})
     with pytest.raises(ConfigError, match="equal risk"):
         run(replace(comparison, entries=(fixed,)), tmp_path, places=runs.Folders())
+
+
+@pytest.mark.parametrize("name", ["pairs", "tasks", "context"])
+def test_the_packaged_comparisons_that_are_parts_are_whole(name):
+    found = Comparison.read(name)
+    for data in found.data:
+        assert data.name in SOURCES
+        for each in found.series(data.called):
+            assert each.searched or each.whose == "baseline"
+            if "table.codes" not in each.settings:
+                each.config(each.start)
+    assert found.levels == (0.1,)
 
 
 @pytest.mark.parametrize("name", ["choose", "quick"])

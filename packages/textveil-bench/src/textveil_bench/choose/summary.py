@@ -185,7 +185,9 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
         kept = {key: _kept(cells[key], judges[key], made[key], floor, originals, data) for key in cells}
         refused = {row["family"]: row["refused"] for row in tuned if row["refused"]}
         for level in sorted({level for row in tuned for level in row["asked"]}):
-            there = sorted((kept[key] for key in keys.get(level, ())), key=lambda each: -each.share.value)
+            taken = {row["series"] for (_, _, own_level), (row, *_) in best.items() if own_level == level}
+            judged_here = (kept[name, level] for name, _ in keys.get(level, ()) if name in taken)
+            there = sorted(judged_here, key=lambda each: -each.share.value)
             families = {family for _, family, own_level in best if own_level == level}
             every = dict.fromkeys(row["family"] for row in tuned if row["whose"] != "baseline")
             found.append(
