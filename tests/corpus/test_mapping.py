@@ -49,7 +49,7 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-OWN = ("jobs", "resume", "report", "executor", "key_file", "keep_key", "store")
+OWN = ("jobs", "resume", "report", "executor", "key_file", "keep_key", "store", "cluster")
 
 
 def run(path: Path, to: Path, *, words: Any = None, names: Any = None, part_rows: int = 5, **more: Any) -> Any:
@@ -332,3 +332,9 @@ def test_a_disk_that_is_full_leaves_what_was_kept(rows, tmp_path, url, monkeypat
             run(rows, tmp_path / "out", session="kept", store=url)
     run(rows, tmp_path / "out", session="kept", store=url, resume=True)
     assert restored(tmp_path / "out", url) == originals(rows)
+
+
+def test_a_file_of_one_machine_keeps_nothing_for_a_cluster(rows, tmp_path, url):
+    with pytest.raises(ConfigError, match="for one machine"):
+        run(rows, tmp_path / "out", session="kept", store=url, executor="spark", cluster="spark://host:7077")
+    assert not (tmp_path / "out").exists()

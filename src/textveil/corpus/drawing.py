@@ -111,6 +111,7 @@ class PartDrawing:
                 released = state.released(batches, source.columns.texts, part)
                 source.format.write(head, released, packed, self.options.written(source.columns))
             if self.mapping is not None:  # before the part is there: what is released can be restored
+                require_own(self.output, self.run)  # a run that was given up has no sessions any more
                 self.mapping.keep(state.placeholders)
             require_own(self.output, self.run)
         record = {

@@ -18,7 +18,7 @@ from textveil.corpus import release
 from textveil.corpus.drawing import Part, PartDrawing
 from textveil.corpus.executors import Executor, executor_of
 from textveil.corpus.keys import KeyHandle
-from textveil.corpus.mapping import MappingStore, StoreAddress
+from textveil.corpus.mapping import SQLITE, MappingStore, StoreAddress
 from textveil.corpus.plan import INPUT, MANIFEST, BegunRun, begin, claimed, key_path, pins_of
 from textveil.corpus.release import Done
 from textveil.corpus.rows import RowOptions
@@ -91,6 +91,10 @@ def run(
     table = Privatizer.from_config(config).table.digest
     kept = None
     if store is not None and options.session is not None:
+        if cluster is not None and store.startswith(SQLITE):
+            raise ConfigError(
+                "a sqlite:/// store is for one machine; with --cluster, keep the mapping in postgresql://"
+            )
         kept = MappingStore(address=StoreAddress.of(store), session=options.session)
     pins = pins_of(config, options, table=table, rows=part_rows, store=None if kept is None else kept.identity())
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:

@@ -6,7 +6,7 @@ Not here: a gateway as its connection (`gateway`); a filter function, which does
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from threading import Lock
 from typing import Any, Literal
@@ -105,15 +105,14 @@ class TextveilPipe:
         """Refuses settings of Open WebUI under which originals would go elsewhere."""
         if model not in self._models():
             raise ConfigError("this model is not offered any more: name it in the valve models")
-        own = request.app.state.MODELS.get(model) or {}
-        if (
-            getattr(request.state, "direct", False)
-            or {"pipe", "pipeline"} & own.keys()
-            or own.get("owned_by") == "arena"
-        ):
+        if getattr(request.state, "direct", False) or any(map(_told_more, _bases(request.app.state.MODELS, model))):
             raise ConfigError("functions, pipelines, arenas and direct connections are told more than the request")
         if ENABLE_FORWARD_USER_INFO_HEADERS:
             raise ConfigError("ENABLE_FORWARD_USER_INFO_HEADERS tells models who asks: leave it out")
+        for kind in ("openai", "ollama"):
+            connections = await Config.get(f"{kind}.api_configs") or {}
+            if any("{{" in json.dumps(each.get("headers") or {}) for each in connections.values()):
+                raise ConfigError("headers of a connection that have {{...}} tell models who asks: leave them out")
         task = await Config.get("task.model.external")
         if task and not str(task).startswith(f"{function}.") and self.valves.task_model == "refuse":
             raise ConfigError(
@@ -134,6 +133,27 @@ class TextveilPipe:
                 )
                 self._made = own, guard
             return self._made[1]
+
+
+def _bases(models: Mapping[str, Any], model: str) -> list[Body]:
+    """What Open WebUI knows of a model, and of those that it was made from.
+
+    Raises:
+        ConfigError: it does not know one of these.
+    """
+    found: list[Body] = []
+    name: str | None = model
+    while name is not None and len(found) <= len(models):
+        if name not in models:
+            raise ConfigError("Open WebUI does not know the model, or the one that it was made from")
+        found.append(models[name] or {})
+        name = (found[-1].get("info") or {}).get("base_model_id")
+    return found
+
+
+def _told_more(model: Body) -> bool:
+    """Whether more than the request goes to a model."""
+    return bool({"pipe", "pipeline"} & model.keys()) or model.get("owned_by") == "arena"
 
 
 async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]:

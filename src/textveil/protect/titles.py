@@ -4,7 +4,7 @@ In: the text of a name's span. Out: its bounds; whether it is nobody's name.
 Not here: what counts as the same name (`spelling`), and names that titles tell (`scripts`).
 
 What textveil itself takes for a name may reach further than the name: over the end of a sentence, over "and", or over
-common words at its ends (`names`).
+an ending of Turkish (`names`).
 
 What is left outside tells no name: a title or form of address ("Herr Sauer", "田中さん", "Ayşe Hanım"), a possessive,
 an ending of Korean. The sentence around a placeholder stays whole, and the name is found again with another title.
@@ -13,13 +13,11 @@ A title that may be a name is taken for one.
 
 from collections.abc import Iterator
 
-import numpy as np
 import regex
 
 from textveil.protect.scripts import han, hangul, japanese
 from textveil.protect.spans import NAMES
-from textveil.protect.spelling import PARTICLES, TITLES
-from textveil.text import lexicon
+from textveil.protect.spelling import TITLES
 
 _DOUBTFUL = """
     rev judge captain brother sister tonton juf opa oma bruder doc mag ing maître don doña dona lic tio zio tía tío tia
@@ -105,10 +103,9 @@ _ENDING = regex.compile(
 """What is no part of any name at its end."""
 _TURKISH = regex.compile(
     r"""(?x) (?<= \p{L}{3} ) ['’]
-    (?: y?[ıiuü] | y?e | ya | n[ae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y | d[ıiuü]r )?
-      | [dt][ıiuü]r | y?l[ae] | l[ae]r ) \Z"""
+    (?: y[ıiuüae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y | d[ıiuü]r )? | [dt][ıiuü]r | y?l[ae] | l[ae]r ) \Z"""
 )
-"""Endings of Turkish behind a name."""
+"""Endings of Turkish behind a name, of two letters or more: one alone may be the name's own ("Mala'e")."""
 
 
 LONGEST = 3
@@ -136,8 +133,7 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
         before = _BEFORE.match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
-    turkish = _TURKISH.search(value[start:end])
-    return start, end if turkish is None else start + turkish.start()
+    return start, end
 
 
 _APART = regex.compile(
@@ -153,7 +149,9 @@ _NATIONAL = regex.compile(r"N'(?=\p{L})")
 
 
 def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
-    """The bounds of each name in what textveil took for one: nothing between two people, no common words at its ends.
+    """The bounds of each name in what textveil took for one: nothing between two people, no ending of Turkish.
+
+    Common words at the ends stay inside: a family name may be one.
 
     Args:
         type_: of a span.
@@ -163,37 +161,9 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
     start = 2 if after[:1] == "'" and _NATIONAL.match(value) else 0
     ends = [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
     for stop, following in [*ends, (len(value), len(value))]:
-        yield _without_common(value, start, stop) if type_ == "PERSON" else (start, stop)
+        ending = _TURKISH.search(value, start, stop) if type_ in NAMES else None
+        yield start, stop if ending is None else ending.start()
         start = following
-
-
-def _without_common(value: str, start: int, end: int) -> tuple[int, int]:
-    """A person's bounds without common words at both ends: Korean ones, or in small letters beside capitals."""
-    words = [*_SPACED.finditer(value, start, end)]
-    common = [_is_common(each[0]) for each in words]
-    if all(common) or not any(common) or _TOLD.search(value, start, end) is None:
-        return start, end
-    first, last = common.index(False), len(common) - common[::-1].index(False) - 1
-    while first and words[first - 1][0].lower() in PARTICLES:
-        first -= 1
-    return words[first].start() if first else start, words[last].end() if last + 1 < len(words) else end
-
-
-_SPACED = regex.compile(r"[^ ]+")
-_WORD = regex.compile(r"[\p{L}\p{M}]++")
-_HANGUL = regex.compile(r"\p{Hangul}")
-_TOLD = regex.compile(r"\p{Lu}|\p{Hangul}")
-
-
-def _is_common(word: str) -> bool:
-    """Whether a word is ordinary, on no other list, and not written as a name."""
-    if word.isdecimal():
-        return True
-    if _WORD.fullmatch(word) is None or word != word.lower():
-        return False
-    if word == word.upper() and _HANGUL.match(word) is None:  # names of these scripts are often common words
-        return False
-    return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY or word in PARTICLES
 
 
 def is_nobody(value: str) -> bool:

@@ -21,7 +21,7 @@ DIGITS = 19
 KEYED = 10 ** (DIGITS - 1)
 """The least number that follows from a key and was not counted: it has 19 digits, which no count ever has."""
 
-LONGEST = 80
+LONGEST = 96
 """Characters of the longest name of a placeholder that is looked for; types have at most 64."""
 
 
