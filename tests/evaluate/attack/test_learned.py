@@ -215,6 +215,13 @@ def test_words_that_were_mixed_are_told_apart(small_table, window):
     assert lost.values.mean() < lost.baseline + 0.05
 
 
+def test_public_texts_without_words_to_mix_are_refused(small_table):
+    case = case_of(small_table, PRIVATE[:2], name="d-chi-stencil", eta=9.0, L=2, sigma=0.75)
+    empty = [" ".join(["the", "and"][i >> bit & 1] for bit in range(5)) for i in range(20)]
+    with pytest.raises(ConfigError, match="must hold words"):
+        outcomes(learned(public=empty), case)
+
+
 def test_an_estimated_law_says_so(small_table):
     case = case_of(small_table, PRIVATE[:40], name="noise", eta=9.0)
     top = outcomes(learned(draws=50), case)["top-1"]

@@ -209,6 +209,8 @@ class Learned:
         part, everything = (self._knowledge(view, texts) for texts in (counted, public))
         truth = part.ids(view.table, simulated.secret_words)
         mixed = mixes(view)
+        if mixed and not len(simulated.view.drawn):
+            raise ConfigError("the public texts must hold words that the mechanism draws, and hold none")
         merged = not mixed and _tells(simulated.view, truth)
         first = _estimate(simulated, part) if mixed else None
 
