@@ -73,15 +73,22 @@ def released(out: Path) -> list[dict[str, Any]]:
 
 
 def sessions(url: str) -> dict[tuple[str, str], Any]:
-    """All that a store keeps, in no order."""
+    """All that a store keeps of subjects, in no order."""
     found = {}
     with SessionStore(url) as store:
         for each in store.sessions():
+            if each.subject == mapping.OWNER:
+                continue
             kept = json.loads(store.open(each.subject, each.session).to_json())
             kept["placeholders"].sort(key=str)
             kept["private"].sort(key=str)
             found[each.subject, each.session] = kept
     return found
+
+
+def kept_names(url: str) -> list[tuple[str, str]]:
+    with SessionStore(url) as store:
+        return sorted((each.subject, each.session) for each in store.sessions())
 
 
 def restored(out: Path, url: str, session: str = "kept") -> list[str]:
@@ -244,6 +251,58 @@ def test_a_run_that_is_given_up_leaves_no_sessions(rows, tmp_path, url):
     finish(tmp_path / "out", give_up=True, store=url)
     assert sorted(sessions(url)) == [(f"s{n}", "other") for n in range(4)]
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("step", ["files read", "rows"])
+def test_of_two_runs_at_once_one_has_the_name(rows, tmp_path, url, step):
+    refused: list[str] = []
+
+    def report(name: str, done: int, total: int) -> None:
+        if name == step and not refused:
+            with pytest.raises(ConfigError, match="name another one for this release") as caught:
+                run(rows, tmp_path / "two", session="kept", store=url)
+            refused.append(str(caught.value))
+
+    run(rows, tmp_path / "out", session="kept", store=url, report=report)
+    assert refused
+    assert not (tmp_path / "two" / "_textveil").exists()
+    assert restored(tmp_path / "out", url) == originals(rows)
+
+
+def test_of_two_runs_that_both_saw_the_name_free_one_has_it(tmp_path, url, monkeypatch):
+    kept = mapping.MappingStore(address=mapping.StoreAddress.of(url), session="kept")
+    kept.reserve("one")
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionStore(url).__class__, "sessions", lambda self: [])
+        with pytest.raises(ConfigError, match="name another one for this release"):
+            kept.reserve("two")
+    kept.reserve("one")  # as a run that goes on does
+    kept.forget("two")
+    assert kept_names(url) == [(mapping.OWNER, "kept")]
+    kept.forget("one")
+    assert kept_names(url) == []
+
+
+def test_giving_up_a_run_that_never_had_the_name_leaves_the_sessions_of_the_other(rows, tmp_path, url, monkeypatch):
+    run(rows, tmp_path / "out", session="kept", store=url)
+    before = sessions(url)
+    with monkeypatch.context() as patch:  # killed before it asked for the name
+        patch.setattr(mapping.MappingStore, "reserve", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(rows, tmp_path / "two", session="kept", store=url)
+    with pytest.raises(ConfigError, match="name another one for this release"):
+        run(rows, tmp_path / "two", session="kept", store=url, resume=True)
+    finish(tmp_path / "two", give_up=True, store=url)
+    assert sessions(url) == before
+    assert restored(tmp_path / "out", url) == originals(rows)
+
+
+def test_a_run_whose_input_is_refused_gives_the_name_back(rows, tmp_path, url):
+    with rows.open("a") as stream:
+        stream.write(json.dumps({"n": 0, "who": "s0", "text": "again"}) + "\n")
+    with pytest.raises(InputError, match="an id occurs twice"):
+        run(rows, tmp_path / "out", session="kept", store=url)
+    assert kept_names(url) == []
 
 
 def test_links_in_which_placeholders_stand_lead_back(tmp_path, url):

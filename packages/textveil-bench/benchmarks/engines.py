@@ -4,11 +4,13 @@ In: the installed package, Ray and Spark (`make check-engines` makes an environm
 benchmarks/rows/engines.jsonl; it fails where a release is not the same.
 Not here: what the executors promise (tests/corpus/test_engines.py).
 
-    python benchmarks/engines.py [kill] [speed] [--rows 100000] [--words 20] [--mechanism noise] [--executors local ray]
+    python benchmarks/engines.py [kill] [speed] [resume] [--rows 100000] [--words 20] [--mechanism noise]
+        [--executors local ray]
 
 `kill` kills each run with all its processes when a third of its parts is there, and resumes it. `speed` runs each to
-its end, beside a run in one process and a plain loop of the library over some of the same rows. Nothing else should
-run.
+its end, beside a run in one process and a plain loop of the library over some of the same rows. `resume` kills each
+when half of its parts is there: what that costs is how much longer it takes than a run that is left alone. Nothing else
+should run.
 """
 
 import argparse
@@ -160,19 +162,32 @@ def speeds(folder: Path, source: Path, given: argparse.Namespace) -> Iterator[di
     start = time.perf_counter()
     made = sum(1 for _ in privatizer.privatize_many(texts))
     yield {
-        "what": f"engines, {given.mechanism}, plain loop",
+        "what": f"executors, {given.mechanism}, plain loop",
         "unit": "rows/s",
         "value": made / (time.perf_counter() - start),
     }
     for executor in (ALONE, *given.executors):
         out = folder / f"speed-{executor}"
         seconds, most = ran(command(source, out, executor, given), out)
+        named = f"executors, {given.mechanism}, {executor}"
+        yield {"what": named, "unit": "rows/s", "value": given.rows / seconds, "seconds": seconds}
+        yield {"what": f"{named}, memory of all processes", "unit": "MiB", "value": most / 2**20}
+
+
+def resumes(folder: Path, source: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """How many seconds it costs each executor that it is killed half-way and resumed."""
+    for executor in given.executors:
+        whole, _ = ran(command(source, folder / f"whole-{executor}", executor, given), folder / f"whole-{executor}")
+        out = folder / f"halved-{executor}"
+        line = command(source, out, executor, given)
+        before, _ = ran(line, out, until=max(1, given.rows // given.part_rows // 2))
+        assert not (out / "manifest.json").exists(), "it had ended before it was killed"
+        after, _ = ran(line, out)
         yield {
-            "what": f"engines, {given.mechanism}, {executor}",
-            "unit": "rows/s",
-            "value": given.rows / seconds,
-            "seconds": seconds,
-            "memory": most,
+            "what": f"executors, {given.mechanism}, {executor}, killed half-way and resumed, cost",
+            "unit": "s",
+            "value": before + after - whole,
+            "seconds": [whole, before, after],
         }
 
 
@@ -193,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = Path(name)
         make(folder / "in", given.rows, given.words)
         for part in given.parts:
-            for row in {"kill": kills, "speed": speeds}[part](folder, folder / "in", given):
+            for row in {"kill": kills, "speed": speeds, "resume": resumes}[part](folder, folder / "in", given):
                 print(json.dumps(row), flush=True)
                 with ROWS.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")

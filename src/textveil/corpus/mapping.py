@@ -9,19 +9,22 @@ A part that is drawn again has the same placeholders for the same values, so to 
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Self
 
 from textveil.corpus.keys import KeyHandle
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, InputError
 from textveil.pipeline import Result
 from textveil.session import Given, KeyedNames, Original, SessionStore, targets_in
 from textveil.session.sql.keys import FOLDER
 
 SQLITE = "sqlite:///"
 DATABASES = (SQLITE, "postgresql://")
+
+OWNER = "corpus/run"
+"""In the place of a subject: its session says which run has the name. The subjects of rows have no slash."""
 
 
 @dataclass(frozen=True)
@@ -85,18 +88,23 @@ class MappingStore:
             name = getattr(store, "name", b"")  # that of a database, which stays where the URL changes
         return sha256(name or self.address.read()).hexdigest()
 
-    def require_free(self) -> None:
-        """Check that no subject has a session of this name yet.
+    def reserve(self, run: str) -> None:
+        """Take the name for a run, before it keeps anything; a run that has it already, keeps it.
 
         Raises:
-            ConfigError: one does. StoreError: the store cannot be read.
+            ConfigError: another one has it, or something else has sessions of this name.
+            StoreError: the store cannot be opened or written.
         """
         with self._opened() as store:
-            if any(each.session == self.session for each in store.sessions()):
-                raise ConfigError(
-                    "the store has sessions of the name that --session gives: name another one for this release, "
-                    "because a session holds one value for each placeholder"
-                )
+            subjects = {each.subject for each in store.sessions() if each.session == self.session}
+            if not subjects or OWNER in subjects:
+                with suppress(InputError):  # of two runs at one moment, one
+                    store.open(OWNER, self.session).keep([_owned(run)])
+                    return
+        raise ConfigError(
+            "the store has sessions of the name that --session gives: name another one for this release, because a "
+            "session holds one value for each placeholder"
+        )
 
     def keep(self, found: "dict[str, SubjectMapping]") -> None:
         """Keep what placeholders stand for; what is kept already stays as it is.
@@ -113,16 +121,26 @@ class MappingStore:
                 if (own := found[subject]).given:
                     store.open(subject, self.session).keep(sorted(own.given), sorted(own.targets))
 
-    def forget(self) -> None:
-        """Destroy all sessions of this name.
+    def forget(self, run: str) -> None:
+        """Destroy all sessions of this name, if it is that of this run.
 
         Raises:
             StoreError: the store cannot be opened or written.
         """
         with self._opened() as store:
-            for each in store.sessions():
-                if each.session == self.session:
-                    store.forget(each.subject, self.session)
+            subjects = [each.subject for each in store.sessions() if each.session == self.session]
+            if OWNER not in subjects:
+                return
+            mark = _owned(run)
+            if store.open(OWNER, self.session, new=False).restore(mark.shown) != mark.value:
+                return
+            for subject in sorted(subjects, key=OWNER.__eq__):  # the mark last, so that this can be done again
+                store.forget(subject, self.session)
+
+
+def _owned(run: str) -> Given:
+    """What is kept of a run that has the name of the sessions."""
+    return Given("RUN", 1, run)
 
 
 class SubjectMapping:

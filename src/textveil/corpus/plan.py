@@ -20,7 +20,7 @@ from textveil.corpus.keys import KeyFile
 from textveil.corpus.mapping import MappingStore
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import InputFile, Surveyed
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, TextveilError
 from textveil.files import streams, work
 from textveil.files.storage import Storage
 from textveil.randomness import KeyedRandomness, fresh_name
@@ -149,11 +149,11 @@ def begin(
         pins: what the run depends on.
         key: where its key is, or is to be.
         resume: whether a run may go on.
-        mapping: where a new run is to keep what placeholders stand for; None: nowhere.
+        mapping: where the run keeps what placeholders stand for; None: nowhere.
 
     Raises:
         ConfigError: something is in the way, or the run that goes on was begun with other options.
-        StoreError: the store cannot be read.
+        StoreError: the store cannot be opened or written.
     """
     folder = output.inside(WORK)
     if RUN in folder.names():
@@ -162,11 +162,12 @@ def begin(
                 "a run into this folder was interrupted; go on with --resume, or give it up with `textveil corpus "
                 "finish --give-up`"
             )
-        return _going_on(output, folder, pins, key)
+        made = _going_on(output, folder, pins, key)
+        if mapping is not None:
+            mapping.reserve(made.name)
+        return made
     if output.names():
         raise ConfigError("the output folder must be empty, or new; use another one")
-    if mapping is not None:
-        mapping.require_free()
     content = KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
     _keep(key, content)
     digest = sha256(content).hexdigest()
@@ -179,6 +180,13 @@ def begin(
         folder.delete(RUN)
         made.key.destroy()
         raise ConfigError("another run has written into this folder at the same moment; nothing was drawn here")
+    if mapping is not None:
+        try:
+            mapping.reserve(made.name)
+        except TextveilError:
+            folder.delete(RUN)
+            made.key.destroy()
+            raise
     return made
 
 
@@ -222,15 +230,15 @@ def begun_with(folder: Storage, key: Path) -> KeyFile:
         raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
 
 
-def kept_by(folder: Storage) -> tuple[str | None, str | None]:
-    """The name of the sessions that a run keeps, and what tells their store, see `MappingStore.identity`.
+def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
+    """The name of a run, that of the sessions it keeps, and what tells their store, see `MappingStore.identity`.
 
     Raises:
         ConfigError: the run's record is damaged.
     """
     try:
-        pins = dict(json.loads(folder.read(RUN))["pins"])
-        return pins["rows.session"], pins["store"]
+        said = json.loads(folder.read(RUN))
+        return str(said["run"]), said["pins"]["rows.session"], said["pins"]["store"]
     except (ValueError, KeyError, TypeError):
         raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
 

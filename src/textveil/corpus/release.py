@@ -228,7 +228,7 @@ def _forget(folder: Storage, store: str | None) -> None:
         folder: its work folder.
         store: the URL of the store with the sessions.
     """
-    session, where = kept_by(folder)
+    run, session, where = kept_by(folder)
     if session is None:
         return
     kept = None if store is None else MappingStore(address=StoreAddress.of(store), session=session)
@@ -236,7 +236,7 @@ def _forget(folder: Storage, store: str | None) -> None:
         raise ConfigError(
             "the run kept what placeholders stand for in a store: name it with --store, so that this is destroyed, too"
         )
-    kept.forget()
+    kept.forget(run)
 
 
 def end(output: Storage, key: Path) -> None:

@@ -113,6 +113,8 @@ def run(
             found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
         except (ConfigError, InputError):
             if INPUT not in begun.work.names():  # nothing was drawn
+                if kept is not None:
+                    kept.forget(begun.name)
                 release.end(place, key)
             raise
         parts = _parts(files, found)
