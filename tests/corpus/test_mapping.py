@@ -297,6 +297,25 @@ def test_giving_up_a_run_that_never_had_the_name_leaves_the_sessions_of_the_othe
     assert restored(tmp_path / "out", url) == originals(rows)
 
 
+def test_in_postgresql(rows, tmp_path, postgres):
+    """Several processes keep the same in it; one run has a name; what a run that is given up kept is destroyed."""
+    run(rows, tmp_path / "out", session="kept", store=postgres, jobs=2)
+    assert restored(tmp_path / "out", postgres) == originals(rows)
+    with pytest.raises(ConfigError, match="name another one for this release"):
+        run(rows, tmp_path / "two", session="kept", store=postgres)
+
+    def report(name: str, done: int, total: int) -> None:
+        if name == "rows" and done >= 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(rows, tmp_path / "two", session="other", store=postgres, report=report)
+    assert (mapping.OWNER, "other") in kept_names(postgres)
+    finish(tmp_path / "two", give_up=True, store=postgres)
+    assert {session for _, session in kept_names(postgres)} == {"kept"}
+    assert restored(tmp_path / "out", postgres) == originals(rows)
+
+
 def test_a_run_whose_input_is_refused_gives_the_name_back(rows, tmp_path, url):
     with rows.open("a") as stream:
         stream.write(json.dumps({"n": 0, "who": "s0", "text": "again"}) + "\n")
