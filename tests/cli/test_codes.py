@@ -128,6 +128,53 @@ def test_books_are_compared_at_an_epsilon(run):
     assert [line.lstrip(" *").split()[0] for line in out.splitlines()[1:-2]] == [str(size) for size in shipped()]
 
 
+def test_a_nested_book_is_made_described_compared_and_drawn_from(run, folder):
+    made = (
+        "table",
+        "codes",
+        "--codes",
+        "30",
+        "--levels",
+        "2, 6",
+        *TABLE,
+        "--public",
+        "public.txt",
+        "-o",
+        "nested.book",
+    )
+    code, out, err = run(*made)
+    assert (code, err) == (0, "")
+    assert out.startswith("30 codes for the words of the table vectors, and coarser levels of 2, 6\n")
+    book = Book.read(folder / "nested.book")
+    assert book.levels == (2, 6, 30)
+    assert run("table", "info", "nested.book@30")[1] == out
+    code, out, _ = run("table", "info", "nested.book@6", "--json")
+    assert (code, json.loads(out)) == (0, book.level(6).to_json())
+
+    code, out, _ = run("table", "books", "nested.book", "--epsilon", "1", "--json")
+    found = json.loads(out)["books"]
+    assert [each["book"] for each in found] == [f"nested.book@{size}" for size in book.levels]
+    assert [each["digest"] for each in found] == [book.level(size).digest for size in book.levels]
+    assert [each["most"] for each in found] == [True, False, False]
+    assert len(json.loads(run("table", "books", "nested.book@6", "--epsilon", "1", "--json")[1])["books"]) == 1
+
+    drawn = ("privatize", "lemon castle", *TABLE, "--mechanism", "codebook")
+    for epsilon, level, codes in (("3", "@6", 6), ("1", "@auto", 2), ("8", "@auto", 30)):
+        code, _, err = run(*drawn, "--codes", f"nested.book{level}", "--epsilon", epsilon)
+        assert code == 0
+        assert f"2 words drawn among {codes} codes at epsilon {epsilon} (any two words)" in err
+
+
+@pytest.mark.parametrize("name", ["nested.book@5", "nested.book@0", "nested.book@auto", "24@8"])
+def test_levels_that_there_are_not(run, folder, name):
+    made = ("table", "codes", "--codes", "9", "--levels", "3", *TABLE, "--public", "public.txt", "-o", "nested.book")
+    assert run(*made)[0] == 0
+    code, _, err = run("table", "books", name, "--epsilon", "4")
+    assert code != 0
+    assert err.count("\n") == 1
+    assert ("must name a level of its book" in err) or ("follows from the budgets" in err)
+
+
 @pytest.mark.parametrize("epsilon", ["0", "-1", "inf", "nan"])
 def test_books_are_compared_at_a_finite_epsilon(run, epsilon):
     code, _, err = run("table", "books", f"--epsilon={epsilon}")
@@ -141,6 +188,13 @@ REFUSED = {
     "--label must name a field": ("--labelled", "labelled.jsonl", "--label", "stars"),
     "one of those named is not there": ("--public", "nowhere.txt"),
     "above 0 and below 1": ("--head", "2"),
+    "--levels must be numbers of codes with commas": ("--levels", ""),
+    "such as 8,24,50": ("--levels", "two"),
+    "numbers of codes with commas between them": ("--levels", "2,,3"),
+    "must be numbers of codes": ("--levels", "-2"),
+    "must rise, from 2 to 2 at most, because it has 3 codes, got 3": ("--levels", "3"),
+    "because it has 3 codes, got 2, 2": ("--levels", "2,2"),
+    "because it has 3 codes, got 1": ("--levels", "1"),
 }
 
 

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from textveil.table import Book, EmbeddingTable, find_book, load_table, shares
 from textveil.table.book import digest_of, fingerprint
 
 CODES = 6
+SINGLE = "1fe37e15e7099e850b96ff65dda4e5358921bd9b107f3b95a1f520d6bfb00a4b"
+"""The digest of the book in single.book, by the version that wrote it."""
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,11 @@ def table():
 @pytest.fixture(scope="module")
 def book(table):
     return book_of(table, CODES)
+
+
+@pytest.fixture(scope="module")
+def nested(table):
+    return replace(book_of(table, 12), coarser=(book_of(table, 3), book_of(table, CODES)))
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +251,96 @@ def test_a_table_is_loaded_by_its_book(tmp_path):
     with pytest.raises(ConfigError, match="for the words of the table minilm, and minilm-s has others"):
         load_table("minilm-s", codes=str(tmp_path / "forty"))
     assert digest_of(table.words) == made.words
+
+
+class TestNested:
+    def test_a_level_is_a_book_that_knows_the_whole(self, nested):
+        assert nested.levels == (3, CODES, 12)
+        for size in nested.levels:
+            level = nested.level(size)
+            assert len(level) == size
+            assert level.levels == nested.levels
+            assert level.nested is nested
+            assert level.level(3) == nested.level(3)
+            assert pickle.loads(pickle.dumps(level)) == level
+            assert nested.digest[:16] in level.facts()[0]
+        assert nested.level(12) is nested
+        assert len({nested.level(size).digest for size in nested.levels}) == 3
+        with pytest.raises(ConfigError, match="a level of its book, which has 3, 6, 12 codes, got 7"):
+            nested.level(7)
+
+    def test_a_book_without_levels_is_none(self, book):
+        assert (book.nested, book.levels, book.level(CODES)) == (None, (CODES,), book)
+        assert "nested" not in " ".join(book.facts())
+        assert "nested" not in book.to_json()
+
+    def test_what_is_no_nested_book(self, table, nested):
+        few, many = book_of(table, 3), book_of(table, 12)
+        wrong: dict[str, tuple[Book, ...]] = {
+            "crossed": (book_of(table, 5),),
+            "falling": (book_of(table, CODES), few),
+            "twice": (few, few),
+            "as many": (replace(many, spelling=np.arange(12)),),
+            "of another making": (replace(few, source="others"),),
+            "of other texts": (replace(few, texts=few.texts[:1]),),
+            "nested themselves": (replace(book_of(table, CODES), coarser=(few,)),),
+        }
+        for coarser in wrong.values():
+            with pytest.raises(TableError, match="each code of a coarser level is a union of finer ones"):
+                replace(many, coarser=coarser)
+        for change in ({"source": "others"}, {"texts": few.texts[:1]}, {"heads": few.heads * 0.9}):
+            with pytest.raises(TableError, match="one of the nested book that it is part of"):
+                replace(nested.level(3), **change)
+
+    def test_the_file_gives_all_levels_back(self, nested, tmp_path):
+        nested.save(tmp_path / "nested")
+        read = Book.read(tmp_path / "nested")
+        assert read == nested
+        for size in nested.levels:
+            assert read.level(size) == nested.level(size)
+            assert read.level(size).to_json() == nested.level(size).to_json()
+            assert read.level(size).codes.tolist() == nested.level(size).codes.tolist()
+            assert find_book(f"{tmp_path / 'nested'}@{size}") == nested.level(size)
+        nested.level(3).save(tmp_path / "level")  # writes the whole
+        assert (tmp_path / "level").read_bytes() == (tmp_path / "nested").read_bytes()
+        nested.save(tmp_path / "at@3")
+        assert find_book(str(tmp_path / "at@3")) == nested  # a file of that name comes first
+        assert find_book(f"{tmp_path / 'at@3'}@6") == nested.level(CODES)
+
+    def test_a_changed_file_is_refused(self, nested, tmp_path):
+        nested.save(tmp_path / "nested")
+        with np.load(tmp_path / "nested") as held:
+            content = dict(held)
+        without = {name: value for name, value in content.items() if not name.endswith("_3")}
+        hidden = b"".join(content[f"{name}_3"].tobytes() for name in ("codes", "spelling", "masses", "heads"))
+        changes = {
+            "another level": {**content, "codes_3": (content["codes_3"] + 1) % 3},
+            "other shares": {**content, "heads_6": np.minimum(content["heads_6"] * 1.1, 1)},
+            "a level less": without,
+            "a level that passes for texts": {
+                **without,
+                "texts": np.concatenate([content["texts"], np.frombuffer(hidden[: len(hidden) // 8 * 8], "<u8")]),
+            },
+            "not all of a level": {name: value for name, value in content.items() if name != "spelling_6"},
+            "a level of no number": {**content, "codes_x": content["codes_3"]},
+        }
+        for each in changes.values():
+            with (tmp_path / "broken").open("wb") as file:
+                np.savez(file, **each)
+            with pytest.raises(TableError, match="broken: it is not a book of codes, or damaged"):
+                Book.read(tmp_path / "broken")
+
+    def test_texts_cannot_pass_for_a_level(self, table):
+        """A book whose texts are longer by just the bytes of a level is another book."""
+        plain: dict[str, Any] = {"kind": "general", "domain_heads": None}
+        few, many = book_of(table, 2, **plain), book_of(table, 4, **plain)
+        hidden = b"".join(each.tobytes() for name, each in few._arrays().items() if name != "texts")
+        assert len(hidden) % 8 == 0
+        longer = np.concatenate([many.texts, np.frombuffer(hidden, "<u8")])
+        assert replace(many, texts=longer).digest != replace(many, coarser=(few,)).digest
+
+    def test_a_file_from_before_there_were_levels_is_the_book_that_it_was(self):
+        """Written by the version before; its digest is part of statements."""
+        read = Book.read(Path(__file__).parent / "single.book")
+        assert read.digest == SINGLE
+        assert (len(read), read.nested, len(read.texts)) == (3, None, 2)

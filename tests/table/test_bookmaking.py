@@ -1,5 +1,6 @@
 """Books that are made from public texts: which words get one code, and what is refused."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,75 @@ def test_views_and_pieces_get_no_book(wordpiece_table):
     for table in (TABLE.project(3), wordpiece_table):
         with pytest.raises(ConfigError, match="table of whole words that is no view"):
             list(make_books(table, [3], kind="general", source="a test"))
+
+
+class TestLevels:
+    """Nested books: each code of a level is a union of codes of the next finer one."""
+
+    LEVELS = (2, 5, 12)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"kind": "domain", "texts": TEXTS},
+            {"kind": "task", "texts": TEXTS, "labels": [LABELS]},
+            {"texts": [*TEXTS, *["apple"] * 300], "kind": "domain", "head": 0.7},
+        ],
+        ids=["general", "domain", "task", "head"],
+    )
+    def test_each_code_is_a_union_of_finer_ones(self, options):
+        made = make(30, levels=self.LEVELS, **options)
+        assert len(made.levels) == 4
+        assert made.levels == (*self.LEVELS, 30) or "head" in options
+        for few, many in pairwise(map(made.level, made.levels)):
+            assert len(few) < len(many)
+            assert all(len({*few.codes[many.codes == code].tolist()}) == 1 for code in range(len(many)))
+        for size in made.levels:
+            level = made.level(size)
+            np.testing.assert_allclose(level.heads, level.shares_of_heads(shares(TABLE)), rtol=1e-6)
+            assert max(level.heads.max(), 0 if level.domain_heads is None else level.domain_heads.max()) <= options.get(
+                "head", 1
+            ) * (1 + 1e-6)
+            assert (level.codes[level.spelling] == np.arange(size)).all()
+            assert level.texts.tolist() == made.texts.tolist()
+
+    def test_the_coarsest_is_the_book_that_it_would_be_alone(self):
+        made = make(30, levels=self.LEVELS)
+        assert made.level(2).codes.tolist() == make(2).codes.tolist()
+        assert made == make(30, levels=self.LEVELS)
+
+    def test_of_words_with_one_vector_there_are_as_many_codes(self):
+        same = EmbeddingTable.build(name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1)))
+        (made,) = make_books(same, [60], kind="general", source="a test", levels=[2, 7, 59])
+        assert made.levels == (2, 7, 59, 60)
+        assert (made.sizes == 1).all()
+
+    def test_more_codes_go_where_words_are_far_from_the_centre(self):
+        rows = np.concatenate([np.eye(8)[np.arange(30) % 6], np.tile(np.eye(8)[7] * 9, (30, 1))])
+        rows = rows + 1e-3 * gaussian_rows(60, 8, 1)
+        weights = np.ones(60)
+        code = np.repeat([0, 1], 30)
+        centres = np.array([rows[:30].mean(axis=0), rows[30:].mean(axis=0)])
+
+        def clusters(words, many):
+            return bookmaking._clusters(rows[words].astype(np.float32), weights[words], many, 0, lambda *_: None)
+
+        now, _ = bookmaking._within(code, centres, rows.astype(np.float32), weights, 7, clusters)
+        assert sorted({*now[:30].tolist()}) == [0, 1, 2, 3, 4, 5]
+        assert {*now[30:].tolist()} == {6}
+
+    @pytest.mark.parametrize("levels", [[8, 5], [5, 5], [1, 5], [5, 30], [5, 31], [0], [-3]])
+    def test_levels_rise_below_the_codes(self, levels):
+        with pytest.raises(ConfigError, match="must rise, from 2 to 29 at most, because it has 30 codes"):
+            make(30, levels=levels)
+
+    def test_a_level_that_is_no_finer_is_refused(self):
+        """Two words and two words are alike: a third code would have one word alone, which is all of it."""
+        rows = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+        pairs = EmbeddingTable.build(name="pairs", words=NOUNS[:4], vectors=rows)
+        options: dict[str, Any] = {"kind": "general", "source": "a test", "head": 0.999}
+        (made,) = make_books(pairs, [2], **options)
+        assert made.sizes.tolist() == [2, 2]
+        with pytest.raises(ConfigError, match="ever more codes, and of 3 only 2 are left"):
+            list(make_books(pairs, [4], levels=[2, 3], **options))

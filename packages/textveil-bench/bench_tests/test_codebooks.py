@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from textveil.mechanism import information, kept, limit
+from textveil.table import EmbeddingTable
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 codebooks = import_module("codebooks")
@@ -64,3 +65,34 @@ def test_surprise_is_the_mean_over_words_that_all_versions_know():
     assert ("a", "<s>") in asked  # the second and third words are unknown to one of both
     assert ("d", "c", "<s>") in asked
     assert not any(len(words) > 1 and words[0] == "b" for words in asked)
+
+
+def test_what_is_explained_is_what_lies_between_the_means():
+    """Four words in a line, one of them three times as heavy, by hand."""
+    rows, weights, codes = (
+        np.array([[0.0], [2.0], [6.0], [8.0]]),
+        np.array([1.0, 1.0, 1.0, 3.0]),
+        np.array([0, 0, 1, 1]),
+    )
+    mean = (0 + 2 + 6 + 3 * 8) / 6
+    whole = (0 - mean) ** 2 + (2 - mean) ** 2 + (6 - mean) ** 2 + 3 * (8 - mean) ** 2
+    between = 2 * (1 - mean) ** 2 + 4 * (7.5 - mean) ** 2
+    assert codebooks.explained(rows, weights, codes) == pytest.approx(between / whole)
+    assert codebooks.explained(rows, weights, np.arange(4)) == pytest.approx(1)
+    assert codebooks.explained(rows, weights, np.zeros(4, np.int64)) == pytest.approx(0)
+
+
+def test_levels_stand_beside_books_of_their_own(monkeypatch):
+    """The coarsest level is the book that it would be alone; a finer one explains more than a coarser one."""
+    words = tuple(f"{a}{b}" for a in "abcdefghij" for b in "uvwxyz")
+    rows = np.random.default_rng(1).normal(size=(60, 5))
+    small = EmbeddingTable.build(name="small", words=words, vectors=rows)
+    monkeypatch.setattr("textveil.table.load_table", lambda name: small)
+    monkeypatch.setattr(codebooks, "LEVELS", (3, 7, 20))
+    found = {(row["release"], row["metric"]): row["value"] for row in codebooks.levels()}
+    assert len(found) == 12
+    for metric in ("variance", "bits"):
+        assert found["3 codes", f"{metric}, level"] == found["3 codes", f"{metric}, alone"]
+    for name in ("level", "alone"):
+        shares = [found[f"{codes} codes", f"variance, {name}"] for codes in (3, 7, 20)]
+        assert 0 < shares[0] < shares[1] < shares[2] < 1

@@ -12,6 +12,10 @@ Viswanath 2014, theorem 2); there are 2^C such sets, so that it is solved for fe
 Fluency is measured twice: as pseudo-perplexity by the masked language model that chose the words, where it falls by
 construction, and as perplexity by a trigram model that had no part in it, that of PocketSphinx. Both spellings stand
 for the same codes, so they are compared text by text. Draws are seeded, so that a row can be repeated.
+
+Levels: what a level of a nested book keeps, beside a book of as many codes made for itself. Both are made from the
+vectors alone: how much of the variance of the vectors their codes explain, words weighted as in the making, and how
+many bits a released code tells of a word.
 """
 
 import argparse
@@ -19,7 +23,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +50,7 @@ LIMITS = {8: True, 24: False, 50: False}
 """General books, and whether all sets of their codes are looked at."""
 
 BUDGETS = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
+LEVELS, TOLD_AT = (8, 24, 50, 150, 400), 4.0
 CANDIDATES = 20
 """Frequent words of a code, of which the expected one is taken."""
 
@@ -112,6 +118,42 @@ def most_told(masses: Values, epsilon: float) -> float:
     told = (masses * likely * np.log2(likely / mean[:, None])).sum(axis=1)
     found = linprog(-told, A_eq=likely.T, b_eq=np.ones(codes), method="highs")
     return -float(found.fun)
+
+
+def levels() -> Iterator[dict[str, Any]]:
+    """Rows of the levels of a nested book, and of a book of as many codes each."""
+    from textveil.mechanism import information
+    from textveil.table import load_table, make_books, shares
+
+    table = load_table("minilm")
+    said: dict[str, Any] = {"kind": "general", "source": "the vectors of the table alone"}
+    (nested,) = make_books(table, LEVELS[-1:], levels=LEVELS[:-1], **said)
+    weights, rows = np.sqrt(shares(table)), table.take(slice(None)).astype(np.float64)
+    for codes, alone in zip(LEVELS, make_books(table, LEVELS, **said), strict=True):
+        for name, book in (("level", nested.level(codes)), ("alone", alone)):
+            found = {
+                f"variance, {name}": explained(rows, weights, book.codes.astype(np.int64)),
+                f"bits, {name}": information(book.masses, TOLD_AT),
+            }
+            for metric, value in found.items():
+                ends = {"value": value, "low": None, "high": None, "n": codes, "unit": "exact"}
+                yield {
+                    "what": f"levels, {codes} codes: {metric}",
+                    "release": f"{codes} codes",
+                    "metric": metric,
+                    **ends,
+                }
+
+
+def explained(rows: Values, weights: Values, codes: Ids) -> float:
+    """The share of the variance of rows [V, d] about their mean that lies between the means of their codes [V]."""
+    gaps = rows - np.average(rows, axis=0, weights=weights)
+    mass = np.bincount(codes, weights)
+    means = np.zeros((len(mass), rows.shape[1]))
+    np.add.at(means, codes, gaps * weights[:, None])
+    means /= mass[:, None]
+    between = mass @ np.einsum("ij,ij->i", means, means)
+    return float(between / (weights @ np.einsum("ij,ij->i", gaps, gaps)))
 
 
 def spelling(corpora: Path) -> Iterator[dict[str, Any]]:
@@ -221,17 +263,19 @@ def guessed(name: str, case: "Case") -> Figures:
 def main() -> None:
     """Measures everything, adds the rows, and fills the documents."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=("limits", "spelling"), help="one of both (default: both)")
+    parser.add_argument("--only", choices=("limits", "levels", "spelling"), help="one of them (default: all)")
     only = parser.parse_args().only
     corpora = os.environ.get("TEXTVEIL_CORPORA")
-    if corpora is None and only != "limits":
+    if corpora is None and only in (None, "spelling"):
         sys.exit("codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)")
     shared, console = (
-        {**circumstances(*([] if only == "limits" else ["pocketsphinx"])), "seed": SEED},
+        {**circumstances(*(["pocketsphinx"] if only in (None, "spelling") else [])), "seed": SEED},
         Console(stderr=True),
     )
-    rows = [] if only == "spelling" else [limits()]
-    rows += [] if only == "limits" or corpora is None else [spelling(Path(corpora))]
+    parts: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {"limits": limits, "levels": levels}
+    if corpora is not None:
+        parts["spelling"] = partial(spelling, Path(corpora))
+    rows = [part() for name, part in parts.items() if only in (None, name)]
     for row in chain.from_iterable(rows):
         console.print(f"{row['what']}: {row['value']:.3f}", highlight=False, soft_wrap=True)
         with report.CODEBOOKS.open("a", encoding="utf-8") as file:

@@ -30,6 +30,7 @@ EPSILONS = (2.0, 4.0, 8.0)
     "textveil table codes --codes 24 --public news.txt --source 'news of 2004' --output news.book",
     "textveil table codes --codes 8 --labelled reviews.csv --field review --label stars --output stars.book",
     "textveil table codes --codes 12 --head 0.15 --output twelve.book",
+    "textveil table codes --codes 150 --levels 8,24,50 --public news.txt --output news.book",
 )
 def codes(
     codes: Annotated[int, typer.Option("--codes", metavar="C", help="How many codes.", show_default=False)],
@@ -74,6 +75,15 @@ def codes(
             help="The largest share of a code that one word may have; codes are joined until that holds.",
         ),
     ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            "--levels",
+            metavar="C,...",
+            help="Coarser levels of the same book: their numbers of codes, rising, each below --codes. Their codes "
+            "are unions of finer ones. BOOK@8 is a level, BOOK@auto the one that fits the budget.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed gives another book.", min=0)] = 0,
 ) -> None:
     """Make a book of codes for --codes, from texts that are public: it must not follow from what is to be private.
@@ -87,6 +97,9 @@ def codes(
         raise ConfigError("give --public or --labelled: a book is one of a domain or one of a task")
     if bool(labelled) != bool(label):
         raise ConfigError("--labelled and --label go together: the file, and the field of its labels")
+    coarser = [] if levels is None else levels.split(",")
+    if not all(each.strip().isdecimal() for each in coarser):
+        raise ConfigError("--levels must be numbers of codes with commas between them, such as 8,24,50")
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():
         raise ConfigError("--output must name a file in a folder that exists")
@@ -104,6 +117,7 @@ def codes(
             labels=labels,
             seed=seed,
             head=head,
+            levels=[int(each) for each in coarser],
             report=report,
         )
     try:
@@ -139,7 +153,10 @@ def _read(files: list[str], field: str | None, labels: list[str]) -> tuple[list[
 
 def described(book: "Book") -> Iterator[str]:
     """What a book is, and what it hides, line by line."""
-    yield f"{len(book)} codes for the words of the table {book.table}"
+    coarser = ", ".join(map(str, book.levels[:-1]))
+    yield f"{len(book)} codes for the words of the table {book.table}" + (
+        f", and coarser levels of {coarser}" if book.coarser else ""
+    )
     yield from (f"{fact[0].upper()}{fact[1:]}." for fact in book.facts())
     named = ", ".join(f"{math.ceil(1000 * book.named(each)) / 1000:.3f} at epsilon {each:g}" for each in EPSILONS)
     yield (
@@ -164,13 +181,18 @@ def shelf() -> Iterator[str]:
 @verb(
     "textveil table books --epsilon 4",
     "textveil table books 24 news.book --epsilon 6",
+    "textveil table books news.book@8 news.book@24 --epsilon 4",
     "textveil table books --epsilon 3 --json",
 )
 def books(
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The budget of a word.", show_default=False)],
     books: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BOOK]...", help="Numbers of codes of general books, or paths; else all general ones."),
+        typer.Argument(
+            metavar="[BOOK]...",
+            help="Numbers of codes of general books, or paths, of a nested book with all its levels or one (BOOK@24); "
+            "else all general ones.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
@@ -179,12 +201,12 @@ def books(
     All of it is computed from the books, for words as they stand in general public text. No private text is looked at.
     """
     from textveil.mechanism import entropy, fitting, information, kept, limit
-    from textveil.table import find_book, shipped
+    from textveil.table import levels_of, shipped
 
     if not 0 < epsilon < math.inf:
         raise ConfigError("--epsilon must be above 0 and finite")
-    named = books or [str(size) for size in shipped()]
-    found = [find_book(each) for each in named]
+    chosen = {name: book for each in books or map(str, shipped()) for name, book in levels_of(each).items()}
+    named, found = list(chosen), list(chosen.values())
     told = [information(book.masses, epsilon) for book in found]
     most = max(told)
     if as_json:

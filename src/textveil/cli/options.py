@@ -97,8 +97,9 @@ SHARED: dict[str, Shared] = {
         metavar="C|BOOK",
         path="table.codes",
         help="Draw among few codes of words, not among words: the number of codes of a general book (8, 24, 50, 150 or "
-        "400), or a book made by `textveil table codes`. The draw is the same for all words of one code. Four, "
-        "with commas, are for the four groups of groups.budgets. auto: the general book that tells most at the budget.",
+        "400), or a book made by `textveil table codes`, BOOK@24 for one of its levels. The draw is the same for all "
+        "words of one code. Four, with commas, are for the four groups of groups.budgets. auto: the general book, "
+        "BOOK@auto: the level of a book, that tells most at the budget.",
     ),
     "emit": Shared(
         flag="--emit",

@@ -140,6 +140,7 @@ def _amount(step: str, done: int) -> str:
     "textveil table info glove",
     "textveil table info minilm --json",
     "textveil table info 24",
+    "textveil table info news.book@24",
     on=table,
     name="info",
 )
@@ -152,7 +153,7 @@ def table_info(
 
     from textveil.table import find_book, store
 
-    if table.isdecimal() or os.path.isfile(table):
+    if table.isdecimal() or os.path.isfile(table) or os.path.isfile(table.rpartition("@")[0]):
         book = find_book(table)
         say(json.dumps(book.to_json(), ensure_ascii=False) if as_json else "\n".join(described(book)))
         return

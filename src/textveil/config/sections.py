@@ -65,9 +65,10 @@ class TableOptions:
         metric: "chord" normalizes its rows, "euclidean" uses them as they are.
         device: where the nearest row is searched for.
         codes: the number of codes of a general book of the package, or the path of a book: words of one code are then
-            one value to the mechanism, and nobody tells them apart. Four of them, as a list or with commas, are for the
-            four groups of `groups.budgets`, in its order. "auto": the general book that tells most at the budget, of
-            each group. None: every word is a value of its own.
+            one value to the mechanism, and nobody tells them apart. "BOOK@24" is the level of 24 codes of a nested
+            book. Four of them, as a list or with commas, are for the four groups of `groups.budgets`, in its order.
+            "auto": the general book that tells most at the budget, of each group; "BOOK@auto": the level of the book
+            that does. None: every word is a value of its own.
         spelling: what a code is shown as in a release: its most typical "word", or the "code" itself ("code17").
     """
 

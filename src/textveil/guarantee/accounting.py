@@ -20,6 +20,9 @@ from textveil.text import MASK_FIELDS
 _GROUPING = ("protect", "groups", "names", "figures")
 """Options of a claim that decide which words are joined to one, and which pass."""
 
+_AND = " and "
+"""Between the tables of releases at several levels of a nested book."""
+
 
 def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guarantee:
     """The statement about several releases of one text, for readers who see them all: epsilons add up word by word.
@@ -196,7 +199,16 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
     if not guarantees:
         raise GuaranteeError("at least one statement is needed, and none was given")
     kinds = {
-        (g.claim.kind, g.claim.metric, g.claim.table, g.claim.diameter, g.claim.view, g.unit, g.oov, *_domain(g.claim))
+        (
+            g.claim.kind,
+            g.claim.metric,
+            _looked_at(g.claim),
+            g.claim.diameter,
+            g.claim.view,
+            g.unit,
+            g.oov,
+            *_domain(g.claim),
+        )
         for g in guarantees
     }
     if len(kinds) > 1:
@@ -207,6 +219,19 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
             "compare or add their local DP values (epsilon_ldp) instead"
         )
     return guarantees[0]
+
+
+def _looked_at(claim: Claim) -> str:
+    """Which table, or which nested book: what is promised for any two words is of one kind at all of its levels."""
+    return claim.nested if claim.nested and claim.kind == "ldp" else claim.table
+
+
+def _codes(claims: Sequence[Claim]) -> tuple[int, ...]:
+    """Codes within which the loss is 0 in all releases: of levels of one nested book those of the finest."""
+    found = [each.codes for each in claims]
+    if len({*found}) == 1:
+        return found[0]
+    return (max(map(max, found)),) if all(found) and all(each.nested for each in claims) else ()
 
 
 def _domain(claim: Claim) -> tuple[Restricted | None, str]:
@@ -229,7 +254,8 @@ def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Seque
         additive=join(each.additive for each in claims),
         most=join(each.most for each in claims),
         draws=any(each.draws for each in claims),
-        codes=claim.codes if all(each.codes == claim.codes for each in claims) else (),
+        table=_AND.join(_union(tuple(each.table.split(_AND)) for each in claims)),
+        codes=_codes(claims),
         caveats=_union(each.caveats for each in claims),
         restricted=restricted,
     )

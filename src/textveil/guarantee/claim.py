@@ -65,6 +65,8 @@ class Claim:
         restricted: a promise for some pairs of words only.
         codes: how many codes words have, where a table is looked at coarsely, so that the loss of two words of one code
             is 0; of books by group, those of each group in order. Empty where every word is a value of its own.
+        nested: SHA-256 of the nested book whose levels these codes are, in hexadecimal: words of one code share a code
+            at all coarser levels. Empty where there is none.
         found: how the budget was found, where nobody gave it.
         alone: whether what is drawn at a position depends on the word there and on no other word.
     """
@@ -85,6 +87,7 @@ class Claim:
     caveats: tuple[str, ...] = ()
     restricted: Restricted | None = None
     codes: tuple[int, ...] = ()
+    nested: str = ""
     found: str = ""
     alone: bool = False
 

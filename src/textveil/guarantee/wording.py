@@ -127,6 +127,8 @@ def _any_two(guarantee: "Guarantee") -> str:
 def _replaced(guarantee: "Guarantee") -> str:
     codes = guarantee.claim.codes
     among = f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes" if codes else ""
+    if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
+        among = f" among at most {max(codes):,} codes"
     return f"{'drawn' if guarantee.claim.draws and guarantee.drawn else 'replaced'}{among}"
 
 

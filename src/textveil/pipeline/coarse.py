@@ -15,6 +15,12 @@ WITHIN = (
     "two words of one code are one value to the mechanism: the loss between them is 0, however often they are released "
     "under this book; between releases under different books it is 0 only for words that share a code in all of them"
 )
+NESTED = (
+    "the codes are of levels of the nested book {book}: two words of one of its {codes} codes have one code at all "
+    "coarser levels, too{finest}; the loss between them is 0, however often they are released at these levels, in "
+    "whatever groups; releases at several levels are several draws, whose epsilons add up"
+)
+FINEST = ", and two words of one of its {codes} finest codes at every level"
 OF_GROUP = (
     "two words of one group and one code of its book are one value to the mechanism: the loss between them is 0, "
     "however often they are released under these books; a group with finer codes tells words apart that have one code "
@@ -67,6 +73,11 @@ def coarsely(
         head = book.shares_of_heads(prior)
         notes += book.facts(head)
         said = book.to_json(head)
+    sizes = book.sizes if isinstance(book, Books) else (len(book),)
+    nested = None if drawn_groups else book.nested
+    if nested is not None:
+        finest = "" if max(sizes) == len(nested) else FINEST.format(codes=len(nested))
+        notes.append(NESTED.format(book=nested.digest[:16], codes=max(sizes), finest=finest))
     if besides:
         notes.append(BESIDES)
     if consistent:
@@ -80,7 +91,8 @@ def coarsely(
         )
     return replace(
         claim,
-        codes=book.sizes if isinstance(book, Books) else (len(book),),
+        codes=sizes,
+        nested="" if nested is None else nested.digest,
         options={**claim.options, "book": said},
         caveats=(*claim.caveats, *notes),
     )

@@ -10,7 +10,7 @@ looked at, so that the epsilon tells nothing of one.
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from textveil.files import formats
 from textveil.mechanism import Layout, Mechanism, guessing, information, resolved
 from textveil.protect import Grouped, Grouping
 from textveil.randomness import Values
-from textveil.table import FITTING, EmbeddingTable, find_book, load_table, shares, shares_of, shipped
+from textveil.table import FITTING, Book, EmbeddingTable, choice, load_table, shares, shares_of
 from textveil.text import tokenize
 
 TOLERANCE = 0.01
@@ -47,8 +47,8 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
         BudgetError: the risk is below what can be reached.
         InputError: the public texts cannot be read, or hold no word.
     """
-    if config.table.codes == FITTING:
-        return replace(config, table=replace(config.table, codes=_fitting(config)))
+    if config.table.codes is not None and (books := choice(config.table.codes)):
+        return replace(config, table=replace(config.table, codes=_fitting(config, books)))
     if config.risk is None or config.epsilon is not None:
         return config
     _check(config)
@@ -72,18 +72,21 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
     return replace(config, epsilon=search(success, config.risk))
 
 
-def _fitting(config: Config) -> str:
-    """The general book that tells most of a word at the budget of each group, as numbers of codes.
+def _fitting(config: Config, books: Mapping[str, Book]) -> str:
+    """The name of the book that tells most of a word at the budget of each group.
 
     Raises:
-        ConfigError: there is no budget.
+        ConfigError: there is no budget, or groups need books of one path with a comma.
     """
     budgets = _budgets(config, config.epsilon)
     if not budgets:
         raise ConfigError(f"table.codes={FITTING} needs an epsilon, which says how many codes fit: give one")
-    masses = {size: find_book(str(size)).masses for size in shipped()}
-    sizes = [max(masses, key=lambda size: information(masses[size], budget)) for budget in budgets]
-    return str(sizes[0]) if len(set(sizes)) == 1 else ", ".join(map(str, sizes))
+    names = [max(books, key=lambda name: information(books[name].masses, budget)) for budget in budgets]
+    if len({*names}) == 1:
+        return names[0]
+    if any("," in name for name in names):
+        raise ConfigError("table.codes takes the paths of four books with commas between them: a path must have none")
+    return ", ".join(names)
 
 
 def search(success: Callable[[float], float], risk: float) -> float:

@@ -5,6 +5,8 @@ Not here: the coarse view itself (`embedding`), and how a book is made from publ
 
 Words of one code are one value to every mechanism that runs over the view, so that nobody tells them apart. A book must
 be public: made from public texts, by a public rule. It says which, and refuses to be used on any of these texts.
+
+A nested book has several levels, from few codes to many: every code of one is a union of codes of the next.
 """
 
 import hashlib
@@ -12,10 +14,11 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 from unicodedata import normalize
@@ -60,6 +63,9 @@ class Book:
         texts: uint64 [n], fingerprints of these texts, rising; none for a book of the vectors alone. The
             general books of the package do not list the public articles that they were made from.
         options: how it was made: seed, sizes and so on.
+        coarser: of a nested book its coarser levels, with ever more codes; each of their codes is a union of codes of
+            the next one, and of the last one here. `level` gives them as parts of this book.
+        whole: of a coarser level, the nested book that it is part of.
     """
 
     kind: BookKind
@@ -73,6 +79,8 @@ class Book:
     domain_heads: Floats | None = field(default=None, repr=False)
     texts: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    coarser: tuple["Book", ...] = field(default=(), repr=False)
+    whole: "Book | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for each in fields(self):  # or what is changed later would be in no digest
@@ -84,6 +92,8 @@ class Book:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Makes it anew, because arrays that were pickled can be written."""
+        if self.whole is not None:
+            return self.whole.level, (len(self),)
         return partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
 
     def _fault(self) -> str:
@@ -111,6 +121,10 @@ class Book:
             return "has shares in the texts of its domain or task, and a general one has none"
         if self.texts.dtype != np.uint64 or (self.kind != "general" and not len(self.texts)):
             return "that is made from texts lists their fingerprints"
+        if not all(each.coarsens(other) for each, other in pairwise((*self.coarser, self))):
+            return "that is nested has ever more codes, and each code of a coarser level is a union of finer ones"
+        if self.whole is not None and self._content not in [each._content for each in self.whole.coarser]:
+            return "that is a level is one of the nested book that it is part of"
         return ""
 
     def __len__(self) -> int:
@@ -128,17 +142,69 @@ class Book:
         """How many words each code has, int64 [C]."""
         return np.bincount(self.codes, minlength=len(self)).astype(np.int64)
 
+    # ---- levels --------------------------------------------------------------------------------------
+
+    def coarsens(self, other: "Book") -> bool:
+        """Whether it has fewer codes than another book of the same making, each a union of codes of the other."""
+        if self._about() != other._about() or self.coarser or len(self) >= len(other):
+            return False
+        if len(self.codes) != len(other.codes):
+            return False
+        pairs = other.codes.astype(np.int64) * len(self) + self.codes
+        return len(np.unique(pairs)) == len(other) and np.array_equal(self.texts, other.texts)
+
+    @property
+    def nested(self) -> "Book | None":
+        """The nested book that this is a level of, which may be this itself, its finest; None without levels."""
+        return self if self.coarser else self.whole
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """How many codes each level of the nested book has, rising; of a book without levels, its own codes alone."""
+        nested = self.nested or self
+        return (*map(len, nested.coarser), len(nested))
+
+    def level(self, codes: int) -> "Book":
+        """The level of the nested book with so many codes, as a book of its own that knows the nested one.
+
+        Raises:
+            ConfigError: no level has so many.
+        """
+        nested = self.nested or self
+        found = nested if codes == len(nested) else nested._parts.get(codes)
+        if found is None:
+            known = ", ".join(map(str, self.levels))
+            raise ConfigError(f"table.codes must name a level of its book, which has {known} codes, got {codes}")
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[int, "Book"]:
+        return {len(each): replace(each, whole=self) for each in self.coarser}
+
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all of the book, in hexadecimal. It is part of every statement made with it."""
-        digest = hashlib.sha256(json.dumps(self._about(), sort_keys=True).encode())
+        """SHA-256 of all of the book, in hexadecimal. It is part of every statement made with it.
+
+        Of a level it follows from that of the nested book, and from the number of codes.
+        """
+        if self.whole is not None:
+            return hashlib.sha256(f"{self.whole.digest} {len(self)}".encode()).hexdigest()
+        return self._content
+
+    @cached_property
+    def _content(self) -> str:
+        """SHA-256 of what it holds, in hexadecimal, whatever it is part of."""
+        sizes = {"levels": [*map(len, self.coarser)]} if self.coarser else {}  # or texts might pass for a level
+        digest = hashlib.sha256(json.dumps({**self._about(), **sizes}, sort_keys=True).encode())
         for values in self._arrays().values():
             digest.update(values.tobytes())
         return digest.hexdigest()
 
     @property
     def name(self) -> str:
-        """What statements call it: "24 codes (book 1a2b3c4d)"."""
+        """What statements call it: "24 codes (book 1a2b3c4d)", or "24 codes (level of book 1a2b3c4d)"."""
+        if self.whole is not None:
+            return f"{len(self)} codes (level of book {self.whole.digest[:8]})"
         return f"{len(self)} codes (book {self.digest[:8]})"
 
     def _about(self) -> dict[str, Any]:
@@ -161,6 +227,8 @@ class Book:
         }
         if self.domain_heads is not None:
             found["domain_heads"] = self.domain_heads.astype("<f4")
+        for each in self.coarser:  # of the same texts
+            found |= {f"{name}_{len(each)}": own for name, own in each._arrays().items() if name != "texts"}
         return found
 
     # ---- what holds of it ----------------------------------------------------------------------------
@@ -233,7 +301,7 @@ class Book:
     def to_json(self, heads: Floats | None = None) -> dict[str, object]:
         """What accompanies a statement, as plain data; for the heads see `facts`."""
         sizes, heads = np.sort(self.sizes), self.heads if heads is None else heads
-        return {
+        found: dict[str, object] = {
             "digest": self.digest,
             "kind": self.kind,
             "source": self.source,
@@ -243,6 +311,9 @@ class Book:
             "domain_head": None if self.domain_heads is None else round(float(self.domain_heads.max()), 6),
             "texts": len(self.texts),
         }
+        if self.nested is not None:
+            found["nested"] = {"digest": self.nested.digest, "levels": list(self.levels)}
+        return found
 
     def facts(self, heads: Floats | None = None) -> tuple[str, ...]:
         """What a statement says of it, in full: what it is and was made from, its sizes, and what hides little.
@@ -253,8 +324,13 @@ class Book:
         """
         sizes, alone = np.sort(self.sizes), int((self.sizes == 1).sum())
         heads = self.heads if heads is None else heads
+        which = ""
+        if (nested := self.nested) is not None:
+            other = ", ".join(str(each) for each in self.levels if each != len(self))
+            which = f", a level of the nested book {nested.digest[:16]} (others: {other} codes),"
         about = (
-            f"the {self.kind} book {self.digest[:16]} of {len(self)} codes is public; it was made from {self.source}"
+            f"the {self.kind} book {self.digest[:16]} of {len(self)} codes{which} is public; it was made from "
+            f"{self.source}"
         )
         many = f"{sizes[0]:,} to {sizes[-1]:,} words have one code, {int(np.median(sizes)):,} in the median"
         if alone:
@@ -271,9 +347,13 @@ class Book:
     def save(self, path: str | Path) -> None:
         """Write it, under another name first, so that the file appears when it is whole. The same book, the same bytes.
 
+        Of a level, the nested book is written, with all its levels.
+
         Raises:
             OSError: there is no writing there.
         """
+        if self.whole is not None:
+            return self.whole.save(path)
         target = Path(path)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         about = json.dumps({**self._about(), "sha256": self.digest}, ensure_ascii=False)
@@ -311,19 +391,26 @@ class Book:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as held:
                 about = json.loads(str(held["about"]))
-                heads = held.get("domain_heads")
                 if about.pop("textveil book") != VERSION:
                     return None
                 digest = about.pop("sha256")
-                found = cls(
-                    **about,
-                    codes=held["codes"].astype(np.uint16),
-                    spelling=held["spelling"].astype(np.int64),
-                    masses=held["masses"].astype(np.float32),
-                    heads=held["heads"].astype(np.float32),
-                    domain_heads=None if heads is None else heads.astype(np.float32),
-                    texts=held["texts"].astype(np.uint64),
-                )
+                texts = held["texts"].astype(np.uint64)
+
+                def made(level: str, coarser: tuple[Self, ...] = ()) -> Self:
+                    heads = held.get(f"domain_heads{level}")
+                    return cls(
+                        **about,
+                        codes=held[f"codes{level}"].astype(np.uint16),
+                        spelling=held[f"spelling{level}"].astype(np.int64),
+                        masses=held[f"masses{level}"].astype(np.float32),
+                        heads=held[f"heads{level}"].astype(np.float32),
+                        domain_heads=None if heads is None else heads.astype(np.float32),
+                        texts=texts,
+                        coarser=coarser,
+                    )
+
+                levels = sorted(int(name.removeprefix("codes_")) for name in held if name.startswith("codes_"))
+                found: Self = made("", tuple(made(f"_{level}") for level in levels))
                 return found if found.digest == digest else None
         except Exception:  # numpy, zipfile, zlib and json raise many kinds for bytes that are none of theirs
             return None
@@ -382,6 +469,12 @@ class Books:
     def sizes(self) -> tuple[int, ...]:
         """How many codes each group has."""
         return tuple(len(self.parts[each]) for each in self.of)
+
+    @property
+    def nested(self) -> Book | None:
+        """The nested book that all of them are levels of; None where they are not."""
+        one = self.parts[0].nested
+        return one if all(each.nested == one for each in self.parts) else None
 
     def check(self, table: str, words: Sequence[str]) -> None:
         """See `Book`."""
@@ -456,7 +549,10 @@ def fingerprints(texts: Iterable[str]) -> NDArray[np.uint64]:
 
 
 FITTING = "auto"
-"""In place of a number of codes: the general book that tells most of a word at its budget."""
+"""In place of a number of codes: the general book, or the level of a book, that tells most of a word at its budget."""
+
+AT = "@"
+"""Between a nested book and one of its levels: "news.book@24"."""
 
 
 def _shelf() -> Traversable:
@@ -476,7 +572,7 @@ def find_books(codes: str) -> Book | Books:
         ConfigError: there are neither one nor four, or no book that ships has so many codes.
         TableError: there is no such file, or it is no book.
     """
-    if Path(codes).is_file() or "," not in codes:
+    if "," not in codes or Path(_parted(codes)[0]).is_file():
         return find_book(codes)
     names = [each.strip() for each in codes.split(",")]
     if len(names) != FOUR:
@@ -487,23 +583,64 @@ def find_books(codes: str) -> Book | Books:
 
 
 def find_book(codes: str) -> Book:
-    """A book by the number of codes of one that ships, or by the path of its file.
+    """A book by the number of codes of one that ships, or by the path of its file, perhaps with a level: "BOOK@24".
+
+    A nested book without a level is its finest.
 
     Raises:
-        ConfigError: no book that ships has so many codes.
+        ConfigError: no book that ships has so many codes, or no level of the book.
         TableError: there is no such file, or it is no book.
     """
-    if codes == FITTING:
+    name, level = _parted(codes)
+    if FITTING in (name, level):
         raise ConfigError(
             f"table.codes={FITTING} follows from the budgets of a privatizer: a table alone needs a number of codes, "
-            "or the path of a book"
+            "or the path of a book, perhaps with a level"
         )
-    if not codes.isdecimal():
-        return Book.read(codes)
-    if int(codes) not in shipped():
+    if level:
+        return find_book(name).level(int(level))
+    if not name.isdecimal():
+        return Book.read(name)
+    if int(name) not in shipped():
         known = ", ".join(map(str, shipped()))
         raise ConfigError(
-            f"table.codes must be {known} (the general books of the package) or the path of a book, got {codes}; "
+            f"table.codes must be {known} (the general books of the package) or the path of a book, got {name}; "
             "`textveil table codes` makes one of any size"
         )
-    return Book.read(_shelf().joinpath(f"{int(codes)}.npz"))
+    return Book.read(_shelf().joinpath(f"{int(name)}.npz"))
+
+
+def choice(codes: str) -> dict[str, Book]:
+    """The books among which a budget chooses, by their names: the general ones, or the levels of a book.
+
+    Args:
+        codes: "auto", or the path of a book with "@auto" behind it; what names a book else is no choice, and gives
+            none.
+
+    Raises:
+        TableError: there is no such file, or it is no book.
+    """
+    name, level = _parted(codes)
+    if name == FITTING:
+        return {str(size): find_book(str(size)) for size in shipped()}
+    return levels_of(name) if level == FITTING else {}
+
+
+def levels_of(name: str) -> dict[str, Book]:
+    """The levels of a nested book by their names, "BOOK@8" and so on; a book without levels, or one level, alone.
+
+    Raises:
+        ConfigError, TableError: see `find_book`.
+    """
+    book = find_book(name)
+    if not book.coarser:
+        return {name: book}
+    return {f"{name}{AT}{size}": book.level(size) for size in book.levels}
+
+
+def _parted(codes: str) -> tuple[str, str]:
+    """The name of a book, and the level behind it, "" without one; a file whose whole name has an "@" is a file."""
+    name, at, level = codes.rpartition(AT)
+    return (
+        (name, level) if at and not Path(codes).is_file() and (level == FITTING or level.isdecimal()) else (codes, "")
+    )

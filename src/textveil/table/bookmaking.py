@@ -11,6 +11,7 @@ A block counts as much as its factor says, whatever its numbers are.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -125,6 +126,7 @@ def make_books(
     labels: Sequence[Sequence[str]] = (),
     seed: int = 0,
     head: float | None = None,
+    levels: Sequence[int] = (),
     report: Progress = lambda step, done, total: None,
 ) -> Iterator[Book]:
     """Books for a table from the same texts, one for each number of codes.
@@ -139,10 +141,12 @@ def make_books(
         seed: of the starts of k-means.
         head: the largest share of a code that one word may have: codes where one has more are joined with the nearest
             code, so that the book has fewer codes. None: no limit.
+        levels: for nested books, how many codes their coarser levels have, rising and all below the number of codes:
+            the codes of each are parts of those of the level before. The coarsest is the book that it would be alone.
         report: told of progress.
 
     Raises:
-        ConfigError: there cannot be so many codes, or so small a share; or labels are missing.
+        ConfigError: there cannot be so many codes, such levels, or so small a share; or labels are missing.
         InputError: the texts hold no word of the table.
     """
     if table.parent is not None or table.holds_pieces:
@@ -150,6 +154,11 @@ def make_books(
     for codes in sizes:
         if not 2 <= codes <= min(len(table), MOST_CODES):
             raise ConfigError(f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}")
+        if list(levels) != sorted({*levels}) or not all(2 <= each < codes for each in levels):
+            raise ConfigError(
+                f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has {codes:,} codes, "
+                f"got {', '.join(map(str, levels))}"
+            )
     if head is not None and not 0 < head < 1:
         raise ConfigError(f"the largest share of a word in its code must be above 0 and below 1, got {head:g}")
     if (kind == "task") != bool(labels):
@@ -175,15 +184,13 @@ def make_books(
         "words": 0 if corpus is None else len(corpus.rows),
         "labels": [len({*each} - {""}) for each in labels],
     }
-    for codes in sizes:
-        code, centres = _clusters(features, weights, codes, seed, report)
-        if head is not None:
-            code, centres = _joined(code, centres, weights, [general, own], head)
+
+    def book(codes: int, code: Ids, centres: Values, coarser: tuple[Book, ...] = ()) -> Book:
         order = np.argsort(-np.bincount(code, own, minlength=len(centres)), kind="stable")
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         code, centres = place[code], centres[order]
-        yield Book(
+        return Book(
             kind=kind,
             source=source,
             table=table.name,
@@ -195,7 +202,27 @@ def make_books(
             domain_heads=None if kind == "general" else _heads(code, own, len(centres)),
             texts=np.empty(0, np.uint64) if corpus is None else corpus.marks,
             options={**options, "asked": codes},
+            coarser=coarser,
         )
+
+    def clusters(words: slice | Ids, codes: int, least: int = 2) -> tuple[Ids, Values]:
+        code, centres = _clusters(features[words], weights[words], codes, seed, report)
+        if head is None:
+            return code, centres
+        return _joined(code, centres, weights[words], [general[words], own[words]], head, least)
+
+    for codes in sizes:
+        code, centres = clusters(slice(None), [*levels, codes][0])
+        coarser: list[Book] = []
+        for size in [*levels, codes][1:]:
+            coarser.append(book(codes, code, centres))
+            code, centres = _within(code, centres, features, weights, size, partial(clusters, least=1))
+            if len(centres) <= len(coarser[-1]):
+                raise ConfigError(
+                    f"levels of a nested book must have ever more codes, and of {size:,} only {len(centres):,} are "
+                    "left when no word is more than its share of a code, no more than the level before: leave one out"
+                )
+        yield book(codes, code, centres, tuple(coarser))
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -310,6 +337,32 @@ def _clusters(features: Floats, weights: Values, codes: int, seed: int, report: 
     return best[1], best[2]
 
 
+def _within(
+    code: Ids,
+    centres: Values,
+    features: Floats,
+    weights: Values,
+    codes: int,
+    clusters: Callable[[Ids, int], tuple[Ids, Values]],
+) -> tuple[Ids, Values]:
+    """Clusters within clusters: the finer cluster of each word [V], and the centres.
+
+    One code more goes each time where the weighted sum of squares is largest for each code that is there.
+    """
+    gaps = features - centres.astype(np.float32)[code]
+    spread = np.bincount(code, weights * np.einsum("ij,ij->i", gaps, gaps), minlength=len(centres))
+    sizes, parts = np.bincount(code), np.ones(len(centres), np.int64)
+    while parts.sum() < codes:
+        parts[np.where(parts < sizes, spread / parts, -1.0).argmax()] += 1
+    now, found = np.empty_like(code), np.empty((0, centres.shape[1]))
+    for each, many in enumerate(parts.tolist()):
+        words = np.flatnonzero(code == each)
+        own, means = clusters(words, many)
+        now[words] = own + len(found)
+        found = np.concatenate([found, means])
+    return now, found
+
+
 def _spread_out(features: Floats, weights: Values, codes: int, draws: Draws) -> Values:
     """Centres to start from: words drawn with their weight times the squared distance to those drawn before."""
     chance = draws.uniform(codes)[0]
@@ -404,11 +457,13 @@ def _most(code: Ids, prior: Values, codes: int) -> Values:
     return most
 
 
-def _joined(code: Ids, centres: Values, weights: Values, priors: Sequence[Values], head: float) -> tuple[Ids, Values]:
-    """Codes joined with their nearest until no word is more than its share of a code.
+def _joined(
+    code: Ids, centres: Values, weights: Values, priors: Sequence[Values], head: float, least: int = 2
+) -> tuple[Ids, Values]:
+    """Codes joined with their nearest until no word is more than its share of a code, or there is one code.
 
     Raises:
-        ConfigError: two codes are left, and still a word is more.
+        ConfigError: so many codes as there must be at least are left, and still a word is more.
     """
     mass = np.bincount(code, weights, minlength=len(centres))
     sums = np.array([np.bincount(code, prior, minlength=len(centres)) for prior in priors])
@@ -418,10 +473,10 @@ def _joined(code: Ids, centres: Values, weights: Values, priors: Sequence[Values
     while True:
         shares = (most / sums).max(axis=0) * left
         worst = int(shares.argmax())
-        if shares[worst] <= head:
+        if shares[worst] <= head or left.sum() == 1:
             number = np.cumsum(left) - 1
             return number[now[code]], centres[left]
-        if left.sum() <= 2:
+        if left.sum() <= least:
             raise ConfigError(
                 f"no book of two codes or more keeps the share of each word in its code below {head:g}: allow more"
             )

@@ -710,8 +710,8 @@ def load_table(
         name: a registered name, or the path of a folder.
         metric: the distance in its statements.
         device: where the nearest row is searched for.
-        codes: for a coarse view of it, how many codes a general book of the package has, or the path of a book; four
-            of them with commas for the four groups.
+        codes: for a coarse view of it, how many codes a general book of the package has, or the path of a book, perhaps
+            with a level ("BOOK@24"); four of them with commas for the four groups.
         spelling: what a code is shown as.
 
     Raises:
