@@ -48,6 +48,12 @@ def sentences(path: Path, count: int | None = None) -> list[str]:
         return [row["sentence"].strip() for row in islice(csv.DictReader(file, delimiter="\t"), count)]
 
 
+def news(path: Path, count: int | None = None) -> list[str]:
+    """The first descriptions of AG News."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        return [row["description"].strip() for row in islice(csv.DictReader(file, delimiter="\t"), count)]
+
+
 EXACT = """
 import json, time
 import numpy as np

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import report
-from attacks import sentences
-from evidence import news
+from attacks import news, sentences
 from rich.console import Console
 
 from textveil.randomness import Ids, Values

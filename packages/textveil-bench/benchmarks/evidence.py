@@ -10,8 +10,6 @@ holds against nobody who knows the seed, and no attacker here uses it.
 """
 
 import argparse
-import csv
-import gzip
 import json
 import math
 import os
@@ -29,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import report
-from attacks import sentences
+from attacks import news, sentences
 from numpy.typing import NDArray
 from run import ROOT
 
@@ -142,12 +140,6 @@ def frequent(stored: Mapping[str, object] | None = None) -> "EmbeddingTable":
         pieces=whole.pieces,
         stored=None if stored is None else TableConstants.from_json(dict(stored)),
     )
-
-
-def news(path: Path, count: int) -> list[str]:
-    """The first descriptions of AG News."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        return [row["description"].strip() for row in islice(csv.DictReader(file, delimiter="\t"), count)]
 
 
 @cache

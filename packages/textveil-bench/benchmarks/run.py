@@ -19,6 +19,7 @@ import corpora
 import decode
 import detection
 import encoder
+import languages
 import prompts
 import report
 import selection
@@ -36,7 +37,7 @@ from textveil_bench.process import best
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-ALSO = "phonenumbers", "presidio-analyzer", *stores.ALSO
+ALSO = "phonenumbers", "pocketsphinx", "presidio-analyzer", *stores.ALSO
 """Packages whose versions matter besides."""
 
 EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
@@ -102,6 +103,7 @@ def main() -> None:
             "encoder",
             "detection",
             "attacks",
+            "languages",
             "thresholds",
             "gateway",
             "stores",
@@ -121,6 +123,7 @@ def main() -> None:
         "encoder": encoder.measurements(options.repeat),
         "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
+        "languages": languages.measurements(),
         "thresholds": thresholds.measurements(),
         "gateway": gateway.measurements(),
         "stores": stores.measurements(),

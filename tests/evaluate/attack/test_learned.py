@@ -12,6 +12,7 @@ from textveil.config.frozen import plain
 from textveil.errors import ConfigError, InputError, MissingExtra
 from textveil.evaluate.attack import Bayes, Case, attack, trigram
 from textveil.evaluate.attack import learned as module
+from textveil.evaluate.attack.beam import LIKELIEST, Trigrams
 from textveil.evaluate.attack.knowledge import GENERAL, learn, smoothed
 from textveil.evaluate.attack.learned import Learned, _tells
 from textveil.evaluate.attack.public import distinct, split
@@ -267,6 +268,25 @@ def test_a_language_model_that_knows_more_is_listened_to(language, case, found, 
     plain = found["top-1"].values.mean()
     assert rates[0] > plain
     assert rates[1] > plain - 0.05
+
+
+def test_a_beam_is_no_worse_even_where_trigrams_tell_nothing(case, found, monkeypatch):
+    """Trigrams of public texts, and of the same words in any order."""
+    count, plain = Trigrams.count, found["top-1"].values.mean()
+
+    def shuffled(known):
+        return count(replace(known, line=np.random.default_rng(7).permutation(known.line)))
+
+    assert outcomes(learned(beam=64), case)["top-1"].values.mean() > plain - 0.02
+    monkeypatch.setattr(Trigrams, "count", shuffled)
+    assert outcomes(learned(beam=64), case)["top-1"].values.mean() > plain - 0.05
+
+
+@pytest.mark.parametrize("beam", [-1, LIKELIEST**2 + 1, 10**30, 2.5, float("nan"), "many"])
+def test_a_beam_keeps_a_number_of_texts(beam):
+    with pytest.raises(ConfigError, match="beam") as error:
+        Learned(public=("zqcanary",), beam=beam)
+    assert "zqcanary" not in str(error.value)
 
 
 def test_without_the_trigram_model_it_says_what_to_install(case, monkeypatch):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -56,6 +56,15 @@ class Neighbours:
     ratio: Sparse = field(repr=False)
     base: Values = field(repr=False)
 
+    @classmethod
+    def of(cls, count: Sparse, shares: Values) -> Self:
+        """From how often each word was seen beside each other one, and the shares [U] of words."""
+        kinds, seen = np.diff(count.indptr), np.asarray(count.sum(axis=1)).ravel()
+        held, share = kinds + WEIGHT, np.append(shares, 1.0)
+        ratio = count.copy()
+        ratio.data = (count.data / (share[count.indices] * np.repeat(seen + held, kinds))).astype(np.float32)
+        return cls(ratio=ratio, base=held / (seen + held))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Knowledge:
@@ -67,20 +76,25 @@ class Knowledge:
         row: int64 [U], the row that stands for each, in the table of words.
         own: bool [U], whether that row is the word itself.
         candidate: bool [U], whether it can be a private word: words of the public list cannot, where these pass.
+        share: float64 [U], the share of each among all words.
         log_prior: float64 [U], ln of the share of each among private words, -inf for no candidates.
         log_usual: float64 [U], the same from the general word list alone.
         beside: by distance and side (-1 is the word before), how much likelier words are beside each.
         together: pointwise mutual information of words in one text, where positive: sparse [U + 1, U + 1].
+        line: int64, the words of all public texts in their order, with edges around each text; -1 for a word that is
+            not known.
     """
 
     words: tuple[str, ...] = field(repr=False)
     row: Ids = field(repr=False)
     own: Flags = field(repr=False)
     candidate: Flags = field(repr=False)
+    share: Values = field(repr=False)
     log_prior: Values = field(repr=False)
     log_usual: Values = field(repr=False)
     beside: Mapping[int, Neighbours] = field(repr=False)
     together: Sparse = field(repr=False)
+    line: Ids = field(repr=False)
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -155,6 +169,7 @@ def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str]) ->
     general = np.array([listed.get(word.lower(), 0) for word in words]) + 0.5
     everything = smoothed(often, general)
     prior, usual = (np.where(candidate, share, 0.0) for share in (everything, general))
+    line = _line(sequence, tokens.documents, len(words))
     with np.errstate(divide="ignore"):
         log_prior, log_usual = np.log(prior / prior.sum()), np.log(usual / usual.sum())
     return Knowledge(
@@ -162,10 +177,12 @@ def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str]) ->
         row=row,
         own=own,
         candidate=candidate,
+        share=everything,
         log_prior=log_prior,
         log_usual=log_usual,
-        beside=_beside(sequence, tokens.documents, everything),
+        beside=_beside(line, everything),
         together=_together(sequence, tokens.documents, len(words)),
+        line=line,
     )
 
 
@@ -198,30 +215,28 @@ def _numbers(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, i
     return np.fromiter((found[word] for word in words), np.int64, len(words))
 
 
-def _beside(sequence: Ids, documents: Ids, shares: Values) -> dict[int, Neighbours]:
+def _line(sequence: Ids, documents: Ids, edge: int) -> Ids:
+    """Texts one behind the other, with so many edges before, between and behind them that no neighbour is beyond."""
+    sizes = np.diff(documents)
+    line = np.full(len(sequence) + REACH * (len(sizes) + 1), edge)
+    line[np.arange(len(sequence)) + REACH * (1 + np.repeat(np.arange(len(sizes)), sizes))] = sequence
+    return line
+
+
+def _beside(line: Ids, shares: Values) -> dict[int, Neighbours]:
     """What stands how far before and behind what; beyond the edge of a text stands the edge."""
     with needed():
         from scipy import sparse
 
     edge = len(shares)
-    sizes = np.diff(documents)
-    padded = np.full(len(sequence) + REACH * (len(sizes) + 1), edge)
-    padded[np.arange(len(sequence)) + REACH * (1 + np.repeat(np.arange(len(sizes)), sizes))] = sequence
-    share = np.append(shares, 1.0)
     found = {}
     for distance in range(1, REACH + 1):
-        before, behind = padded[:-distance], padded[distance:]
+        before, behind = line[:-distance], line[distance:]
         kept = (before >= 0) & (behind >= 0) & ~((before == edge) & (behind == edge))
         count = sparse.coo_array(
             (np.ones(int(kept.sum())), (before[kept], behind[kept])), shape=(edge + 1, edge + 1)
         ).tocsr()
-        for side, table in ((-distance, count), (distance, count.T.tocsr())):
-            seen = np.asarray(table.sum(axis=1)).ravel()
-            held = np.diff(table.indptr) + WEIGHT
-            ratio = table.copy()
-            ratio.data = ratio.data / (share[ratio.indices] * np.repeat(seen + held, np.diff(table.indptr)))
-            ratio.data = ratio.data.astype(np.float32)
-            found[side] = Neighbours(ratio=ratio, base=held / (seen + held))
+        found[-distance], found[distance] = (Neighbours.of(table, shares) for table in (count, count.T.tocsr()))
     return found
 
 

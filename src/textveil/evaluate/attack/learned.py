@@ -19,6 +19,7 @@ from textveil.config import WordsOptions, options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import candidates, channel, trigram
 from textveil.evaluate.attack.bayes import ANEW, NOTHING_PROTECTED, ONCE, steps
+from textveil.evaluate.attack.beam import LIKELIEST, Beam, Trigrams
 from textveil.evaluate.attack.candidates import Shortlist, alike
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.channel import estimated
@@ -120,6 +121,8 @@ class Learned:
         language: which language model is asked besides, in the end, what fits between the words that are guessed:
             `none`; `trigram`, the model of general English that comes with PocketSphinx; or `masked`, a masked
             language model, which takes most of the time.
+        beam: how many texts a beam search keeps at each word, which in the end looks for whole texts that are likely
+            under trigrams of the public texts. 0 is no search, 64 finds most, and 576 keeps all.
         model: a folder or hub id of the masked language model; None is the bundled one.
         draws: noisy vectors per distinct released row, where the law has to be estimated; with more it finds
             more.
@@ -133,6 +136,7 @@ class Learned:
     simulated: Annotated[int, Field(ge=100, strict=True)] = 20_000
     passes: Annotated[int, Field(ge=1, le=10, strict=True)] = 3
     language: Language = "none"
+    beam: Annotated[int, Field(ge=0, le=LIKELIEST**2, strict=True)] = 0
     model: str | None = None
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
 
@@ -267,11 +271,15 @@ class Learned:
                 partial(_unmixed, view=view, known=known, estimates=estimates, step=step, truth=truth, report=report)
                 for step in range(self.passes)
             ]
+        models: list[Look] = []
         if self.language == "masked":
-            looks.append(partial(_masked, view=view, known=known, model=self.model, report=report))
+            models.append(partial(_masked, view=view, known=known, model=self.model, report=report))
         elif self.language == "trigram":
-            looks.append(partial(_trigram, view=view, known=known, report=report))
-        return looks
+            models.append(partial(_trigram, view=view, known=known, report=report))
+        if self.beam:
+            search = Beam(trigrams=Trigrams.count(known), width=self.beam)
+            models.append(partial(_searched, beam=search, positions=view.layout.positions))
+        return [*looks, partial(_asked, models=models, report=report)] if models else looks
 
     def _find(
         self,
@@ -394,6 +402,12 @@ def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
     return np.concatenate([found.features, around], axis=2)
 
 
+def _asked(found: Shortlist, probability: Values, *, models: Sequence[Look], report: Report) -> Floats:
+    """All features, and what language models say besides."""
+    said = [model(found, probability) for model in models]
+    return np.concatenate([_around(found, probability, report=report), *said], axis=2)
+
+
 def _estimate(simulated: Case, known: Knowledge) -> WordEstimate:
     """How words that were mixed are estimated, before anything is believed of their neighbours."""
     return WordEstimate.fit(
@@ -436,7 +450,7 @@ def _unmixed(
 def _masked(
     found: Shortlist, probability: Values, *, view: View, known: Knowledge, model: str | None, report: Report
 ) -> Floats:
-    """All features, and ln of what a masked language model expects between the likeliest words.
+    """ln of what a masked language model expects between the likeliest words, float32 [m, K, 1].
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
@@ -452,11 +466,11 @@ def _masked(
         said[which, :, 0] = np.where(own, told - mean, 0)
         done += len(which)
         report("language model", done, len(first))
-    return np.concatenate([_around(found, probability, report=report), said], axis=2)
+    return said
 
 
 def _trigram(found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report) -> Floats:
-    """All features, and ln of what a trigram model expects between the likeliest words, of the likelier candidates."""
+    """ln of what a trigram model expects between the likeliest words, of the likelier candidates: float32 [m, K, F]."""
     words, first = _likeliest(found, probability, view, known)
     best = highest(probability, min(LIKELIER, probability.shape[1]))
     choices = np.take_along_axis(found.words, best, axis=1).tolist()
@@ -465,7 +479,12 @@ def _trigram(found: Shortlist, probability: Values, *, view: View, known: Knowle
     spelled = [[known.words[word] for word in choices[cell]] for cell in order.tolist()]
     said = np.zeros((*probability.shape, len(trigram.FEATURES)), np.float32)
     said[order[:, None], best[order]] = trigram.expected(words, view.documents, items, spelled)
-    return np.concatenate([_around(found, probability, report=report), said], axis=2)
+    return said
+
+
+def _searched(found: Shortlist, probability: Values, *, beam: Beam, positions: Ids) -> Floats:
+    """ln of the probability of each candidate over the likeliest texts, float32 [m, K, 1]."""
+    return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(np.float32)
 
 
 def _likeliest(found: Shortlist, probability: Values, view: View, known: Knowledge) -> tuple[list[str], Ids]:

@@ -1,0 +1,80 @@
+"""Asks what a language model adds to an attacker who learned, on real news. Part of `make bench`.
+
+In: the folder of corpora that $TEXTVEIL_CORPORA names (`ag_news`). Out: one rate at a time, and how much more it is
+than without such a model.
+Not here: the attacker (`textveil.evaluate.attack.learned`), and other attacks (`attacks`).
+
+The attacker learns from a part of the training texts; test texts are private. Draws are seeded, as in `attacks`.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attacks import SEED, news, title  # the file beside this one
+
+PRIVATE = 400
+"""Texts that are attacked."""
+
+RELEASES: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
+    ("rankcape", None, {"k": 100, "epsilon": 7}),
+    ("codebook", "8", {"epsilon": 4}),
+    ("noise", None, {"epsilon": 60}),
+)
+"""Mechanisms, the codes of their tables, and options. The law of noise is estimated, for each attacker anew."""
+
+AGAIN = "one pass more"
+"""Looks at the neighbours once more, as all do that ask a model: what the model adds is beyond this."""
+
+ATTACKERS: Mapping[str, Mapping[str, Any]] = {
+    AGAIN: {"passes": 4},
+    "none": {},
+    "trigram": {"language": "trigram"},
+    "beam": {"beam": 64},
+    "trigram and beam": {"language": "trigram", "beam": 64},
+}
+
+
+def measurements() -> Iterator[dict[str, Any]]:
+    """What each attacker names; none where there are no corpora."""
+    if "TEXTVEIL_CORPORA" not in os.environ:
+        return
+    from textveil import Privatizer
+    from textveil.evaluate import intervals
+    from textveil.evaluate.attack import Case, Learned
+    from textveil.randomness.streams import SeededRandomness
+    from textveil.table import load_table
+
+    folder = Path(os.environ["TEXTVEIL_CORPORA"]) / "ag_news"
+    public = dict.fromkeys(news(folder / "train_subset.tsv.gz"))
+    private = [text for text in news(folder / "test.shared.tsv.gz", PRIVATE) if text not in public]
+    for mechanism, codes, options in RELEASES:
+        privatizer = Privatizer(mechanism, table=load_table(codes=codes), seed=SEED, **options)
+        case = Case.of(privatizer, private)
+        again = {}
+        for name, own in ATTACKERS.items():
+            start = time.perf_counter()
+            found = list(Learned(public=tuple(public), **own).run(case, rng=SeededRandomness(SEED).part(2**100)))
+            shared = {"seconds": round(time.perf_counter() - start, 1), "data": "AG News", "seed": SEED, "unit": "mean"}
+            release = f"{title(mechanism, options)}{', 8 codes' * bool(codes)}: {name}"
+            for each in found:
+                texts = case.view.text[each.where]
+                rates = {each.metric: intervals.mean(each.values, texts)}
+                if name == AGAIN:
+                    again[each.metric] = each.values
+                else:
+                    more = each.values - again[each.metric]
+                    rates[f"{each.metric}, more"] = intervals.mean(more, texts, share=False)
+                for metric, rate in rates.items():
+                    yield {
+                        "what": f"languages, AG News, {release}: {metric}",
+                        "release": release,
+                        "metric": metric,
+                        "value": rate.value,
+                        "low": rate.low,
+                        "high": rate.high,
+                        "n": len(each.values),
+                        **shared,
+                    }
