@@ -642,5 +642,5 @@ def _parted(codes: str) -> tuple[str, str]:
     """The name of a book, and the level behind it, "" without one; a file whose whole name has an "@" is a file."""
     name, at, level = codes.rpartition(AT)
     return (
-        (name, level) if at and not Path(codes).is_file() and (level == FITTING or level.isdecimal()) else (codes, "")
+        (name, level) if name and at and not Path(codes).is_file() and (level == FITTING or level.isdecimal()) else (codes, "")
     )
