@@ -3,8 +3,11 @@
 import csv
 import math
 import random
+import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +24,9 @@ from textveil_bench.choose.judges import Judges
 from textveil_bench.choose.plan import PartSizes
 from textveil_bench.choose.risk import AMONG, FIRST, attacked, budgets
 from textveil_bench.data.sources import SOURCES
+from textveil_bench.examples import DataSet, Example
 from textveil_bench.spec import SweepData, SweepEntry
+from textveil_bench.trials import BETWEEN
 
 WORDS = {
     "sea": ["boat", "harbour", "sailor", "wave", "island", "beach", "fish", "captain", "coast", "anchor"],
@@ -145,6 +150,18 @@ def test_a_budget_that_is_refused_counts_as_no_protection():
     assert 2 < budgets(at, (0.5,), 8.0)[0][0.5] <= 3
 
 
+def test_the_floor_shows_no_equality_whatever_the_mechanisms_do(comparison, tmp_path):
+    """Else "what passes alone" would say which words are equal, as numbered placeholders do."""
+    alike = replace(comparison, common={**comparison.common, "words.consistent": True})
+    seen = {}
+    for series in alike.series("own")[:4]:
+        if (config := series.config(None, 5)) is not None:
+            seen[series.name] = Privatizer.from_config(config).privatize("boat and boat and boat and boat").text.split()
+    assert seen["mask"][::2] == ["<WORD>"] * 4
+    assert len({*seen["uniform"][::2]}) > 1
+    assert len({*seen["equality"][::2]}) == 1
+
+
 def test_words_that_pass_are_named_and_placeholders_are_not():
     words = ["the old boat near the barn"] * 4
     learned = Learned(public=tuple(f"the {a} near the {b}" for a in WORDS["sea"] for b in WORDS["farm"]), simulated=100)
@@ -174,6 +191,52 @@ def test_judges_learn_from_originals_and_from_releases(comparison):
     told = dict(judges.judge(reversed_words, labels, (parts.texts(learned), known), taught))
     assert told["words"].mean() < 0.7, "it has never seen such words"
     assert told["adaptive words"].mean() > 0.95
+
+
+def questions(count: int, seed: int) -> DataSet:
+    """Which of four sentences names what the question does; its words stand nowhere else."""
+    draws, found = random.Random(seed), []
+    for _ in range(count):
+        words = draws.sample([*WORDS["sea"], *WORDS["farm"]], k=4)
+        label = draws.randrange(4)
+        options = [f"this is the {word} of {draws.choice(OTHERS)}" for word in words]
+        found.append(Example(texts=(f"where is the {words[label]}", *options), label=label))
+    kind = {"name": "asked", "split": "test", "kind": "choice", "labels": tuple("ABCD")}
+    return DataSet(**kind, fields=("question", *"ABCD"), examples=tuple(found))
+
+
+def test_judges_tell_the_option_that_answers_a_question():
+    learned, own = questions(80, 1), questions(60, 2)
+    known, labels = (np.array([each.label for each in data.examples]) for data in (learned, own))
+    judges = Judges(own, load_table("minilm"), {"general-8": "8"})
+    texts, taught = parts.texts(own), parts.texts(learned)
+    clean = dict(judges.judge(texts, labels, (taught, known), None))
+    assert clean["words"].mean() > 0.95
+    cut = [text.rpartition("\n\n")[0] for text in texts]  # an option that a release lost is an empty one
+    lost = dict(judges.judge(cut, labels, (taught, known), None))["words"]
+    assert lost[labels < 3].mean() > 0.95
+    told = dict(judges.judge(shouted(texts, "x"), labels, (taught, known), shouted(taught, "x")))
+    assert told["adaptive words"].mean() > 0.95
+    none = dict(judges.judge(shouted(texts, "x"), labels, (taught, known), [BETWEEN.join("abcde")] * 80))
+    assert none["adaptive words"].mean() < 0.6, "it learned nothing of what answers a question"
+
+
+def shouted(texts: Sequence[str], behind: str) -> list[str]:
+    """Other words for the same, equal ones alike."""
+    return [BETWEEN.join(re.sub(r"\b\w+", rf"\g<0>{behind}", part) for part in text.split(BETWEEN)) for text in texts]
+
+
+def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_task():
+    data = questions(20, 3)
+    again = [replace(each, texts=("what else is it", *each.texts[1:])) for each in data.examples]
+    assert len(parts._apart(replace(data, examples=(*data.examples, *again)))) == 20
+    pairs = replace(data, kind="pairs", fields=("a", "b"), examples=tuple(
+        Example(texts=(str(i), "the same"), label=0) for i in range(5)
+    ))  # fmt: skip
+    assert len(parts._apart(pairs)) == 5
+    shelf = parts.Material(shelf=data, public=data, pool=data, tuned=data, judged=data)
+    with pytest.raises(ConfigError, match="words tell nothing of the letters of options: asked"):
+        parts.book("task-8", load_table("minilm"), shelf, Path("nowhere"))
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -160,6 +161,20 @@ def silver(count: int) -> str:
         answer = "flour" if i < count - 1 else "bread"
         rows.append({"context": PARAGRAPH, "question": f"{i}?", "gold_answers": gold, "silver_answer": answer})
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_questions_about_four_sentences(put, tmp_path):
+    asked = [*QUESTIONS, ("What burned?", "mill"), ("Which pronoun?", "She"), ("What did it say?", "a")]
+    rows = [{"context": PARAGRAPH, "question": question, "answer": answer} for question, answer in asked]
+    rows.append({"context": PARAGRAPH.partition(" Nobody")[0], "question": "Who?", "answer": "Greta Holm"})
+    rows.append({"context": f"{PARAGRAPH} It stood.", "question": "What did it do?", "answer": "stood"})
+    put("squad_v11/train_subset.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    data = load("sentences", split="train", folder=tmp_path)
+    mill, owner, masons, valley = re.split(r"(?<=[.]) ", PARAGRAPH)
+    assert texts(data) == [(question, mill, owner, masons, valley) for question, _ in asked[:4]]
+    assert labels(data) == ["B", "C", "A", "C"], (
+        "three sentences, several with the answer and none with it are left out"
+    )
 
 
 def test_squad_gold_and_silver(put, tmp_path):
@@ -435,6 +450,11 @@ HUB = {
         {"title": "t", "context": PARAGRAPH, "question": "?", "answers": {"text": ["flour"], "answer_start": [126]}},
         ("?", PARAGRAPH),
         None,
+    ),
+    "sentences": (
+        {"title": "t", "context": PARAGRAPH, "question": "?", "answers": {"text": ["flour"], "answer_start": [126]}},
+        ("?", *re.split(r"(?<=[.]) ", PARAGRAPH)),
+        "C",
     ),
     "ag_news": ({"text": "Oil up Prices rose.", "label": 2}, ("Oil up Prices rose.",), "Business"),
     "yelp": ({"text": "Warm.\\nLoud.", "label": 3}, ("Warm.\nLoud.",), "4 stars"),

@@ -23,12 +23,13 @@ CONF = Path(__file__).resolve().parent / "conf"
 
 BASELINES: Mapping[str, Mapping[str, Any]] = {
     "identity": {},
-    "mask": {"mechanism.name": "placeholder"},
-    "uniform": {"mechanism.name": "krr", "epsilon": 1e-6},
+    "mask": {"mechanism.name": "placeholder", "words.consistent": False},
+    "uniform": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": False},
     "equality": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": True},
 }
 """Nothing is changed; each private word becomes a placeholder; each private word is drawn uniformly from the table;
-the same with equal words of a text drawn alike, which shows only which words are equal."""
+the same with equal words of a text drawn alike, which shows only which words are equal. The others do not show that,
+whatever a sweep sets for its mechanisms: placeholders that tell equal words from others would be no floor."""
 
 LEARNED = "learned"
 """Used like an option's path: how many important words are learned from training texts."""

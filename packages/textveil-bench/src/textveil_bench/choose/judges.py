@@ -3,6 +3,8 @@
 In: labelled texts to learn from, texts to judge. Out: which of them each judge gets right.
 Not here: which texts these are (`material`), and which judge counts (`summary`).
 
+Of a choice they tell the right option, from pairs of the question and each option.
+
 Each judge learns three times: from originals (`clean`); from originals, and judges releases, in which public books put
 one word in place of each (`mapped`); and from releases of the same mechanism, as whoever collects them would
 (`adaptive`, also mapped).
@@ -14,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil.randomness import Flags, Floats, Ints
+from textveil.randomness import Flags, Floats, Ints, Values
 from textveil.table import EmbeddingTable
 from textveil.text import is_public, tokenize
 from textveil_bench.choose import material
@@ -50,11 +52,40 @@ class Learner:
 
     def fit(self, texts: Texts, labels: Ints) -> Callable[[Texts], Ints]:
         """What tells the labels of other texts."""
+        model = self._model(texts, labels)
+        return lambda others: np.asarray(model.predict(self.features.transform(others)), np.int64)
+
+    def weigh(self, texts: Texts, labels: Ints) -> Callable[[Texts], Values]:
+        """What tells how certainly other texts have the label 1, of 0 and 1: log odds, float64 [B]."""
+        model = self._model(texts, labels)
+        return lambda others: np.asarray(model.decision_function(self.features.transform(others)), np.float64)
+
+    def _model(self, texts: Texts, labels: Ints) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        known = self.features.fit_transform(texts)
-        model = LogisticRegression(C=self.strength, max_iter=300).fit(known, labels)
-        return lambda others: np.asarray(model.predict(self.features.transform(others)), np.int64)
+        return LogisticRegression(C=self.strength, max_iter=300).fit(self.features.fit_transform(texts), labels)
+
+
+class Chooser:
+    """Tells which option answers a question: the one that a learner is most certain of, asked for each option alone.
+
+    Args:
+        learner: learns from pairs of a question and an option.
+        options: of each question.
+    """
+
+    def __init__(self, learner: Learner, options: int) -> None:
+        self.learner, self.options = learner, options
+
+    def fit(self, texts: Texts, labels: Ints) -> Callable[[Texts], Ints]:
+        """What tells the right options of other questions."""
+        right = (labels[:, None] == np.arange(self.options)).astype(np.int64).ravel()
+        weigh = self.learner.weigh(self._pairs(texts), right)
+        return lambda others: weigh(self._pairs(others)).reshape(-1, self.options).argmax(axis=1)
+
+    def _pairs(self, texts: Texts) -> list[str]:
+        split = [parts(text, 1 + self.options) for text in texts]
+        return [f"{question}{BETWEEN}{option}" for question, *options in split for option in options]
 
 
 class Bag:
@@ -130,8 +161,9 @@ class Judges:
     """
 
     def __init__(self, data: DataSet, table: EmbeddingTable, maps: Mapping[str, str]) -> None:
-        fields = len(data.fields)
         self.table, self.maps = table, maps
+        self.options = len(data.labels) if data.kind == "choice" else 0
+        fields = 2 if self.options else len(data.fields)
         self.kinds: dict[str, Callable[[], Any]] = {
             WORDS: lambda: Bag(fields),
             VECTORS: lambda: Dense(partial(_sentences, fields=fields)),
@@ -162,9 +194,10 @@ class Judges:
     def _mapped(self) -> tuple[str, ...]:
         return tuple(f"{WORDS} by {name}" for name in self.maps)
 
-    def _learner(self, name: str) -> Learner:
+    def _learner(self, name: str) -> Learner | Chooser:
         kind = name.partition(" ")[0]
-        return Learner(self.kinds[kind](), STRENGTH[kind])
+        learner = Learner(self.kinds[kind](), STRENGTH[kind])
+        return Chooser(learner, self.options) if self.options else learner
 
     def _learned_clean(self, texts: Texts, labels: tuple[int, ...]) -> dict[str, Callable[[Texts], Ints]]:
         names = (WORDS, VECTORS, MEANS, *self._mapped)

@@ -75,8 +75,9 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
 
 
 def _apart(data: DataSet) -> DataSet:
-    """Without texts that occur twice."""
-    found = {example.texts: example for example in data.examples}
+    """Without texts that occur twice; of questions with the same options one, so that these play one part."""
+    first = 1 if data.kind == "choice" else 0
+    found = {example.texts[first:]: example for example in data.examples}
     return replace(data, examples=tuple(found.values()))
 
 
@@ -103,13 +104,15 @@ def book(name: str, table: EmbeddingTable, material: Material, folder: Path) -> 
         folder: for the file; one that is there is used.
 
     Raises:
-        ConfigError: the name has another form.
+        ConfigError: the name has another form, or the data set has no such book.
     """
     kind, _, codes = name.partition("-")
     if kind not in ("general", "domain", "task") or not codes.isdecimal():
         raise ConfigError(f"a book of a comparison is general-C, domain-C or task-C, got {name}")
     if kind == "general":
         return codes
+    if kind == "task" and material.shelf.kind == "choice":
+        raise ConfigError(f"words tell nothing of the letters of options: {material.shelf.name} has no book of a task")
     shelf = material.shelf
     path = folder / f"{shelf.name}-{shelf.digest[:8]}-{name}.book"
     if not path.exists():

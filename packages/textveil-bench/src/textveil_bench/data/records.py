@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from textveil.errors import InputError, shown
+from textveil_bench.data.pairs import sentences
 from textveil_bench.examples import Example
 
 Record = Mapping[str, Any]
@@ -140,6 +141,26 @@ def asked(group: str = "") -> Reader:
             yield Example(texts=(question, context), answers=found, group=SILVER)
 
     return read
+
+
+def among_sentences(read: Reader) -> Reader:
+    """Reads questions about paragraphs as choices: which of the first four sentences of the paragraph has the answer.
+
+    A question is left out if none of the four has an answer, or several have one.
+
+    Args:
+        read: reads the questions, with paragraphs and answers.
+    """
+
+    def chosen(record: Record) -> Iterator[Example]:
+        for example in read(record):
+            question, paragraph = example.texts
+            options = sentences(paragraph)[: len(LETTERS)]
+            holding = [i for i, each in enumerate(options) if any(answer in each for answer in example.answers)]
+            if len(options) == len(LETTERS) and len(holding) == 1:
+                yield Example(texts=(question, *options), label=holding[0], group=example.group)
+
+    return chosen
 
 
 def paragraphs(record: Record) -> Iterator[Example]:

@@ -12,6 +12,7 @@ from textveil_bench.data.records import (
     GOLD,
     LETTERS,
     Reader,
+    among_sentences,
     asked,
     endings,
     news,
@@ -230,6 +231,17 @@ def _by_subject(split: str) -> tuple[File, ...]:
     return tuple(File(name=name, columns=_CHOICE, star="subject") for name in names)
 
 
+SQUAD: Mapping[str, tuple[File, ...]] = {
+    "test": _named(
+        *(f"{folder}/dev-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")), "squad_v11/dev.shared.jsonl"
+    ),
+    "train": _named(
+        *(f"{folder}/train-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
+        "squad_v11/train_subset.jsonl",
+    ),
+}
+"""SQuAD's files, by split."""
+
 SOURCES: Mapping[str, DataSource] = {
     "sst2": DataSource(
         kind="classification",
@@ -310,20 +322,25 @@ SOURCES: Mapping[str, DataSource] = {
         kind="reading",
         fields=("question", "context"),
         read=asked(GOLD),
-        files={
-            "test": _named(
-                *(f"{folder}/dev-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")), "squad_v11/dev.shared.jsonl"
-            ),
-            "train": _named(
-                *(f"{folder}/train-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
-                "squad_v11/train_subset.jsonl",
-            ),
-        },
+        files=SQUAD,
         hub=Hub(id="rajpurkar/squad", splits=VALIDATION),
         subsets={"gold": Subset(groups=frozenset((GOLD,)))},
         sorted_by="article",
         first=GOLD,
         terms="CC BY-SA 4.0",
+    ),
+    "sentences": DataSource(
+        kind="choice",
+        fields=("question", *LETTERS),
+        labels=LETTERS,
+        read=among_sentences(asked(GOLD)),
+        files=SQUAD,
+        hub=Hub(id="rajpurkar/squad", splits=VALIDATION),
+        subsets={"gold": Subset(groups=frozenset((GOLD,)))},
+        sorted_by="article",
+        first=GOLD,
+        terms="CC BY-SA 4.0, as SQuAD",
+        remarks=dict.fromkeys(SQUAD, "the first four sentences of paragraphs, of which one has the answer"),
     ),
     "fantasy": DataSource(
         kind="reading",
