@@ -201,8 +201,9 @@ def questions(count: int, seed: int) -> DataSet:
         label = draws.randrange(4)
         options = [f"this is the {word} of {draws.choice(OTHERS)}" for word in words]
         found.append(Example(texts=(f"where is the {words[label]}", *options), label=label))
-    kind = {"name": "asked", "split": "test", "kind": "choice", "labels": tuple("ABCD")}
-    return DataSet(**kind, fields=("question", *"ABCD"), examples=tuple(found))
+    letters = tuple("ABCD")
+    fields = ("question", *letters)
+    return DataSet(name="asked", split="test", kind="choice", fields=fields, labels=letters, examples=tuple(found))
 
 
 def test_judges_tell_the_option_that_answers_a_question():
