@@ -15,15 +15,15 @@ from typing import Any
 
 from attacks import SEED, news, title  # the file beside this one
 
-PRIVATE = 400
-"""Texts that are attacked."""
+TRIED = 50
+"""Words of public texts that the mechanism is tried on, for each text that is attacked."""
 
-RELEASES: tuple[tuple[str, str | None, Mapping[str, Any]], ...] = (
-    ("rankcape", None, {"k": 100, "epsilon": 7}),
-    ("codebook", "8", {"epsilon": 4}),
-    ("noise", None, {"epsilon": 60}),
+RELEASES: tuple[tuple[str, str | None, Mapping[str, Any], int], ...] = (
+    ("rankcape", None, {"k": 100, "epsilon": 7}, 400),
+    ("codebook", "8", {"epsilon": 4}, 400),
+    ("noise", None, {"epsilon": 60}, 100),
 )
-"""Mechanisms, the codes of their tables, and options. The law of noise is estimated, for each attacker anew."""
+"""Mechanisms, the codes of their tables, options, and how many texts are attacked: few where a law is estimated."""
 
 AGAIN = "one pass more"
 """Looks at the neighbours once more, as all do that ask a model: what the model adds is beyond this."""
@@ -49,14 +49,15 @@ def measurements() -> Iterator[dict[str, Any]]:
 
     folder = Path(os.environ["TEXTVEIL_CORPORA"]) / "ag_news"
     public = dict.fromkeys(news(folder / "train_subset.tsv.gz"))
-    private = [text for text in news(folder / "test.shared.tsv.gz", PRIVATE) if text not in public]
-    for mechanism, codes, options in RELEASES:
+    private = [text for text in news(folder / "test.shared.tsv.gz") if text not in public]
+    for mechanism, codes, options, count in RELEASES:
         privatizer = Privatizer(mechanism, table=load_table(codes=codes), seed=SEED, **options)
-        case = Case.of(privatizer, private)
+        case = Case.of(privatizer, private[:count])
         again = {}
         for name, own in ATTACKERS.items():
             start = time.perf_counter()
-            found = list(Learned(public=tuple(public), **own).run(case, rng=SeededRandomness(SEED).part(2**100)))
+            attacker = Learned(public=tuple(public), simulated=TRIED * count, **own)
+            found = list(attacker.run(case, rng=SeededRandomness(SEED).part(2**100)))
             shared = {"seconds": round(time.perf_counter() - start, 1), "data": "AG News", "seed": SEED, "unit": "mean"}
             release = f"{title(mechanism, options)}{', 8 codes' * bool(codes)}: {name}"
             for each in found:

@@ -278,7 +278,7 @@ class Learned:
             models.append(partial(_trigram, view=view, known=known, report=report))
         if self.beam:
             search = Beam(trigrams=Trigrams.count(known), width=self.beam)
-            models.append(partial(_searched, beam=search, positions=view.layout.positions))
+            models.append(partial(_searched, beam=search, positions=view.layout.positions, report=report))
         return [*looks, partial(_asked, models=models, report=report)] if models else looks
 
     def _find(
@@ -482,8 +482,9 @@ def _trigram(found: Shortlist, probability: Values, *, view: View, known: Knowle
     return said
 
 
-def _searched(found: Shortlist, probability: Values, *, beam: Beam, positions: Ids) -> Floats:
+def _searched(found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report) -> Floats:
     """ln of the probability of each candidate over the likeliest texts, float32 [m, K, 1]."""
+    report("beam search", 0, len(found.words))
     return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(np.float32)
 
 
