@@ -641,6 +641,5 @@ def levels_of(name: str) -> dict[str, Book]:
 def _parted(codes: str) -> tuple[str, str]:
     """The name of a book, and the level behind it, "" without one; a file whose whole name has an "@" is a file."""
     name, at, level = codes.rpartition(AT)
-    return (
-        (name, level) if name and at and not Path(codes).is_file() and (level == FITTING or level.isdecimal()) else (codes, "")
-    )
+    parted = name and at and not Path(codes).is_file() and (level == FITTING or level.isdecimal())
+    return (name, level) if parted else (codes, "")
