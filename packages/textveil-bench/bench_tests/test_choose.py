@@ -277,6 +277,21 @@ def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
     assert [row["risk"] is not None for row in judged] == [True, False]
 
 
+def test_a_mechanism_that_was_not_run_at_a_level_is_not_said_to_miss_it(rows):
+    def at(row, level):
+        found = {"asked": [level], "key": f"{row['key']} {level}"}
+        if row["stage"] == "judged":
+            return {**row, **found, "level": level}
+        return {**row, **found, "levels": [[level, *rest] for _, *rest in row["levels"]]}
+
+    more = [at(row, 0.5) for row in rows if row["family"] == "codes"]
+    low, high = choices([*rows, *more])
+    assert (low.level, high.level) == (0.3, 0.5)
+    assert {each.family for each in low.kept} | set(low.missing) == {"codes", "rankcape"}
+    assert {each.family for each in high.kept} == {"codes"}
+    assert high.missing == {}
+
+
 def test_only_the_options_that_were_best_on_the_tuned_texts_are_shown(rows):
     """Others may have been judged before more options were tried; the judged texts choose nothing."""
     more = []

@@ -189,7 +189,7 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
             judged_here = (kept[name, level] for name, _ in keys.get(level, ()) if name in taken)
             there = sorted(judged_here, key=lambda each: -each.share.value)
             families = {family for _, family, own_level in best if own_level == level}
-            every = dict.fromkeys(row["family"] for row in tuned if row["whose"] != "baseline")
+            every = dict.fromkeys(row["family"] for row in tuned if level in row["asked"])
             found.append(
                 Choice(
                     data=data,
