@@ -192,6 +192,7 @@ REFUSED = {
     "such as 8,24,50": ("--levels", "two"),
     "numbers of codes with commas between them": ("--levels", "2,,3"),
     "must be numbers of codes": ("--levels", "-2"),
+    "--levels must be numbers": ("--levels", "9" * 5000),
     "must rise, from 2 to 2 at most, because it has 3 codes, got 3": ("--levels", "3"),
     "because it has 3 codes, got 2, 2": ("--levels", "2,2"),
     "because it has 3 codes, got 1": ("--levels", "1"),

@@ -51,11 +51,11 @@ def test_sessions_are_listed_shown_exported_imported_and_forgotten(url, capsys, 
 def test_what_one_person_loses_is_shown(url, capsys):
     words = ("privatize", "Ingrid met Ingrid", "--mechanism", "rankcape", "--epsilon", "8", "--session", "anna/lease")
     run(capsys, *words, "-o", "words.consistent=true")
-    said = "protected: 2 words, at most 8 each, 16 for one person who has all of them"
+    said = "protected: 2 draws of words, at most 8 each, 16 for one person who has all of them"
     assert f"spent: {said}\n" in run(capsys, "session", "show", "anna/lease").out
     (shown,) = json.loads(run(capsys, "session", "show", "anna/lease", "--json").out)["per person"]
     assert (shown["drawn"], shown["total_epsilon_ldp"]) == (2, 16.0)
-    assert said.replace("2 words", "2 words drawn once each and released 4 times in all") in (
+    assert said.replace("2 draws of words", "2 draws of words, released 4 times in all") in (
         run(capsys, *words, "-o", "words.consistent=true", "--statement").err.replace("\n", " ")
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.fixtures import NOUNS, book_of, gaussian_rows
 
-from textveil import Privatizer
+from textveil import Privatizer, Session
 from textveil.config import resolve
 from textveil.errors import ConfigError, GuaranteeError, TableError
 from textveil.guarantee import Guarantee, compose, summarize
@@ -163,6 +163,17 @@ class TestStatement:
             assert {each.claim.kind for each in said} == {"ldp"}
             assert compose(said).epsilon == pytest.approx(sum(each.epsilon for each in said))
 
+    def test_a_session_counts_draws_of_a_word_at_each_level(self):
+        """Three words at two levels lose 6 each: it must not say that six words lose 3 each, nor "drawn once"."""
+        session = Session()
+        *_, last = (drawing(BOOK, i, words={"consistent": True}).privatize(TEXT, session) for i in (3, 6, 3))
+        (said,) = last.guarantee.per_person
+        assert (said.drawn, said.released, said.total) == (6, 9, 18_000_000)
+        assert str(said) == (
+            "protected: 6 draws of words, released 9 times in all, at most 3 each, "
+            "18 for one person who has all of them"
+        )
+
     def test_texts_at_several_levels_have_no_one_statement(self):
         with pytest.raises(GuaranteeError, match="needs the same mechanism and options"):
             summarize(stated(BOOK))
@@ -311,3 +322,14 @@ class TestAuto:
 
     def test_a_book_without_levels_has_one_to_choose(self):
         assert chosen("24@auto", epsilon=1) == "24"
+
+    @pytest.mark.parametrize("name", ["auto@8", "auto@auto"])
+    def test_what_a_budget_chooses_has_no_level_beside(self, name):
+        """It chose among the general books, and nobody was told that the level counted for nothing."""
+        with pytest.raises(ConfigError, match="a table alone needs a number of codes"):
+            load_table("minilm", codes=chosen(name, epsilon=2))
+
+    @pytest.mark.parametrize("name", ["9" * 5000, f"24@{'9' * 5000}", f"nowhere@{'9' * 5000}"])
+    def test_a_number_of_any_length_is_a_clear_error(self, name):
+        with pytest.raises((ConfigError, TableError), match=r"must be 8, 24|cannot read a book of codes"):
+            load_table("minilm", codes=name)

@@ -94,9 +94,9 @@ class Finder:
 def test_what_one_person_loses_who_is_behind_all_names(store, named):
     session = store.open("anna")
     first = named.privatize(NAMES, session).guarantee
-    assert "PERSON: 4 names, at most 6 each, 24 for one person who has all of them" in first.headline()
+    assert "PERSON: 4 draws of names, at most 6 each, 24 for one person who has all of them" in first.headline()
     again = named.privatize("Maria Silva is Peter Silva", store.open("anna")).guarantee
-    assert "PERSON: 4 names drawn once each and released 7 times in all, at most 6 each, 24 for" in again.headline()
+    assert "PERSON: 4 draws of names, released 7 times in all, at most 6 each, 24 for" in again.headline()
     (loss,) = again.per_person
     assert loss.to_json() == {
         "label": "PERSON",
@@ -129,21 +129,24 @@ def test_what_is_drawn_anew_each_time_adds_up(small_table):
     session, word = Session(), small_table.words[0]
     fresh = Privatizer("rankcape", table=small_table, epsilon=3.0, k=2)
     *_, said = (fresh.privatize(f"{word} {word}", session).guarantee for _ in range(3))
-    assert str(said.per_person[0]) == "protected: 6 words, at most 3 each, 18 for one person who has all of them"
+    assert (
+        str(said.per_person[0]) == "protected: 6 draws of words, at most 3 each, 18 for one person who has all of them"
+    )
 
 
 @pytest.mark.parametrize(
     ("loss", "says"),
     [
-        (Loss("PERSON", "name", 1, 1, 6 * MICRO, 6 * MICRO), "PERSON: 1 name, at most 6"),
+        (Loss("PERSON", "name", 1, 1, 6 * MICRO, 6 * MICRO), "PERSON: 1 draw of a name, at most 6"),
         (
             Loss("PERSON", "name", 1, 3, 6 * MICRO, 6 * MICRO),
-            "PERSON: 1 name drawn once and released 3 times in all, at most 6",
+            "PERSON: 1 draw of a name, released 3 times in all, at most 6",
         ),
-        (Loss("DATE", "figure", 2, 2, infinite=2), "DATE: 2 figures, no finite bound for any of them"),
+        (Loss("DATE", "figure", 2, 2, infinite=2), "DATE: 2 draws of figures, no finite bound for any of them"),
         (
             Loss("other", "word", 3, 3, 2 * MICRO, 3 * MICRO, infinite=1),
-            "other: 3 words, no finite bound for 1 of them, at most 2 each, 3 for one person who has all of the others",
+            "other: 3 draws of words, no finite bound for 1 of them, at most 2 each, "
+            "3 for one person who has all of the others",
         ),
     ],
 )

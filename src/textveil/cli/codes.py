@@ -6,6 +6,7 @@ Not here: how a book is made (`table.bookmaking`), and what it is (`table.book`)
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
@@ -98,7 +99,7 @@ def codes(
     if bool(labelled) != bool(label):
         raise ConfigError("--labelled and --label go together: the file, and the field of its labels")
     coarser = [] if levels is None else levels.split(",")
-    if not all(each.strip().isdecimal() for each in coarser):
+    if not all(re.fullmatch(r"\s*\d{1,5}\s*", each) for each in coarser):
         raise ConfigError("--levels must be numbers of codes with commas between them, such as 8,24,50")
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():

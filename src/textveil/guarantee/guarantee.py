@@ -69,11 +69,12 @@ class Loss(NamedTuple):
     Args:
         label: the type, or the group of words.
         by: "name" (drawn from a public list), "figure" (moved by noise), or "word".
-        drawn: how many were drawn: where equal words are released alike, how many distinct ones.
+        drawn: how many draws there were: where equal ones are released alike, one of each for each mechanism, budget
+            and book (or level of it) that drew it. What one value has lost is the sum over its draws.
         released: how many times they were released, counted once in a text where they are released alike.
-        most: the largest epsilon of one, in millionths.
+        most: the largest epsilon of one draw, in millionths.
         total: the sum of all, in millionths.
-        infinite: for how many no finite bound holds; they are in no sum.
+        infinite: for how many draws no finite bound holds; they are in no sum.
         alike: whether equal ones were released alike at any time, so that the numbers tell of equality.
     """
 
@@ -87,7 +88,7 @@ class Loss(NamedTuple):
     alike: bool = False
 
     def __str__(self) -> str:
-        """As a phrase: "PERSON: 4 names, at most 6 each, 24 for one person who has all of them"."""
+        """As a phrase: "PERSON: 1 draw of a name, at most 6"; see `wording.loss`."""
         return wording.loss(self)
 
     def to_json(self) -> dict[str, object]:

@@ -254,10 +254,15 @@ def _per_person(guarantee: "Guarantee") -> str:
 
 
 def loss(of: "Loss") -> str:
-    """What values of one type have lost: "PERSON: 4 names, at most 6 each, 24 for one person who has all of them"."""
-    said = [count(of.drawn, of.by)]
+    """What values of one type have lost.
+
+    "PERSON: 4 draws of names, at most 6 each, 24 for one person who has all of them".
+
+    Draws, not values: what is drawn by several mechanisms, or at several levels of a book, is drawn by each of them.
+    """
+    said = [f"{count(of.drawn, 'draw')} of {f'a {of.by}' if of.drawn == 1 else f'{of.by}s'}"]
     if of.released > of.drawn:
-        said[0] += f" drawn once{' each' if of.drawn > 1 else ''} and released {of.released:,} times in all"
+        said.append(f"released {of.released:,} times in all")
     if of.infinite:
         said.append(f"no finite bound for {'any' if of.infinite == of.drawn else f'{of.infinite:,}'} of them")
     if (finite := of.drawn - of.infinite) > 0:

@@ -19,7 +19,9 @@ from functools import cached_property, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import pairwise
+from os.path import isfile
 from pathlib import Path
+from re import fullmatch
 from typing import Any, Literal, Self, get_args
 from unicodedata import normalize
 
@@ -572,7 +574,7 @@ def find_books(codes: str) -> Book | Books:
         ConfigError: there are neither one nor four, or no book that ships has so many codes.
         TableError: there is no such file, or it is no book.
     """
-    if "," not in codes or Path(_parted(codes)[0]).is_file():
+    if "," not in codes or isfile(_parted(codes)[0]):
         return find_book(codes)
     names = [each.strip() for each in codes.split(",")]
     if len(names) != FOUR:
@@ -601,13 +603,13 @@ def find_book(codes: str) -> Book:
         return find_book(name).level(int(level))
     if not name.isdecimal():
         return Book.read(name)
-    if int(name) not in shipped():
+    if name not in map(str, shipped()):
         known = ", ".join(map(str, shipped()))
         raise ConfigError(
             f"table.codes must be {known} (the general books of the package) or the path of a book, got {name}; "
             "`textveil table codes` makes one of any size"
         )
-    return Book.read(_shelf().joinpath(f"{int(name)}.npz"))
+    return Book.read(_shelf().joinpath(f"{name}.npz"))
 
 
 def choice(codes: str) -> dict[str, Book]:
@@ -621,7 +623,7 @@ def choice(codes: str) -> dict[str, Book]:
         TableError: there is no such file, or it is no book.
     """
     name, level = _parted(codes)
-    if name == FITTING:
+    if codes == FITTING:
         return {str(size): find_book(str(size)) for size in shipped()}
     return levels_of(name) if level == FITTING else {}
 
@@ -641,5 +643,5 @@ def levels_of(name: str) -> dict[str, Book]:
 def _parted(codes: str) -> tuple[str, str]:
     """The name of a book, and the level behind it, "" without one; a file whose whole name has an "@" is a file."""
     name, at, level = codes.rpartition(AT)
-    parted = name and at and not Path(codes).is_file() and (level == FITTING or level.isdecimal())
+    parted = name and at and not isfile(codes) and (level == FITTING or fullmatch(r"\d{1,5}", level))
     return (name, level) if parted else (codes, "")
