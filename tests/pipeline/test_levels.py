@@ -10,12 +10,13 @@ from tests.fixtures import NOUNS, book_of, gaussian_rows
 
 from textveil import Privatizer, Session
 from textveil.config import resolve
-from textveil.errors import ConfigError, GuaranteeError, TableError
+from textveil.errors import ConfigError, GuaranteeError, LimitReached, TableError
 from textveil.guarantee import Guarantee, compose, summarize
 from textveil.mechanism import information
 from textveil.pipeline.coarse import FINEST, NESTED
 from textveil.pipeline.found import with_budget
 from textveil.protect import GROUPS
+from textveil.session import SessionStore
 from textveil.table import Book, Books, EmbeddingTable, load_table
 
 EPSILON = 3.0
@@ -173,6 +174,22 @@ class TestStatement:
             "protected: 6 draws of words, released 9 times in all, at most 3 each, "
             "18 for one person who has all of them"
         )
+
+    @pytest.mark.parametrize(("mechanism", "accounts"), [("codebook", 1), ("noise", 3)])
+    def test_levels_have_one_account_in_local_dp(self, tmp_path, monkeypatch, mechanism, accounts):
+        """Else a limit would hold for one level, and the next level would spend as much again."""
+        monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+        monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
+        with SessionStore(f"sqlite:///{tmp_path / 'a.db'}") as store:
+            for size in BOOK.levels:
+                drawing(BOOK, size, mechanism).privatize(TEXT, store.open("anna"))
+            found = store.ledger.accounts()
+            assert len(found) == accounts
+            if mechanism == "codebook":
+                assert found[0].ldp == pytest.approx(3 * 3 * EPSILON)
+                store.ledger.limit("anna", "ldp", found[0].table, found[0].ldp + 1)
+                with pytest.raises(LimitReached, match="spend 9, and 1 of 28 are left"):
+                    drawing(BOOK, 3).privatize(TEXT, store.open("anna"))
 
     def test_texts_at_several_levels_have_no_one_statement(self):
         with pytest.raises(GuaranteeError, match="needs the same mechanism and options"):

@@ -119,7 +119,7 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> l
         again: bool [N], words that are released as they were drawn before, and spend nothing.
     """
     new = ~again & ((plan.classes < 0) | (plan.classes == np.arange(len(plan.classes))))
-    claim, table, found = parts.claim, parts.table.name, list[Spend]()
+    claim, table, found = parts.claim, _account(parts), list[Spend]()
     seed = "the draws follow from a seed" if parts.randomness.seeded else ""
     reasons = oov.reasons(parts.words) if (new & (plan.rules != WordRule.HOUSE)).any() else []
     metric = claim.metric or "ldp"
@@ -146,6 +146,14 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> l
         reason = "" if np.isfinite(moved).all() else "dates and amounts have no largest distance"
         found.append(_spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed]))
     return found
+
+
+def _account(parts: Parts) -> str:
+    """The table of the account: for local DP at levels of a nested book one for all of them, so that a limit holds."""
+    table, book = parts.table, parts.table.root.book
+    if book is None or book.nested is None or parts.claim.kind != "ldp":
+        return table.name
+    return f"{table.origin.name} in levels of book {book.nested.digest[:8]}"
 
 
 def _spend(metric: str, table: str, epsilon: float, ldp: float, words: int, reasons: Sequence[str]) -> Spend:
