@@ -86,7 +86,7 @@ def coarsely(
         notes.append("distances are between codes: between the means of their words' vectors")
     if named is not None:
         notes.append(
-            "whoever expects words as they stand in general public text names a word from its released code alone with "
+            "whoever expects words as they stand in general public text names a word from one released code alone with "
             f"probability {math.ceil(named * 1000) / 1000:g} at most"
         )
     return replace(
