@@ -51,6 +51,7 @@ def test_a_domain_book_is_made_described_and_drawn_from(run, folder):
     assert out.startswith("5 codes for the words of the table vectors\nThe domain book ")
     assert run("table", "info", "five.book")[1] == out
     assert json.loads(run("table", "info", "five.book", "--json")[1]) == made.to_json()
+    assert run("table", "info", "24@24") == run("table", "info", "24")
 
     drawn = ("privatize", "lemon castle", *TABLE, "--mechanism", "codebook", "--codes", "five.book", "--epsilon", "4")
     code, out, err = run(*drawn)

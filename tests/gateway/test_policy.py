@@ -311,6 +311,10 @@ MISSING = {
     "upstream: http://h/v1\nrules:\n- models: [a]\n  options: {risk: 0.5, prior: texts.txt}": (
         "gateway.yaml:4: rules.0.options.prior: there is no file or folder 'texts.txt'"
     ),
+    "upstream: http://h/v1\nrules:\n- models: [a]\n  options: {table.codes: none.book}": (
+        "gateway.yaml:4: rules.0.options.table.codes: none.book: cannot read a book of codes (No such file or "
+        "directory); `textveil table codes` makes one"
+    ),
     "media: pass\nupstream: http://h:1/v1/chat/completions": (
         "gateway.yaml:2: upstream: ends in the route chat/completions, which is added to it: give the base URL, "
         "http://h:1/v1"

@@ -62,6 +62,16 @@ def begun(log):
     return [each["process"] for each in lines(log) if each["event"] == "start"]
 
 
+def answered(log, number):
+    """What the log says of that many requests; their lines may come after their answers."""
+
+    def said():
+        return [each for each in lines(log) if each["event"] == "request"]
+
+    until(lambda: len(said()) >= number)
+    return said()
+
+
 def alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:
@@ -91,7 +101,7 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
             answer = ask(url, messages, key)
             assert answer.status_code == 200, answer.text
             messages.append(answer.json()["choices"][0]["message"])
-            served = Counter(each["process"] for each in lines(log) if each["event"] == "request")
+            served = Counter(each["process"] for each in answered(log, turn + 1))
             if turn > 8 and min(served[pid] for pid in begun(log)) > 3:
                 break
         assert min(served[pid] for pid in begun(log)) > 3, served
@@ -99,7 +109,7 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
         for before, after in pairwise(sent):
             assert json.dumps(after[: len(before)]) == json.dumps(before)
         assert sent[-1][0]["content"] != messages[0]["content"]
-        requests = [each for each in lines(log) if each["event"] == "request"]
+        requests = answered(log, len(sent))
         assert [each["drawn"] for each in requests] == [1] * len(requests)
         assert len({each["key"] for each in requests}) == 1
         with httpx2.Client(trust_env=False) as http:  # one worker shows what all have counted
@@ -119,7 +129,7 @@ def test_two_turns_at_once_are_drawn_once(tmp_path):
                 messages = [user(f"{WORDS[turn]} {' '.join(WORDS)}")]
                 assert {each.status_code for each in pool.map(ask, [url] * 8, [messages] * 8)} == {200}
         assert set(Counter(json.dumps(body) for body in upstream.bodies).values()) == {8}
-        requests = [each for each in lines(log) if each["event"] == "request"]
+        requests = answered(log, 64)
         assert {each["process"] for each in requests} == set(begun(log))
         spent = sum(each["words"] for request in requests for each in request["spent"])
     command = ["ledger", "show", "--json", "--store", f"sqlite:///{tmp_path}/veil.db"]

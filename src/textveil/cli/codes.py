@@ -82,7 +82,8 @@ def codes(
             "--levels",
             metavar="C,...",
             help="Coarser levels of the same book: their numbers of codes, rising, each below --codes. Their codes "
-            "are unions of finer ones. BOOK@8 is a level, BOOK@auto the one that fits the budget.",
+            "are unions of finer ones. BOOK@8 is a level, BOOK@auto the one that tells most of "
+            "general public text at the budget.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed gives another book.", min=0)] = 0,

@@ -153,7 +153,8 @@ def table_info(
 
     from textveil.table import find_book, store
 
-    if table.isdecimal() or os.path.isfile(table) or os.path.isfile(table.rpartition("@")[0]):
+    name = table.rpartition("@")[0] or table
+    if name.isdecimal() or os.path.isfile(table) or os.path.isfile(name):
         book = find_book(table)
         say(json.dumps(book.to_json(), ensure_ascii=False) if as_json else "\n".join(described(book)))
         return

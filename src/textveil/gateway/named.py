@@ -79,6 +79,8 @@ def _missing(policy: Policy) -> Iterator[Missing]:
             if option == FILES[0] or file.startswith(("/", "./", "../")):
                 where = (*place, "options", option)
                 yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
+        if isinstance(codes := said.get("table.codes"), str):
+            yield from _of_books(codes, (*place, "options", "table.codes"))
 
 
 def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:
@@ -98,6 +100,16 @@ def _of_keys(path: str) -> Iterator[Missing]:
         GatewayKeys(path)
     except TextveilError as error:
         yield Missing(("keys",), f"keys: {error}", later=not os.path.lexists(path))
+
+
+def _of_books(codes: str, place: Place) -> Iterator[Missing]:
+    from textveil.table import choice, find_books
+
+    try:
+        if not choice(codes):
+            find_books(codes)
+    except TextveilError as error:
+        yield Missing(place, f"{dotted(place)}: {error}")
 
 
 def _of_file(path: str, place: Place) -> Iterator[Missing]:

@@ -4,7 +4,7 @@ In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric const
 Not here: draws (`mechanism`), and running networks (`models`).
 """
 
-from textveil.table.book import FITTING, Book, BookKind, Books, choice, find_book, levels_of, shipped
+from textveil.table.book import FITTING, Book, BookKind, Books, choice, find_book, find_books, levels_of, shipped
 from textveil.table.bookmaking import make_books
 from textveil.table.constants import Progress
 from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, Spelling, load_table, ships
@@ -31,6 +31,7 @@ __all__ = [
     "fast",
     "fetch",
     "find_book",
+    "find_books",
     "largest",
     "levels_of",
     "load_table",
