@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from textveil.config import Config, resolve
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil_bench.cells import check
-from textveil_bench.spec import CONF, Sweep
+from textveil_bench.spec import CONF, Sweep, chosen
 
 GIVEN = {
     "name": "small",
@@ -64,6 +65,25 @@ def test_a_key_follows_from_everything_that_decides_the_row():
         after = {cell.key for cell in cells(sweep(**changes)) if cell.config is not None}
         assert not before & after, changes
     assert not before & {cell.key for cell in cells(sweep(), digest="others")}
+
+
+def test_an_option_that_is_added_later_changes_no_key(monkeypatch):
+    before = [cell.key for cell in cells(sweep())]
+    plain = Config.to_dict
+
+    def later(config: Config) -> dict:
+        found = plain(config)
+        return {**found, "protect": {**found["protect"], "later": 1}, "section": {"later": None}}
+
+    monkeypatch.setattr(Config, "to_dict", later)
+    assert [cell.key for cell in cells(sweep())] == before
+
+
+def test_what_a_configuration_sets_is_all_that_is_no_default():
+    given = {"mechanism.name": "codebook", "words.consistent": True, "epsilon": 3, "seed": 4}
+    found = chosen(resolve(overrides={**given, "table.name": "minilm", "protect.timeout": 300.0}))
+    assert found == {"mechanism": {"name": "codebook"}, "words": {"consistent": True}, "epsilon": 3.0, "seed": 4}
+    assert chosen(Config()) == {"mechanism": {"name": "noise"}}
 
 
 def test_options_by_data_set_and_learned_words():

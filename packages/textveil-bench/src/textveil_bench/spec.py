@@ -420,7 +420,7 @@ class PlannedSeries:
         }
         for budget, seed in product(self.budgets, sweep.seeds):
             config = self.config(budget)
-            drawn = _fingerprint({"data": digest, "config": config and config.to_dict(), "seed": seed})
+            drawn = _fingerprint({"data": digest, "config": config and chosen(config), "seed": seed})
             key = _fingerprint({**asked, "drawn": drawn})
             own = self.config(budget, int(drawn, 16))
             yield PlannedCell(budget=budget, seed=seed, config=own, key=key)
@@ -428,6 +428,20 @@ class PlannedSeries:
 
 VERSION = 1
 """Version of cells; raised when the same options give other figures."""
+
+
+def chosen(config: Config) -> dict[str, Any]:
+    """What a configuration sets that is no default, and its mechanism: an option that is new changes no fingerprint."""
+
+    def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            own = differing(value, usual.get(name) or {}) if isinstance(value, Mapping) else value
+            if own != usual.get(name) and (own or not isinstance(value, Mapping)):
+                found[name] = own
+        return found
+
+    return differing(config.to_dict(), {**Config().to_dict(), "mechanism": {}})
 
 
 def _fingerprint(value: Mapping[str, Any]) -> str:

@@ -43,7 +43,7 @@ from textveil_bench.choose.plan import Comparison
 from textveil_bench.choose.risk import AMONG, FIRST, MeasuredRisk, attacked, budgets
 from textveil_bench.circumstances import circumstances
 from textveil_bench.examples import DataSet
-from textveil_bench.spec import LEARNED, PlannedSeries
+from textveil_bench.spec import LEARNED, PlannedSeries, chosen
 from textveil_bench.task_words import learn
 from textveil_bench.tasks import models
 
@@ -98,7 +98,7 @@ class ComparisonJob:
             asdict(asked.sizes),
             asked.maps,
             series.source.called,
-            config and config.to_dict(),
+            config and chosen(config),
             codes,
             series.path,
             self.budget,
@@ -167,12 +167,12 @@ def run(
         "tuning", [ComparisonJob(series=one, level=level, **of_job) for one in series for level in levels[one.name]]
     )
     named = {(one.source.called, one.name): one for one in series}
-    chosen = [
+    cells = [
         ComparisonJob(series=named[data, name], level=level, budget=budget, seed=seed, **of_job)
         for data, name, level, budget in summary.chosen(tuned)
         for seed in comparison.seeds
     ]
-    computed("judging", chosen)
+    computed("judging", cells)
     return everything
 
 
