@@ -351,8 +351,16 @@ def test_a_budget_that_is_fixed_is_refused(comparison, tmp_path):
         run(replace(comparison, entries=(fixed,)), tmp_path, places=runs.Folders())
 
 
-@pytest.mark.parametrize("name", ["pairs", "tasks", "context"])
-def test_the_packaged_comparisons_that_are_parts_are_whole(name):
+LEVELS = {
+    **dict.fromkeys(("choose", "pairs", "answers", "tasks"), (0.1, 0.15)),
+    "context": (0.1,),
+    "data": (0.99,),
+    "quick": (0.15,),
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_packaged_comparisons_are_whole(name):
     found = Comparison.read(name)
     for data in found.data:
         assert data.name in SOURCES
@@ -360,17 +368,4 @@ def test_the_packaged_comparisons_that_are_parts_are_whole(name):
             assert each.searched or each.whose == "baseline"
             if "table.codes" not in each.settings:
                 each.config(each.start)
-    assert found.levels == (0.1,)
-
-
-@pytest.mark.parametrize("name", ["choose", "quick"])
-def test_the_packaged_comparisons_are_whole(name):
-    found = Comparison.read(name)
-    for each in found.series("ag_news"):
-        assert each.searched or each.whose == "baseline"
-        if "table.codes" not in each.settings:
-            each.config(each.start)
-    assert {each.whose for each in found.series("ag_news")} == {"baseline", "paper", "ours"}
-    assert [each.name for each in found.narrowed(["ag_news", "rankcape"]).entries] == ["rankcape"]
-    with pytest.raises(UnknownName, match="comparison, as a file or in the package"):
-        Comparison.read("nothing")
+    assert found.levels == LEVELS[name]
