@@ -369,3 +369,11 @@ def test_the_packaged_comparisons_are_whole(name):
             if "table.codes" not in each.settings:
                 each.config(each.start)
     assert found.levels == LEVELS[name]
+
+
+def test_a_comparison_has_all_kinds_of_entries_and_can_be_narrowed():
+    found = Comparison.read("choose")
+    assert {each.whose for each in found.series("ag_news")} == {"baseline", "paper", "ours"}
+    assert [each.name for each in found.narrowed(["ag_news", "rankcape"]).entries] == ["rankcape"]
+    with pytest.raises(UnknownName, match="comparison, as a file or in the package"):
+        Comparison.read("nothing")
