@@ -1,6 +1,7 @@
 """Comparisons at equal risk: which text plays which part, which budget a risk allows, what is kept."""
 
 import csv
+import json
 import math
 import random
 import re
@@ -20,7 +21,7 @@ from textveil.table import load_table
 from textveil_bench import run as runs
 from textveil_bench.choose import Comparison, choices, cost, jobs, markdown, read, run
 from textveil_bench.choose import material as parts
-from textveil_bench.choose.judges import Judges
+from textveil_bench.choose.judges import Judges, WordCounts
 from textveil_bench.choose.plan import PartSizes
 from textveil_bench.choose.risk import AMONG, FIRST, attacked, budgets
 from textveil_bench.data.sources import SOURCES
@@ -184,13 +185,29 @@ def test_judges_learn_from_originals_and_from_releases(comparison):
     labels, known = (np.array([each.label for each in data.examples]) for data in (found.judged, learned))
     judges = Judges(found.judged, load_table("minilm"), {"general-8": "8"})
     clean = dict(judges.judge(own, labels, (parts.texts(learned), known), None))
-    assert set(clean) == {"words", "vectors", "means", "words by general-8"}
+    assert set(clean) == {"words", "counts", "vectors", "means", "words by general-8", "counts by general-8"}
     assert clean["words"].mean() > 0.95
+    assert clean["counts"].mean() > 0.95
     reversed_words = [" ".join(word[::-1] for word in text.split()) for text in own]
     taught = [" ".join(word[::-1] for word in text.split()) for text in parts.texts(learned)]
     told = dict(judges.judge(reversed_words, labels, (parts.texts(learned), known), taught))
     assert told["words"].mean() < 0.7, "it has never seen such words"
     assert told["adaptive words"].mean() > 0.95
+    assert told["adaptive counts"].mean() > 0.95
+    few = dict(judges.judge(own, labels, (parts.texts(learned), known), None, known=("words", "means")))
+    assert few.keys() == clean.keys() - {"words", "means"}
+
+
+def test_counts_tell_what_is_in_words_drawn_independently():
+    """Where a label shifts how often two words come, no judge that only looks at which are there can tell it."""
+    draws = random.Random(5)
+    labels = [i % 2 for i in range(600)]
+    texts = [
+        " ".join(draws.choices(["boat", "barn"], [0.4 + 0.2 * label, 0.6 - 0.2 * label], k=30)) for label in labels
+    ]
+    learned = WordCounts().fit(texts[:300], np.array(labels[:300]))
+    right = (learned(texts[300:]) == np.array(labels[300:])).mean()
+    assert right > 0.8  # the best there is: .87
 
 
 def questions(count: int, seed: int) -> DataSet:
@@ -338,6 +355,30 @@ def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(compari
     ]
     assert len(read(folder)) == len(rows)
     assert len(list(cost(again))) == len(rows)
+
+
+def test_rows_of_fewer_judges_are_judged_by_the_others_and_not_attacked_again(comparison, folder, rows, tmp_path):
+    def rights(row: dict) -> list[dict[str, str]]:
+        return [right for *_, right in row["levels"]] if row["stage"] == "tuned" else [row["right"]]
+
+    plain = [{**row, "judges": 1} for row in read(folder)]
+    for row in plain:
+        for right in rights(row):
+            for name in [name for name in right if "counts" in name]:
+                del right[name]
+    (tmp_path / jobs.FILE).write_text("".join(json.dumps(row) + "\n" for row in plain))
+    again = run(comparison, tmp_path, places=runs.Folders())
+    assert read(tmp_path) == again
+    for row, before, other in zip(rows, plain, again, strict=True):
+        assert (row["key"], row["seconds"]["attack"]) == (other["key"], other["seconds"]["attack"])
+        for all_, few, found in zip(rights(row), rights(before), rights(other), strict=True):
+            assert found.keys() == all_.keys() > few.keys()
+            assert found | few == found
+            if row["family"] != "codes":  # there a draw depends on where the book lies
+                assert found == all_
+    size = (tmp_path / jobs.FILE).stat().st_size
+    assert run(comparison, tmp_path, places=runs.Folders()) == again
+    assert (tmp_path / jobs.FILE).stat().st_size == size
 
 
 def test_rows_show_no_text(folder, rows):

@@ -13,6 +13,8 @@ A row, as JSON:
   attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind, metric and largest
   epsilon.
 - `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
+- `judges`: their version. A row of an earlier one, or without any, is judged by those that are new, too, as the same
+  mechanism releases the same texts anew.
 - `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
 """
 
@@ -20,7 +22,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ from textveil.randomness import Ints
 from textveil.table import load_table
 from textveil_bench import run as runs
 from textveil_bench.cells import built
-from textveil_bench.choose import material, summary
+from textveil_bench.choose import judges, material, summary
 from textveil_bench.choose.judges import Judges
 from textveil_bench.choose.material import Material
 from textveil_bench.choose.plan import Comparison
@@ -76,6 +78,7 @@ class ComparisonJob:
         level: the level of risk that a budget is looked for, or was found for; None for a baseline.
         budget: for a cell, its budget.
         seed: for a cell, of its draws; None tunes the series.
+        before: its row, if that was judged by fewer judges; None if there is none.
     """
 
     comparison: Comparison
@@ -85,6 +88,7 @@ class ComparisonJob:
     level: float | None = None
     budget: float | None = None
     seed: int | None = None
+    before: Row | None = field(default=None, repr=False)
 
     @property
     def key(self) -> str:
@@ -145,7 +149,8 @@ def run(
     everything: list[Row] = []
 
     def computed(step: str, jobs: Sequence[ComparisonJob]) -> list[Row]:
-        missing = [job for job in jobs if job.key not in known]
+        whole = {key for key, row in known.items() if row.get("judges", 1) == judges.VERSION}
+        missing = [replace(job, before=known.get(job.key)) for job in jobs if job.key not in whole]
         report(step, len(jobs) - len(missing), len(jobs))
         for done, (job, row) in enumerate(executor.map(compute, missing), start=1):
             line = json.dumps(row)
@@ -184,15 +189,16 @@ def _end_line(path: Path) -> None:
 
 
 def read(folder: Path) -> list[Row]:
-    """The rows of a folder; a line that was cut off is left out. None if there is no file."""
+    """The rows of a folder, of each key the last; a line that was cut off is left out. None if there is no file."""
     path = folder / FILE
-    found = []
+    found: dict[str, Row] = {}
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         try:
-            found.append(json.loads(line))
+            row = json.loads(line)
         except ValueError:
             continue
-    return found
+        found[row["key"]] = row
+    return list(found.values())
 
 
 # ---- one job ---------------------------------------------------------------------------------------------------------
@@ -231,6 +237,8 @@ def compute(job: ComparisonJob) -> Row:
     seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
     with warnings.catch_warnings(), models.quick():
         warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
+        if job.before is not None:
+            return _judged_again(job, held, job.before, seconds)
         found = _tune(job, held, seconds) if job.seed is None else _judge(job, held, seconds)
     parts = ("shelf", "public", "pool", "tuned", "judged")
     return {
@@ -244,6 +252,7 @@ def compute(job: ComparisonJob) -> Row:
         "budget": job.series.path,
         "asked": job.asked,
         **found,
+        "judges": judges.VERSION,
         "sizes": asdict(job.comparison.sizes),
         "texts": {part: [len(own), own.digest] for part in parts for own in [getattr(held.texts, part)]},
         "seconds": {
@@ -295,10 +304,36 @@ def _judge(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
     return {**found, "right": _right(job, held, job.budget, judged, job.seed, seconds)}
 
 
+def _judged_again(job: ComparisonJob, held: _Held, row: Row, seconds: dict[str, float]) -> Row:
+    """A row with what judges say that are newer than it."""
+    found, first = {**row, "judges": judges.VERSION}, job.comparison.seeds[0]
+    if job.seed is None:
+        found["levels"] = [
+            [level, budget, risk, _right(job, held, budget, held.texts.tuned, first, seconds, right)]
+            for level, budget, risk, right in row["levels"]
+        ]
+    else:
+        found["right"] = _right(job, held, job.budget, held.texts.judged, job.seed, seconds, row["right"])
+    spent = {"release": seconds["release"], "judge": seconds["judge"], "all": seconds["release"] + seconds["judge"]}
+    found["seconds"] = {name: round(value + spent.get(name, 0), 1) for name, value in row["seconds"].items()}
+    return found
+
+
+_NOTHING: Mapping[str, str] = {}
+
+
 def _right(
-    job: ComparisonJob, held: _Held, budget: float | None, data: DataSet, seed: int, seconds: dict[str, float]
+    job: ComparisonJob,
+    held: _Held,
+    budget: float | None,
+    data: DataSet,
+    seed: int,
+    seconds: dict[str, float],
+    known: Mapping[str, str] = _NOTHING,
 ) -> dict[str, str]:
-    """What each judge gets right of a release of a data set, see `right` of a row."""
+    """What each judge gets right of a release of a data set, see `right` of a row; who is known is not asked."""
+    if not held.judges.asked(job.series.name != "identity", known):
+        return dict(known)
     learned = held.texts.learned_from(job.comparison.sizes.train, seed)
     originals, labels, texts = material.texts(learned), _labels(learned), material.texts(data)
     releases = None
@@ -310,10 +345,10 @@ def _right(
     start = time.perf_counter()
     found = {
         name: "".join("01"[each] for each in right.tolist())
-        for name, right in held.judges.judge(texts, _labels(data), (originals, labels), releases)
+        for name, right in held.judges.judge(texts, _labels(data), (originals, labels), releases, known)
     }
     seconds["judge"] += time.perf_counter() - start
-    return found
+    return {**known, **found}
 
 
 def _released(privatizer: Privatizer, texts: Sequence[str]) -> list[str]:

@@ -1,16 +1,17 @@
-"""Judges that tell a text's label: by its words, by its sentence vector, by the mean of its words' vectors.
+"""Judges that tell a text's label: by its words, how often each occurs, its sentence vector, its words' mean vector.
 
 In: labelled texts to learn from, texts to judge. Out: which of them each judge gets right.
 Not here: which texts these are (`material`), and which judge counts (`summary`).
 
-Of a choice they tell the right option, from pairs of the question and each option.
+Of a choice they tell the right option, from pairs of the question and each option. How often words occur is looked at
+in single texts only.
 
 Each judge learns three times: from originals (`clean`); from originals, and judges releases, in which public books put
 one word in place of each (`mapped`); and from releases of the same mechanism, as whoever collects them would
 (`adaptive`, also mapped).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -24,10 +25,21 @@ from textveil_bench.examples import DataSet
 from textveil_bench.tasks.head import Head, overlaps
 from textveil_bench.trials import BETWEEN
 
-WORDS, VECTORS, MEANS = "words", "vectors", "means"
+WORDS, COUNTS, VECTORS, MEANS = "words", "counts", "vectors", "means"
+
+ADAPTIVE = "adaptive "
+"""Begins the name of a judge that learns from releases."""
+
+VERSION = 2
+"""Raised when there is a new judge: rows of earlier versions are then judged by it, too."""
 
 STRENGTH: Mapping[str, float] = {WORDS: 5.0, VECTORS: 0.5, MEANS: 5.0}
 """The inverse strength of regularization of each."""
+
+_WORD = r"(?u)\b\w+\b"
+
+EVEN = 3.0
+"""What is added to each count, in naive Bayes."""
 
 Texts = Sequence[str]
 """Examples as they are privatized: the parts of a pair have an empty line between them."""
@@ -66,6 +78,22 @@ class Learner:
         return LogisticRegression(C=self.strength, max_iter=300).fit(self.features.fit_transform(texts), labels)
 
 
+class WordCounts:
+    """Tells labels by how often each word occurs: multinomial naive Bayes.
+
+    That is all that there is to know of words drawn independently of each other, such as codes.
+    """
+
+    def fit(self, texts: Texts, labels: Ints) -> Callable[[Texts], Ints]:
+        """What tells the labels of other texts."""
+        from sklearn.feature_extraction.text import CountVectorizer
+        from sklearn.naive_bayes import MultinomialNB
+
+        words = CountVectorizer(token_pattern=_WORD, min_df=2)
+        model = MultinomialNB(alpha=EVEN).fit(words.fit_transform(texts), labels)
+        return lambda others: np.asarray(model.predict(words.transform(others)), np.int64)
+
+
 class Chooser:
     """Tells which option answers a question: the one that a learner is most certain of, asked for each option alone.
 
@@ -95,7 +123,7 @@ class Bag:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self.fields = fields
-        self.words = TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True, min_df=2)
+        self.words = TfidfVectorizer(token_pattern=_WORD, sublinear_tf=True, min_df=2)
 
     def fit_transform(self, texts: Texts) -> Any:
         """Learns the words, and gives the features."""
@@ -169,10 +197,18 @@ class Judges:
             VECTORS: lambda: Dense(partial(_sentences, fields=fields)),
             MEANS: lambda: Dense(partial(_means, fields=fields, table=table)),
         }
-        self._clean = lru_cache(maxsize=8)(self._learned_clean)
+        bags = (WORDS,) if fields > 1 else (WORDS, COUNTS)
+        mapped = (f"{kind} by {name}" for kind in bags for name in maps)
+        self.names = (*bags, VECTORS, MEANS, *mapped)
+        self._clean = lru_cache(maxsize=64)(self._learned_clean)
 
     def judge(
-        self, texts: Texts, labels: Ints, originals: tuple[Texts, Ints], releases: Texts | None
+        self,
+        texts: Texts,
+        labels: Ints,
+        originals: tuple[Texts, Ints],
+        releases: Texts | None,
+        known: Collection[str] = (),
     ) -> Iterator[tuple[str, Flags]]:
         """The name of each judge, and which texts it gets right, bool [B].
 
@@ -181,27 +217,32 @@ class Judges:
             labels: theirs, int64 [B].
             originals: texts to learn from, and their labels.
             releases: the same texts as the mechanism releases them; None if it changes nothing.
+            known: judges that are not asked.
         """
         clean, learned = originals
-        for name, tells in self._clean(tuple(clean), tuple(learned.tolist())).items():
-            yield name, tells(self._read(name, texts)) == labels
-        for name in (WORDS, VECTORS, MEANS, *self._mapped) if releases is not None else ():
-            assert releases is not None, "just asked"
-            tells = self._learner(name).fit(self._read(name, releases), learned)
-            yield f"adaptive {name}", tells(self._read(name, texts)) == labels
+        for full in self.asked(releases is not None, known):
+            name = full.removeprefix(ADAPTIVE)
+            if name == full:
+                tells = self._clean(name, tuple(clean), tuple(learned.tolist()))
+            else:
+                assert releases is not None, "else none is asked that learns from them"
+                tells = self._learner(name).fit(self._read(name, releases), learned)
+            yield full, tells(self._read(name, texts)) == labels
 
-    @property
-    def _mapped(self) -> tuple[str, ...]:
-        return tuple(f"{WORDS} by {name}" for name in self.maps)
+    def asked(self, released: bool, known: Collection[str] = ()) -> list[str]:
+        """The names of all judges but those that are known; where nothing is released, none learns from releases."""
+        every = [*self.names, *(f"{ADAPTIVE}{name}" for name in self.names if released)]
+        return [name for name in every if name not in known]
 
-    def _learner(self, name: str) -> Learner | Chooser:
+    def _learner(self, name: str) -> Learner | WordCounts | Chooser:
         kind = name.partition(" ")[0]
+        if kind == COUNTS:
+            return WordCounts()
         learner = Learner(self.kinds[kind](), STRENGTH[kind])
         return Chooser(learner, self.options) if self.options else learner
 
-    def _learned_clean(self, texts: Texts, labels: tuple[int, ...]) -> dict[str, Callable[[Texts], Ints]]:
-        names = (WORDS, VECTORS, MEANS, *self._mapped)
-        return {name: self._learner(name).fit(self._read(name, texts), np.array(labels)) for name in names}
+    def _learned_clean(self, name: str, texts: Texts, labels: tuple[int, ...]) -> Callable[[Texts], Ints]:
+        return self._learner(name).fit(self._read(name, texts), np.array(labels))
 
     def _read(self, name: str, texts: Texts) -> Texts:
         """The texts as a judge reads them."""
