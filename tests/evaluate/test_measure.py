@@ -325,7 +325,7 @@ class Known:
 def test_perplexity_by_hand(table, stub, monkeypatch):
     shares = np.arange(1.0, 61) / np.arange(1.0, 61).sum()
     model = Known(shares)
-    monkeypatch.setattr(fluency, "masked_lm", lambda *_, **__: model)
+    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: model)
     case = released(table, stub, [5, 0, -1, 7, 1], [f"Anchor {CANARY}, apple", "the autumn bakery"])
     found = {row.setting["of"]: row for row in measure(case, metrics=["perplexity"]).rows if row.slice == "all"}
     # what counts: anchor -> row 5; autumn -> 7, bakery -> 1; an unknown word, a placeholder, marks and `the` do not
@@ -345,7 +345,7 @@ def test_perplexity_by_hand(table, stub, monkeypatch):
 
 def test_no_more_words_are_hidden_than_planned(table, echo, monkeypatch):
     model = Known(np.full(60, 1 / 60))
-    monkeypatch.setattr(fluency, "masked_lm", lambda *_, **__: model)
+    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: model)
     monkeypatch.setattr(fluency, "WORDS", 20)
     case = Case.of(Privatizer(echo, epsilon=1, table=table), texts(30))
     row = measure(case, metrics=["perplexity"]).rows[0]
@@ -373,7 +373,7 @@ def test_the_bundled_model_is_surprised_by_noise(minilm_s):
 
 
 def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
-    monkeypatch.setattr(fluency, "masked_lm", lambda *_, **__: Known(np.full(60, 1 / 60)))
+    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: Known(np.full(60, 1 / 60)))
     case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), [*texts(), f"the {CANARY} bakery", "", "the"])
     steps = set()
     found = measure(case, draws=20, report=lambda step, done, total: steps.add(step))
@@ -390,7 +390,7 @@ def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
 
 
 def test_a_single_text_has_intervals_without_ends(table, monkeypatch):
-    monkeypatch.setattr(fluency, "masked_lm", lambda *_, **__: Known(np.arange(1.0, 61) / 1830))
+    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: Known(np.arange(1.0, 61) / 1830))
     case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), [texts()[-1]])
     document = measure(case, metrics=["bleu", "perplexity"]).to_json()
     assert {row["high"] for row in document["rows"] if row["slice"] == "all"} == {None}

@@ -5,7 +5,7 @@ Not here: anything random, and what is done with the answers.
 """
 
 from textveil.models.calibration import LogitRange, bundled_range, measure_logits, stored_bound, stored_range
-from textveil.models.context import ContextModel, LanguageModel, load_context
+from textveil.models.context import ContextKind, ContextModel, LanguageModel, load_context
 from textveil.models.endpoint import NO_KEY, Address, Endpoint, Key
 from textveil.models.entities import DETAILS, TOLD, Entity, Evidence, Tagger, TokenClassifier, load_tagger
 from textveil.models.labels import SequenceClassifier, load_labels
@@ -23,6 +23,7 @@ __all__ = [
     "TOLD",
     "Address",
     "Classifier",
+    "ContextKind",
     "ContextModel",
     "Endpoint",
     "Entity",

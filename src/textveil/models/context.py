@@ -20,7 +20,7 @@ from textveil.models.ragged import Cut, Ragged, Windows, batches, cut, distinct
 from textveil.randomness import Flags, Floats, Ints
 from textveil.table import EmbeddingTable, NoModelError
 
-Kind = Literal["masked-lm", "causal-lm"]
+ContextKind = Literal["masked-lm", "causal-lm"]
 
 SLAB = 1 << 21
 """Pieces laid out at once: 16 MB."""
@@ -170,7 +170,7 @@ def load_context(
     table: EmbeddingTable,
     source: str | Path | None = None,
     *,
-    kind: Kind | None = None,
+    kind: ContextKind | None = None,
     window: int = 128,
     batch: int = 4096,
     device: str = "cpu",
@@ -194,8 +194,8 @@ def load_context(
         raise ConfigError(f"table must be an embedding table (load_table), got {type(table).__name__}")
     if window < 8 or batch < 1:
         raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
-    if kind is not None and kind not in get_args(Kind):
-        raise ConfigError(f"kind must be one of {', '.join(get_args(Kind))}")
+    if kind is not None and kind not in get_args(ContextKind):
+        raise ConfigError(f"kind must be one of {', '.join(get_args(ContextKind))}")
     model = _load(source, kind, device)
     model = replace(model, before=model.before or _first(model))
     rows, bias = _restrict(model, table, *model.network.output())
@@ -209,7 +209,7 @@ def load_context(
     )
 
 
-def _load(source: str | Path | None, kind: Kind | None, device: str) -> Model:
+def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> Model:
     jobs: list[Job] = [kind] if kind else ["masked-lm"] if source is None else ["masked-lm", "causal-lm"]
     errors = []
     for job in jobs:

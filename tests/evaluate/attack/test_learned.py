@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.fixtures import NOUNS, Stub, book_of
+from tests.models.conftest import byte_level, save
 
 from textveil.config.frozen import plain
-from textveil.errors import ConfigError, InputError, MissingExtra
+from textveil.errors import ConfigError, InputError, MissingExtra, ModelError
 from textveil.evaluate.attack import Bayes, Case, attack, trigram
 from textveil.evaluate.attack import learned as module
 from textveil.evaluate.attack.beam import LIKELIEST, Trigrams
@@ -257,17 +258,31 @@ class TrigramStub:
         return -10_000 if (word - 7 * before[0]) % 60 in (0, 1) else -50_000
 
 
-@pytest.mark.parametrize("language", ["masked", "trigram"])
+@pytest.mark.parametrize("language", ["masked", "causal", "trigram"])
 def test_a_language_model_that_knows_more_is_listened_to(language, case, found, monkeypatch):
     """One that knows how texts go on, and one that says the same of all words."""
     rates = []
     for knows in (True, False):
-        monkeypatch.setattr(module, "masked_lm", lambda table, model, knows=knows: MaskedStub(table, knows))
+        monkeypatch.setattr(module, "language_model", lambda table, model, kind, knows=knows: MaskedStub(table, knows))
         monkeypatch.setattr(trigram, "load", lambda knows=knows: TrigramStub(knows))
-        rates.append(outcomes(learned(language=language), case)["top-1"].values.mean())
+        rates.append(outcomes(learned(language=language, model="a folder"), case)["top-1"].values.mean())
     plain = found["top-1"].values.mean()
     assert rates[0] > plain
     assert rates[1] > plain - 0.05
+
+
+def test_a_causal_model_has_to_be_named():
+    with pytest.raises(ConfigError, match="model, the folder or hub id of a causal"):
+        Learned(public=("zqcanary",), language="causal")
+
+
+def test_a_causal_network_that_knows_nothing_does_no_harm(case, found, tmp_path):
+    config = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+    model = save(tmp_path / "gpt2", "GPT2LMHeadModel", byte_level(framed=False), **config)
+    asked = outcomes(learned(language="causal", model=str(model)), case)["top-1"].values.mean()
+    assert asked > found["top-1"].values.mean() - 0.05
+    with pytest.raises(ModelError):
+        outcomes(learned(language="causal", model=str(tmp_path)), case)
 
 
 def test_a_beam_is_no_worse_even_where_trigrams_tell_nothing(case, found, monkeypatch):

@@ -57,7 +57,7 @@ def plant(monkeypatch):
         model = Planted(rows=rows[:, None] if rows.ndim == 1 else rows, size=len(table))
         prior = np.full(len(table), 1e-3)
         prior[usual] = 1.0
-        monkeypatch.setattr(masked, "masked_lm", lambda table, source: model)
+        monkeypatch.setattr(masked, "language_model", lambda table, source: model)
         monkeypatch.setattr(masked, "shares", lambda table, listed: prior)
         return model
 

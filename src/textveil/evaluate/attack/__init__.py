@@ -10,7 +10,7 @@ from textveil.evaluate.attack.context import looks
 from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
 from textveil.evaluate.attack.learned import Learned
 from textveil.evaluate.attack.posterior import DRAWS
-from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, masked_lm, static, within
+from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, language_model, static, within
 from textveil.evaluate.attack.reconstruction import cosines
 from textveil.evaluate.attack.report import CHOOSING, Findings, Rate, attack, load, rates
 
@@ -33,9 +33,9 @@ __all__ = [
     "attack",
     "checked",
     "cosines",
+    "language_model",
     "load",
     "looks",
-    "masked_lm",
     "quiet",
     "rates",
     "static",

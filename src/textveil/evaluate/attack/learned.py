@@ -26,12 +26,13 @@ from textveil.evaluate.attack.channel import estimated
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.knowledge import Knowledge, learn
 from textveil.evaluate.attack.posterior import DRAWS, mixes
-from textveil.evaluate.attack.prior import CELLS, masked_lm, seen
+from textveil.evaluate.attack.prior import CELLS, language_model, seen
 from textveil.evaluate.attack.public import distinct, split
 from textveil.evaluate.attack.unmixing import MixedEvidence, WordEstimate, expected
 from textveil.evaluate.attack.weights import logistic, shares
 from textveil.evaluate.logs import highest
 from textveil.mechanism import PLACEHOLDER, Windowed
+from textveil.models import ContextKind, LanguageModel
 from textveil.randomness import Flags, Floats, Ids, Randomness, Values
 from textveil.text import check_texts, ranks
 
@@ -61,7 +62,10 @@ LINEAR = "a lower bound: words that were mixed are estimated by a weighted sum o
 
 _Made = TypeVar("_Made")
 
-Language = Literal["none", "masked", "trigram"]
+Language = Literal["none", "masked", "causal", "trigram"]
+
+KINDS: Mapping[Language, ContextKind] = {"masked": "masked-lm", "causal": "causal-lm"}
+"""Which language models are networks."""
 
 Setting = Mapping[str, str | int | float]
 
@@ -119,11 +123,11 @@ class Learned:
         simulated: the number of words of public texts that the mechanism is tried on.
         passes: how often candidates are weighed by what their neighbours are taken to be.
         language: which language model is asked besides, in the end, what fits between the words that are guessed:
-            `none`; `trigram`, the model of general English that comes with PocketSphinx; or `masked`, a masked
-            language model, which takes most of the time.
+            `none`; `trigram`, the model of general English that comes with PocketSphinx; `masked`, a masked language
+            model; or `causal`, a generative one, which reads what stands before. These two take most of the time.
         beam: how many texts a beam search keeps at each word, which in the end looks for whole texts that are likely
             under trigrams of the public texts. 0 is no search, 64 finds most, and 576 keeps all.
-        model: a folder or hub id of the masked language model; None is the bundled one.
+        model: a folder or hub id of the masked or causal language model; None is the bundled masked one.
         draws: noisy vectors per distinct released row, where the law has to be estimated; with more it finds
             more.
     """
@@ -139,6 +143,12 @@ class Learned:
     beam: Annotated[int, Field(ge=0, le=LIKELIEST**2, strict=True)] = 0
     model: str | None = None
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
+
+    def __post_init__(self) -> None:
+        if self.language == "causal" and self.model is None:
+            raise ConfigError(
+                "language=causal needs model, the folder or hub id of a causal language model: set it, too"
+            )
 
     def refusal(self, view: View) -> str:
         """Where nothing is protected, there are no public texts, or the law of single words is not known."""
@@ -204,6 +214,8 @@ class Learned:
         assert view.program is not None, "refused otherwise"
         if self.language == "trigram":
             trigram.load()  # before the work, not after it
+        if kind := KINDS.get(self.language):
+            language_model(view.origin, self.model, kind)
         public = self._distinct
         drawn = len(view.drawn) / max(1, len(view.items))
         counted, tried = split(public, int(self.simulated / drawn), rng)
@@ -272,8 +284,9 @@ class Learned:
                 for step in range(self.passes)
             ]
         models: list[Look] = []
-        if self.language == "masked":
-            models.append(partial(_masked, view=view, known=known, model=self.model, report=report))
+        if kind := KINDS.get(self.language):
+            language = language_model(view.origin, self.model, kind)
+            models.append(partial(_network, view=view, known=known, language=language, report=report))
         elif self.language == "trigram":
             models.append(partial(_trigram, view=view, known=known, report=report))
         if self.beam:
@@ -447,15 +460,20 @@ def _unmixed(
     return np.concatenate([_around(found, probability, report=report), said[:, :, None]], axis=2)
 
 
-def _masked(
-    found: Shortlist, probability: Values, *, view: View, known: Knowledge, model: str | None, report: Report
+def _network(
+    found: Shortlist,
+    probability: Values,
+    *,
+    view: View,
+    known: Knowledge,
+    language: LanguageModel,
+    report: Report,
 ) -> Floats:
-    """ln of what a masked language model expects between the likeliest words, float32 [m, K, 1].
+    """ln of what a language model expects between, or behind, the likeliest words, float32 [m, K, 1].
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
     words, first = _likeliest(found, probability, view, known)
-    language = masked_lm(view.origin, model)
     limited = replace(language, batch=max(1, min(language.batch, CELLS // len(view.origin))))
     said = np.empty((*found.words.shape, 1), np.float32)
     done = 0

@@ -16,7 +16,7 @@ from textveil.config import options
 from textveil.evaluate.attack.bayes import NOTHING_PROTECTED
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
-from textveil.evaluate.attack.prior import expect, masked_lm, seen
+from textveil.evaluate.attack.prior import expect, language_model, seen
 from textveil.evaluate.attack.reconstruction import fill, written
 from textveil.evaluate.logs import highest
 from textveil.evaluate.overlap import rouge_l
@@ -62,7 +62,7 @@ class Masked:
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k, and Rouge-L of the texts with the first guesses filled in."""
         view, private = case.view, case.truth.rows
-        context = masked_lm(view.origin, self.model)
+        context = language_model(view.origin, self.model)
         guesses = self.guess(view, context, report)
         usual = np.argsort(-shares(view.origin, listed=view.words.stopwords == "protect"), kind="stable")[: self.k]
         found, known = (rows == private[:, None] for rows in (guesses, usual))

@@ -14,7 +14,7 @@ import numpy as np
 from textveil.errors import UnknownName
 from textveil.evaluate.attack.case import View
 from textveil.evaluate.logs import softmax
-from textveil.models import LanguageModel, Ragged, load_context
+from textveil.models import ContextKind, LanguageModel, Ragged, load_context
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable, shares
 from textveil.text import is_public
@@ -97,7 +97,7 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
     Yields:
         Which of the items, and ln of the probability of every row there, float32 [m, V].
     """
-    loaded = masked_lm(view.origin, model)
+    loaded = language_model(view.origin, model)
     limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.origin))))
     usual = (USUAL * np.exp(static(view.origin, "unigram", view.words.stopwords))).astype(np.float32)
     for which, logits in limited.batches(seen(view), items):
@@ -130,17 +130,18 @@ def _listed(table: EmbeddingTable) -> Flags:
 
 
 @lru_cache(maxsize=2)
-def masked_lm(table: EmbeddingTable, model: str | None) -> LanguageModel:
-    """A masked language model over a table's words, kept for the next texts: a sweep asks it in every cell.
+def language_model(table: EmbeddingTable, model: str | None, kind: ContextKind = "masked-lm") -> LanguageModel:
+    """A language model over a table's words, kept for the next texts: a sweep asks it in every cell.
 
     Args:
         table: its words are the candidates.
-        model: a folder or hub id; None is the bundled one.
+        model: a folder or hub id; None is the bundled masked one.
+        kind: masked-lm or causal-lm.
 
     Raises:
         ModelError: there is no such model.
     """
-    return load_context(table, model, kind="masked-lm")
+    return load_context(table, model, kind=kind)
 
 
 def seen(view: View) -> Ragged:

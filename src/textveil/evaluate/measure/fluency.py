@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from textveil.evaluate.attack import Case, Outcome, Report, masked_lm, quiet
+from textveil.evaluate.attack import Case, Outcome, Report, language_model, quiet
 from textveil.evaluate.logs import log_sum
 from textveil.evaluate.measure.contract import silent
 from textveil.evaluate.measure.mapping import order
@@ -43,7 +43,7 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Outcome]:
     items = _chosen(case, np.flatnonzero((private >= 0) & (released >= 0)))
     if not len(items):
         return
-    context = masked_lm(case.view.origin, None)
+    context = language_model(case.view.origin, None)
     context = replace(context, batch=max(1, min(context.batch, CELLS // len(case.view.origin))))
     kinds = [item.kind for each in case.view.released for item in each.items]
     shown = ["" if kind is Kind.PLACEHOLDER else word for word, kind in zip(case.view.items, kinds, strict=True)]
