@@ -2,18 +2,24 @@
 
 In: the folder of corpora that $TEXTVEIL_CORPORA names (`ag_news`). Out: one rate at a time, and how much more it is
 than without such a model.
+The generative model runs where `textveil-bench[generative]` is installed, on fewer texts, because it takes most of
+the time.
 Not here: the attacker (`textveil.evaluate.attack.learned`), and other attacks (`attacks`).
 
 The attacker learns from a part of the training texts; test texts are private. Draws are seeded, as in `attacks`.
 """
 
 import os
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from attacks import SEED, news, title  # the file beside this one
+
+from textveil_bench.tasks import models, small
 
 TRIED = 50
 """Words of public texts that the mechanism is tried on, for each text that is attacked."""
@@ -36,46 +42,70 @@ ATTACKERS: Mapping[str, Mapping[str, Any]] = {
     "trigram and beam": {"language": "trigram", "beam": 64},
 }
 
+GENERATIVE: Mapping[str, Mapping[str, Any]] = {AGAIN: ATTACKERS[AGAIN], "Gemma 3 270M": {"language": "causal"}}
+FEW = 60
+"""Texts that are attacked with the generative model, which it is compared on with no model."""
+
 
 def measurements() -> Iterator[dict[str, Any]]:
     """What each attacker names; none where there are no corpora."""
     if "TEXTVEIL_CORPORA" not in os.environ:
         return
+    folder = Path(os.environ["TEXTVEIL_CORPORA"]) / "ag_news"
+    public = dict.fromkeys(news(folder / "train_subset.tsv.gz"))
+    private = [text for text in news(folder / "test.shared.tsv.gz") if text not in public]
+    for mechanism, codes, options, count in RELEASES:
+        yield from _measured("AG News", mechanism, codes, options, (tuple(public), private[:count]), ATTACKERS)
+    if all(map(find_spec, small.EXTRA)):
+        with tempfile.TemporaryDirectory() as place, models.quick():
+            own = {"model": str(small.unpacked(Path(place)))}
+            attackers = {name: {**each, **(own if each.get("language") else {})} for name, each in GENERATIVE.items()}
+            for mechanism, codes, options, _ in RELEASES:
+                few = tuple(public), private[:FEW]
+                yield from _measured("AG News, few texts", mechanism, codes, options, few, attackers)
+
+
+def _measured(
+    data: str,
+    mechanism: str,
+    codes: str | None,
+    options: Mapping[str, Any],
+    given: tuple[tuple[str, ...], list[str]],
+    attackers: Mapping[str, Mapping[str, Any]],
+) -> Iterator[dict[str, Any]]:
+    """What attackers name, given public and private texts; the others add to the first."""
     from textveil import Privatizer
     from textveil.evaluate import intervals
     from textveil.evaluate.attack import Case, Learned
     from textveil.randomness.streams import SeededRandomness
     from textveil.table import load_table
 
-    folder = Path(os.environ["TEXTVEIL_CORPORA"]) / "ag_news"
-    public = dict.fromkeys(news(folder / "train_subset.tsv.gz"))
-    private = [text for text in news(folder / "test.shared.tsv.gz") if text not in public]
-    for mechanism, codes, options, count in RELEASES:
-        privatizer = Privatizer(mechanism, table=load_table(codes=codes), seed=SEED, **options)
-        case = Case.of(privatizer, private[:count])
-        again = {}
-        for name, own in ATTACKERS.items():
-            start = time.perf_counter()
-            attacker = Learned(public=tuple(public), simulated=TRIED * count, **own)
-            found = list(attacker.run(case, rng=SeededRandomness(SEED).part(2**100)))
-            shared = {"seconds": round(time.perf_counter() - start, 1), "data": "AG News", "seed": SEED, "unit": "mean"}
-            release = f"{title(mechanism, options)}{', 8 codes' * bool(codes)}: {name}"
-            for each in found:
-                texts = case.view.text[each.where]
-                rates = {each.metric: intervals.mean(each.values, texts)}
-                if name == AGAIN:
-                    again[each.metric] = each.values
-                else:
-                    more = each.values - again[each.metric]
-                    rates[f"{each.metric}, more"] = intervals.mean(more, texts, share=False)
-                for metric, rate in rates.items():
-                    yield {
-                        "what": f"languages, AG News, {release}: {metric}",
-                        "release": release,
-                        "metric": metric,
-                        "value": rate.value,
-                        "low": rate.low,
-                        "high": rate.high,
-                        "n": len(each.values),
-                        **shared,
-                    }
+    public, private = given
+    privatizer = Privatizer(mechanism, table=load_table(codes=codes), seed=SEED, **options)
+    case = Case.of(privatizer, private)
+    again = {}
+    for name, own in attackers.items():
+        start = time.perf_counter()
+        attacker = Learned(public=public, simulated=TRIED * len(private), **own)
+        found = list(attacker.run(case, rng=SeededRandomness(SEED).part(2**100)))
+        shared = {"seconds": round(time.perf_counter() - start, 1), "data": "AG News", "seed": SEED, "unit": "mean"}
+        release = f"{title(mechanism, options)}{', 8 codes' * bool(codes)}: {name}"
+        for each in found:
+            texts = case.view.text[each.where]
+            rates = {each.metric: intervals.mean(each.values, texts)}
+            if name == AGAIN:
+                again[each.metric] = each.values
+            else:
+                more = each.values - again[each.metric]
+                rates[f"{each.metric}, more"] = intervals.mean(more, texts, share=False)
+            for metric, rate in rates.items():
+                yield {
+                    "what": f"languages, {data}, {release}: {metric}",
+                    "release": release,
+                    "metric": metric,
+                    "value": rate.value,
+                    "low": rate.low,
+                    "high": rate.high,
+                    "n": len(each.values),
+                    **shared,
+                }

