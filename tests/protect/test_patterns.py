@@ -402,6 +402,8 @@ FOUND = {
         "⟦0xde0B295669a9FD93d5F28D9Ec85E40f4cb697BAe⟧",
     ),
     "BIRTH_DATE": (
+        "dob: ⟦1990-04-02⟧ 00:00:00",
+        "dob: ⟦1990-04-01⟧T22:00:00.000Z",
         "تاريخ الازدياد: ⟦14-06-1981⟧",
         "born on ⟦12 May 1980⟧ in",
         "DOB: ⟦05/12/1980⟧",
@@ -633,6 +635,9 @@ WRONG = {
 }
 
 NOTHING = (
+    "Levodopa 100/25 c/8 h. Vuelve en octubre.",
+    "1. मेरे वार्ड में पिछले दो वर्षों में स्वीकृत नाली",
+    "KeyError: 'date_of_birth'\nINFO  2024-04-02 03:00:12 cron: 14 rows",
     "npm ERR! Found: vue@3.4.21",
     "lodash@4.17 and next@15.0.0-rc.1",
     "call 090-0000-0000 or 0500000000",

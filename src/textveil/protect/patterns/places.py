@@ -50,6 +50,12 @@ def is_keyed_place(value: str) -> bool:
     return len(keys) + any(c.isdigit() for c in value) >= 2
 
 
+def is_hindi(value: str) -> bool:
+    """Whether two words of addresses are in it, or one with a number behind it: one before it numbers a list."""
+    key = _KEYS.search(value)
+    return key is not None and is_keyed_place(value[key.start() :])
+
+
 def is_turkish(value: str) -> bool:
     """Whether a Turkish address has a number."""
     return any(c.isdigit() for c in value)
@@ -208,7 +214,7 @@ RULES = (
         (?: [ ]{_HINDI} ){{1,5}} (?: ,[ ] {_HINDI} (?:[ ]{_HINDI}){{0,4}} ){{0,6}}""",
         0.7,
         "मकान|वार्ड|मोहल्ला|ग्राम|गली|सेक्टर|प्लॉट|फ्लैट|जिला|ज़िला",
-        is_keyed_place,
+        is_hindi,
         digits=0,
     ),
     place(
