@@ -282,6 +282,14 @@ def test_what_is_kept_at_a_risk(rows):
     assert choice.to_json()["families"][0]["share"] == {"value": 1.0, "low": 1.0, "high": 1.0}
 
 
+def test_what_an_earlier_run_had_chosen_does_not_count(rows):
+    """Cells of other budgets and of series that are no longer the best, judged by fewer judges."""
+    codes = [row for row in rows if row["stage"] == "judged" and row["family"] == "codes"]
+    older = [{**row, **other, "right": {}} for row in codes for other in ({"value": 2.5}, {"series": "codes, C 9"})]
+    (choice,), (same,) = choices(rows), choices([*rows, *older])
+    assert same.to_json() == choice.to_json()
+
+
 def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
     (tuned,) = (row for row in rows if row["stage"] == "tuned" and row["series"] == "codes")
     ((level, budget, risk, right),) = tuned["levels"]

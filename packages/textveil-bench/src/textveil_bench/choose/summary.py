@@ -25,6 +25,9 @@ LEAST = 0.05
 
 Row = Mapping[str, Any]
 
+Cell = tuple[str, float | None]
+"""A series at a level of risk, None for a baseline."""
+
 
 def chosen(tuned: Sequence[Row]) -> Iterator[tuple[str, str, float | None, float | None]]:
     """Data set, series, level and budget of all cells that are judged: baselines, and the best of each family."""
@@ -164,9 +167,14 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
         tuned = [row for row in own if row["stage"] == "tuned"]
         judged = [row for row in own if row["stage"] == "judged"]
         judges = {(row["series"], level): judge(right) for row in tuned for level, _, _, right in row["levels"]}
-        cells: dict[tuple[str, float | None], list[Row]] = {}
-        for row in judged:
-            cells.setdefault((row["series"], row["level"]), []).append(row)
+        best = _best(tuned)
+        wanted: dict[Cell, float | None] = {(row["series"], None): None for row in tuned if row["whose"] == "baseline"}
+        wanted |= {(row["series"], level): budget for (_, _, level), (row, budget, _) in best.items()}
+        cells: dict[Cell, list[Row]] = {}
+        for row in judged:  # there may be others, that an earlier run had chosen
+            key = row["series"], row["level"]
+            if key in wanted and wanted[key] == row["value"]:
+                cells.setdefault(key, []).append(row)
         if (FLOOR, None) not in cells or (CEILING, None) not in cells:
             continue  # it was interrupted before
         scores = {key: _correct(each, judges[key]) for key, each in cells.items()}
@@ -178,16 +186,13 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
             )
         )
         floor, originals = made[FLOOR, None], made[CEILING, None]
-        best = _best(tuned)
-        keys: dict[float | None, list[tuple[str, float | None]]] = {}
+        keys: dict[float | None, list[Cell]] = {}
         for name, level in cells:
             keys.setdefault(level, []).append((name, level))
         kept = {key: _kept(cells[key], judges[key], made[key], floor, originals, data) for key in cells}
         refused = {row["family"]: row["refused"] for row in tuned if row["refused"]}
         for level in sorted({level for row in tuned for level in row["asked"]}):
-            taken = {row["series"] for (_, _, own_level), (row, *_) in best.items() if own_level == level}
-            judged_here = (kept[name, level] for name, _ in keys.get(level, ()) if name in taken)
-            there = sorted(judged_here, key=lambda each: -each.share.value)
+            there = sorted((kept[key] for key in keys.get(level, ())), key=lambda each: -each.share.value)
             families = {family for _, family, own_level in best if own_level == level}
             every = dict.fromkeys(row["family"] for row in tuned if level in row["asked"])
             found.append(
