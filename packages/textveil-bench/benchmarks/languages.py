@@ -62,7 +62,7 @@ def measurements() -> Iterator[dict[str, Any]]:
             attackers = {name: {**each, **(own if each.get("language") else {})} for name, each in GENERATIVE.items()}
             for mechanism, codes, options, _ in RELEASES:
                 few = tuple(public), private[:FEW]
-                yield from _measured("AG News, few texts", mechanism, codes, options, few, attackers)
+                yield from _measured(f"{FEW} texts of AG News", mechanism, codes, options, few, attackers)
 
 
 def _measured(
