@@ -66,18 +66,15 @@ def unpacked(folder: Path) -> Path:
     Raises:
         MissingExtra: the model, or what reads its file, is not installed. InputError: the file is not the pinned one.
     """
-    found = folder / "gemma-3-270m"
-    if not (found / "config.json").exists():
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-        extras.library("gguf", EXTRA)
-        path = written(folder)
-        whole = GgufConfig(dequantize=True)
-        model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, quantization_config=whole)
-        AutoTokenizer.from_pretrained(folder, gguf_file=path.name).save_pretrained(found)
-        model.to(torch.bfloat16).save_pretrained(found)
-        path.unlink()
+    extras.library("gguf", EXTRA)
+    path, found = written(folder), folder / "gemma-3-270m"
+    whole = GgufConfig(dequantize=True)
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, quantization_config=whole)
+    AutoTokenizer.from_pretrained(folder, gguf_file=path.name).save_pretrained(found)
+    model.bfloat16().save_pretrained(found)
+    path.unlink()
     return found
 
 
