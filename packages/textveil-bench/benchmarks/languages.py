@@ -44,7 +44,7 @@ ATTACKERS: Mapping[str, Mapping[str, Any]] = {
 
 GENERATIVE: Mapping[str, Mapping[str, Any]] = {AGAIN: ATTACKERS[AGAIN], "Gemma 3 270M": {"language": "causal"}}
 FEW = 60
-"""Texts that are attacked with the generative model, which it is compared on with no model."""
+"""Texts that are attacked with the generative model, and with none beside it, where the law is exact."""
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -60,7 +60,7 @@ def measurements() -> Iterator[dict[str, Any]]:
         with tempfile.TemporaryDirectory() as place, models.quick():
             own = {"model": str(small.unpacked(Path(place)))}
             attackers = {name: {**each, **(own if each.get("language") else {})} for name, each in GENERATIVE.items()}
-            for mechanism, codes, options, _ in RELEASES:
+            for mechanism, codes, options, _ in RELEASES[:2]:
                 few = tuple(public), private[:FEW]
                 yield from _measured(f"{FEW} texts of AG News", mechanism, codes, options, few, attackers)
 
