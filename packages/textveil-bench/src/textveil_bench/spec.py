@@ -431,7 +431,10 @@ VERSION = 1
 
 
 def chosen(config: Config) -> dict[str, Any]:
-    """What a configuration sets that is no default, and its mechanism: an option that is new changes no fingerprint."""
+    """What a configuration sets that is no default, and its mechanism.
+
+    So a new option changes no fingerprint where it is not set. Whoever changes a default raises `VERSION`.
+    """
 
     def differing(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}

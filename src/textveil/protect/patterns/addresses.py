@@ -44,8 +44,8 @@ _APART = r"""
 _BEFORE_NAME = r"""
     (?: c\.so | p\.zza | v\.le | rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin
     | impasse | quai | cours
-      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle | c/(?=[ ]?\p{L}) | carrer
-      | camino | camiño | ronda
+      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle
+      | c/ (?! [ ]?\d{1,2}[ ]?(?:h|hs|horas?|d[íi]as?)(?!\p{L}) ) | carrer | camino | camiño | ronda
       | paseo | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\.
       | aleja | os\. | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
 """

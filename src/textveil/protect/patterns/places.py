@@ -44,6 +44,9 @@ _KEYS = regex.compile(
 )
 
 
+_ITEM = regex.compile(r"^\d{1,3}[.)]\s")
+
+
 def is_keyed_place(value: str) -> bool:
     """Whether two words of addresses are in it, or one and a number."""
     keys = {found.lower() for found in _KEYS.findall(value)}
@@ -51,9 +54,8 @@ def is_keyed_place(value: str) -> bool:
 
 
 def is_hindi(value: str) -> bool:
-    """Whether two words of addresses are in it, or one with a number behind it: one before it numbers a list."""
-    key = _KEYS.search(value)
-    return key is not None and is_keyed_place(value[key.start() :])
+    """The same; the number of an item of a list does not count."""
+    return is_keyed_place(_ITEM.sub("", value))
 
 
 def is_turkish(value: str) -> bool:

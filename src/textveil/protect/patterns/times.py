@@ -69,9 +69,9 @@ DATE = rf"""
     (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?
   | {_MONTHS} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?
 """
-_NO_LOG = r"(?! [ T] \d\d : (?![03]0:00) \d\d : \d\d )"
-"""No time follows as in logs, to the second; midnight somewhere in the world may."""
-_WHOLE_DATE = rf"(?<![\w]) (?:{DATE}) (?!(?!T\d\d:)(?<=\w)[^\W生생]) (?![/.\-]\d) {_NO_LOG}"
+_NO_LOG = r"(?! (?<= (?:\A|\n) \[? (?:[A-Z]{4,8}[ ]{1,4})? ) \d{4}-\d\d-\d\d [ T] \d\d : (?![03]0:00) \d\d : \d\d )"
+"""No line of a log begins here, with its date and time; midnight somewhere in the world may be written so."""
+_WHOLE_DATE = rf"(?<![\w]) {_NO_LOG} (?:{DATE}) (?!(?!T\d\d:)(?<=\w)[^\W生생]) (?![/.\-]\d)"
 
 _BORN = (
     "born|dob|d.o.b|birth|birthdate|birth date|date of birth|birthday|birthdays|b-day|bday"
@@ -97,7 +97,7 @@ BIRTHS = (
     ),
     Rule(
         "BIRTH_DATE",
-        Expression(rf"(?<!\d) (?:{DATE}) (?!\d) {_NO_LOG}"),
+        Expression(rf"(?<!\d) {_NO_LOG} (?:{DATE}) (?!\d)"),
         score=0.9,
         check=is_birth,
         before=True,

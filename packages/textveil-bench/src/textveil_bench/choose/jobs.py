@@ -13,8 +13,8 @@ A row, as JSON:
   attacked text, "blind" and "note"; null if it was not attacked with this seed. `statement`: kind, metric and largest
   epsilon.
 - `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
-- `judges`: their version. A row of an earlier one, or without any, is judged by those that are new, too, as the same
-  mechanism releases the same texts anew.
+- `judges`: their version. A row of an earlier one, or without any, is judged by those that are new, too. They read
+  another release of the same texts, because keys, on which draws depend, were once made in another way.
 - `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
 """
 
@@ -119,7 +119,8 @@ class ComparisonJob:
     def named(self, row: Row) -> Row:
         """A row under the names of this job: another comparison may have others for the same mechanism."""
         series = self.series
-        return {**row, "series": series.name, "family": series.family, "whose": series.whose}
+        found = {**row, "series": series.name, "family": series.family, "whose": series.whose}
+        return found if self.seed is None else {**found, "level": self.level}  # a budget may be that of two levels
 
 
 def run(
@@ -149,7 +150,7 @@ def run(
     everything: list[Row] = []
 
     def computed(step: str, jobs: Sequence[ComparisonJob]) -> list[Row]:
-        whole = {key for key, row in known.items() if row.get("judges", 1) == judges.VERSION}
+        whole = {key for key, row in known.items() if row.get("judges", 1) >= judges.VERSION}
         missing = [replace(job, before=known.get(job.key)) for job in jobs if job.key not in whole]
         report(step, len(jobs) - len(missing), len(jobs))
         for done, (job, row) in enumerate(executor.map(compute, missing), start=1):
@@ -189,7 +190,7 @@ def _end_line(path: Path) -> None:
 
 
 def read(folder: Path) -> list[Row]:
-    """The rows of a folder, of each key the last; a line that was cut off is left out. None if there is no file."""
+    """The rows of a folder, of each key the last, without a line that was cut off; no rows if there is no file."""
     path = folder / FILE
     found: dict[str, Row] = {}
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
@@ -237,10 +238,9 @@ def compute(job: ComparisonJob) -> Row:
     seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
     with warnings.catch_warnings(), models.quick():
         warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
-        if job.before is not None:
+        if job.before is not None and job.before["texts"] == _parts(held.texts):
             return _judged_again(job, held, job.before, seconds)
         found = _tune(job, held, seconds) if job.seed is None else _judge(job, held, seconds)
-    parts = ("shelf", "public", "pool", "tuned", "judged")
     return {
         "version": VERSION,
         "key": job.key,
@@ -254,13 +254,19 @@ def compute(job: ComparisonJob) -> Row:
         **found,
         "judges": judges.VERSION,
         "sizes": asdict(job.comparison.sizes),
-        "texts": {part: [len(own), own.digest] for part in parts for own in [getattr(held.texts, part)]},
+        "texts": _parts(held.texts),
         "seconds": {
             **{name: round(value, 1) for name, value in seconds.items()},
             "all": round(time.perf_counter() - begin, 1),
         },
         "circumstances": dict(circumstances()),
     }
+
+
+def _parts(texts: Material) -> Row:
+    """How many texts play which part, and their fingerprint."""
+    parts = ("shelf", "public", "pool", "tuned", "judged")
+    return {part: [len(own), own.digest] for part in parts for own in [getattr(texts, part)]}
 
 
 def _tune(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:

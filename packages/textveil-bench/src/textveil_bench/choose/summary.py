@@ -46,7 +46,8 @@ def _best(tuned: Sequence[Row]) -> dict[tuple[str, str, float], tuple[Row, float
             if level is None:
                 continue
             key, score = (row["data"], row["family"], level), _score(right, judge(right))
-            if key not in found or score > found[key][2]:
+            last = found.get(key)
+            if last is None or (-score, row["series"]) < (-last[2], last[0]["series"]):
                 found[key] = row, budget, score
     return found
 
@@ -170,11 +171,10 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
         best = _best(tuned)
         wanted: dict[Cell, float | None] = {(row["series"], None): None for row in tuned if row["whose"] == "baseline"}
         wanted |= {(row["series"], level): budget for (_, _, level), (row, budget, _) in best.items()}
-        cells: dict[Cell, list[Row]] = {}
-        for row in judged:  # there may be others, that an earlier run had chosen
-            key = row["series"], row["level"]
-            if key in wanted and wanted[key] == row["value"]:
-                cells.setdefault(key, []).append(row)
+        judged_at: dict[tuple[str, float | None], list[Row]] = {}
+        for row in judged:  # a budget may be that of two levels
+            judged_at.setdefault((row["series"], row["value"]), []).append(row)
+        cells = {key: judged_at[key[0], value] for key, value in wanted.items() if (key[0], value) in judged_at}
         if (FLOOR, None) not in cells or (CEILING, None) not in cells:
             continue  # it was interrupted before
         scores = {key: _correct(each, judges[key]) for key, each in cells.items()}

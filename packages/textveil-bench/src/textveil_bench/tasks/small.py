@@ -66,9 +66,9 @@ def unpacked(folder: Path) -> Path:
     Raises:
         MissingExtra: the model, or what reads its file, is not installed. InputError: the file is not the pinned one.
     """
+    extras.library("gguf", EXTRA)
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    extras.library("gguf", EXTRA)
     path, found = written(folder), folder / "gemma-3-270m"
     whole = GgufConfig(dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, quantization_config=whole)
