@@ -210,6 +210,7 @@ class Learned:
 
         Raises:
             MissingExtra: `language` is `trigram`, and PocketSphinx is not installed.
+            ModelError: there is no such language model.
         """
         assert view.program is not None, "refused otherwise"
         if self.language == "trigram":
@@ -469,7 +470,7 @@ def _network(
     language: LanguageModel,
     report: Report,
 ) -> Floats:
-    """ln of what a language model expects between, or behind, the likeliest words, float32 [m, K, 1].
+    """ln of what a language model expects between, or after, the likeliest words, float32 [m, K, 1].
 
     Of a word outside the table it says nothing; it then has the mean of the other candidates.
     """
