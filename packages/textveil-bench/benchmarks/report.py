@@ -172,21 +172,28 @@ def draw(path: Path = PICTURE) -> None:
 
     found = choices()
     lines = max(len(choice.baselines) + len(choice.kept) for choice in found)
-    figure = Figure(figsize=(6.4 * len(found), 1.4 + 0.34 * lines))
-    figure.subplots_adjust(left=0.34 / len(found), right=0.98, wspace=0.6, top=0.9, bottom=0.14)  # whatever the font
-    for axis, choice in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
+    rows = -(-len(found) // 2)
+    figure = Figure(figsize=(14.0, rows * (1.4 + 0.3 * lines)))
+    figure.subplots_adjust(left=0.16, right=0.98, wspace=0.45, hspace=0.3, top=1 - 0.06 / rows, bottom=0.12 / rows)
+    for axis, choice in zip(figure.subplots(rows, 2, squeeze=False).flat, found, strict=False):
         shown = [*choice.baselines, *choice.kept]
         for y, each in enumerate(reversed(shown)):
             ends, colour = each.share.interval, COLOURS[each.whose]
             axis.plot([ends.low, ends.high], [y, y], color=colour, linewidth=2)
             axis.plot(ends.value, y, "o", color=colour, markersize=5)
-        axis.set_yticks(range(len(shown)), [each.series for each in reversed(shown)], fontsize=8)
+        axis.set_yticks(range(len(shown)), [_short(each.series) for each in reversed(shown)], fontsize=9)
         axis.axvline(0, color="#cccccc", linewidth=0.8)
         axis.axvline(1, color="#cccccc", linewidth=0.8)
-        axis.set_title(f"{choice.data}: at most {choice.level:g} named at once", fontsize=10, loc="left")
-        axis.set_xlabel("share of the way from what passes to the originals", fontsize=8)
+        axis.set_title(f"{choice.data}: at most {choice.level:g} named at once", fontsize=11, loc="left")
+        axis.set_xlabel("share of the way from what passes to the originals", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
     pictures.save(figure, path)
+
+
+def _short(series: str) -> str:
+    """The name of a series, with its options as they are said."""
+    series = re.sub(r"^codes, \w+, codes ", "codes ", series)
+    return series.replace(", consistent False", "").replace("consistent True", "equal words alike")
 
 
 _DOMAINS = re.compile(r"(<!-- domains ([^\n]+?) -->\n).*?(<!-- end of domains -->)", re.DOTALL)
