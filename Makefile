@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters frequencies codes logit-bounds names lexicon thresholds odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon thresholds odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -35,10 +35,11 @@ fi; \
 rm -f $(VENV)/complete
 endef
 
-PROJECTS := pyproject.toml hatch_build.py packages/textveil-bench/pyproject.toml
+PIECES := src/textveil/data/e5/kept.bin
+PROJECTS := pyproject.toml hatch_build.py $(PIECES) packages/textveil-bench/pyproject.toml
 BENCH := packages/textveil-bench
 
-$(VENV)/run.stamp: pyproject.toml constraints.txt hatch_build.py
+$(VENV)/run.stamp: pyproject.toml constraints.txt hatch_build.py $(PIECES)
 	@$(new_venv)
 	@echo "installing textveil into $(VENV) (some minutes the first time)"
 	@$(PIP_INSTALL) --editable .
@@ -260,6 +261,9 @@ train-masked-lm train-tagger train-reader: $(VENV)/dev.stamp
 measure-adapters: $(VENV)/dev.stamp ## measure the shipped adapters on held-out data
 	@$(BIN)/python -m training.measure $(ARGS)
 
+pieces: $(VENV)/dev.stamp ## choose the pieces of text that the tagger reads anew (training/README.md)
+	@$(BIN)/python -m training.pieces $(ARGS)
+
 frequencies: $(VENV)/dev.stamp ## count the words of public text anew (training/README.md)
 	@$(BIN)/python -m training.frequencies $(ARGS)
 
@@ -282,4 +286,4 @@ odds: $(VENV)/dev.stamp ## fit anew how much the rest of a text tells of what is
 	@$(BIN)/python -m training.odds $(ARGS)
 
 clean: ## remove the environment and everything built
-	@rm -rf $(VENV) site dist build src/textveil/data/minilm .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
+	@rm -rf $(VENV) site dist build src/textveil/data/minilm src/textveil/data/e5/*.json src/textveil/data/e5/*.safetensors src/textveil/data/e5/*.part .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

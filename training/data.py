@@ -37,7 +37,7 @@ FORMED = {
 
 
 class Tagged(NamedTuple):
-    """A sentence: words as split by the corpus, each with a label.
+    """A sentence: words as split by the corpus, each with a label, and whether whitespace precedes it.
 
     Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named (`B-PERSON private`);
     `?` where nothing is known; `~private` or `~public` where it is only known that a word is part of no name of the
@@ -46,6 +46,7 @@ class Tagged(NamedTuple):
 
     words: list[str]
     labels: list[str]
+    spaced: list[bool]
 
 
 class Mention(NamedTuple):
@@ -119,9 +120,19 @@ def conll(path: Path) -> list[Tagged]:
             words.append(word)
             labels.append(label.strip())
         elif words:
-            sentences.append(Tagged(words, _three_types(labels)))
+            sentences.append(Tagged(words, _three_types(labels), spacing(words)))
             words, labels = [], []
     return sentences
+
+
+def spacing(words: Sequence[str]) -> list[bool]:
+    """Whether whitespace probably precedes each word of a corpus that does not say so."""
+    after = [True, *(not _OPENING.fullmatch(word) for word in words[:-1])]
+    return [free and not _CLOSING.match(word) for free, word in zip(after, words, strict=True)]
+
+
+_OPENING = re.compile(r"[(\[{<“‘«„$£€#@/]|-LRB-|``")
+_CLOSING = re.compile(r"[.,;:!?%)\]}>”’»…/]|['’](?:s|re|ve|ll|d|m)?$|n['’]t$|-RRB-")
 
 
 def _three_types(labels: Sequence[str]) -> list[str]:
@@ -179,7 +190,7 @@ def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
                 labels[i] = f"{prefix}-{TYPES[kind]} {standing}".strip()
             else:
                 labels[i] = f"{prefix}-{FORMED[kind]} private" if kind in FORMED else "?"
-    return Tagged(tokens.words, labels)
+    return Tagged(tokens.words, labels, tokens.spaced.tolist())
 
 
 COUNTRIES = frozenset(countries())
@@ -226,14 +237,14 @@ def tagged(marked: Marked) -> Tagged:
                 found[i] = f"{'B' if i == inside[0] else 'I'}-{type_} {known}".strip()
             else:
                 found[i] = f"~{known}" if known else "?"
-    return Tagged(tokens.words, found)
+    return Tagged(tokens.words, found, tokens.spaced.tolist())
 
 
 def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
     """Sentences all of whose names are of one standing."""
     return [
-        Tagged(words, [f"{label} {standing}" if label[:2] in ("B-", "I-") else label for label in labels])
-        for words, labels in sentences
+        Tagged(words, [f"{label} {standing}" if label[:2] in ("B-", "I-") else label for label in labels], spaced)
+        for words, labels, spaced in sentences
     ]
 
 
@@ -248,8 +259,8 @@ def public_texts(data: Path) -> list[Tagged]:
     exams = (row[1] for row in _table(data / "mmlu" / "val.tsv.gz", 5000) if not PEOPLED.search(row[0]))
     found = []
     for text in (*questions, *news, *reviews, *exams):
-        words = tokenize([text]).words
-        found.append(Tagged(words, ["~public"] * len(words)))
+        tokens = tokenize([text])
+        found.append(Tagged(tokens.words, ["~public"] * len(tokens.words), tokens.spaced.tolist()))
     return found
 
 

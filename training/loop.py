@@ -27,7 +27,8 @@ class Run:
 
     Attributes:
         folder: for the checkpoint and the log.
-        rate: the learning rate of the low-rank parts; everything else has half of it.
+        rate: the highest learning rate.
+        shares: (part of a name, share of the rate): each parameter has that of the first that is in its name.
         schedule: (step, share of the rate), interpolated linearly; the last step is the end.
         every: steps between checkpoints, each with a measurement.
         device: a torch device.
@@ -35,6 +36,7 @@ class Run:
 
     folder: Path
     rate: float
+    shares: tuple[tuple[str, float], ...]
     schedule: tuple[tuple[int, float], ...]
     every: int
     device: str
@@ -65,9 +67,11 @@ def fit(
         measure: what to log besides the loss, measured on data that is not trained on.
     """
     named = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
-    low = [each for name, each in named if name.endswith((".up", ".down"))]
-    rest = [each for name, each in named if not name.endswith((".up", ".down"))]
-    optimizer = torch.optim.AdamW([{"params": low}, {"params": rest}], lr=run.rate, betas=(0.9, 0.98), weight_decay=0.0)
+    own = [next(i for i, (part, _) in enumerate(run.shares) if part in name) for name, _ in named]
+    groups = [
+        {"params": [each for (_, each), i in zip(named, own, strict=True) if i == g]} for g in range(len(run.shares))
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=run.rate, betas=(0.9, 0.98), weight_decay=0.0)
     run.folder.mkdir(parents=True, exist_ok=True)
     checkpoint, log = run.folder / "checkpoint.pt", run.folder / "log.jsonl"
     first, spent = 0, 0.0
@@ -75,7 +79,10 @@ def fit(
         state = torch.load(checkpoint, map_location=run.device, weights_only=True)
         model.load_state_dict(state["model"])
         if state["optimizer"]:
-            optimizer.load_state_dict(state["optimizer"])
+            try:
+                optimizer.load_state_dict(state["optimizer"])
+            except ValueError as error:
+                raise SystemExit(f"{checkpoint} is of another recipe; move it away to begin anew") from error
         first, spent = state["step"], state["seconds"]
     start = time.monotonic() - spent
     running: float | None = None
@@ -83,12 +90,12 @@ def fit(
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("training", total=run.steps, completed=first)
         for step in range(first, run.steps):
-            for group, share in zip(optimizer.param_groups, (1.0, 0.5), strict=True):
+            for group, (_, share) in zip(optimizer.param_groups, run.shares, strict=True):
                 group["lr"] = run.rate * share * run.factor(step)
             model.train()
             loss = loss_of(step)
             loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_([*low, *rest], 1.0)
+            nn.utils.clip_grad_norm_([each for _, each in named], 1.0)
             optimizer.step()
             optimizer.zero_grad()
             running = loss.item() if running is None else 0.98 * running + 0.02 * loss.item()

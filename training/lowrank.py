@@ -6,6 +6,7 @@ the tensors of that change. Not here: how adapters are loaded and merged (`textv
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -13,8 +14,16 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from textveil.models import bundled
+
 SHARD = 4 * 2**20 - 2**14
 """Bytes of tensors per file: below 4 MiB with the header."""
+
+BLOCKS = "encoder.layer."
+"""In the names of what belongs to the blocks of the encoder."""
+
+SHARES = (".up", 1.0), (".down", 1.0), ("", 0.5)
+"""Shares of the learning rate (`loop.Run`)."""
 
 
 class LowRank(nn.Module):
@@ -41,12 +50,11 @@ def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int, dr
         dropout: of all dropout layers.
     """
     generator = torch.Generator().manual_seed(seed)
-    blocks = "encoder.layer."
     for name, parameter in model.named_parameters():
-        small = blocks in name and parameter.ndim == 1
+        small = BLOCKS in name and parameter.ndim == 1
         parameter.requires_grad_(small or name.startswith(train))
     for name, module in list(model.named_modules()):
-        if blocks in name and isinstance(module, nn.Linear):
+        if BLOCKS in name and isinstance(module, nn.Linear):
             change = LowRank(module.out_features, module.in_features, rank, generator)
             parametrize.register_parametrization(module, "weight", change)
     for module in model.modules():
@@ -74,6 +82,18 @@ def changes(model: nn.Module) -> dict[str, Tensor]:
             weight = name.replace(".parametrizations.weight.0", ".weight")
             found[f"{weight}.up"], found[f"{weight}.down"] = _factors(module, len(module.down))
     return {name: value.cpu().to(torch.float16).contiguous() for name, value in sorted(found.items())}
+
+
+def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A network's weights: of its blocks in the int8 in which they run, with `NAME.scale`; others in half precision."""
+    found: dict[str, Tensor] = {}
+    for name, value in sorted(tensors.items()):
+        if BLOCKS in name and value.ndim == 2:
+            numbers, scale = bundled.integers(value.float().numpy())
+            found[name], found[f"{name}.scale"] = torch.from_numpy(numbers), torch.from_numpy(scale)
+        else:
+            found[name] = value.to(torch.float16)
+    return {name: value.contiguous() for name, value in found.items()}
 
 
 def _factors(change: LowRank, rank: int) -> tuple[Tensor, Tensor]:

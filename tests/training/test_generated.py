@@ -12,6 +12,7 @@ FAMOUS = [
     Tagged(
         ["Ann", "Lee", "of", "Acme", "Corp", "in", "Rome"],
         ["B-PERSON", "I-PERSON", "O", "B-ORGANIZATION", "I-ORGANIZATION", "O", "B-LOCATION"],
+        [True] * 7,
     )
 ]
 

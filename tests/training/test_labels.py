@@ -93,6 +93,14 @@ def test_the_second_reader_read_a_tenth(corpus):
     assert 10 * len(second) >= len(first)
 
 
+def test_the_second_reader_of_written_texts_read_80_that_measure(hard):
+    first = {each.id: each for each in hard if each.use == "measure"}
+    rows = [json.loads(line) for line in (HERE / "hard-second.jsonl").read_text("utf-8").splitlines()]
+    assert len({row["id"] for row in rows}) == len(rows) == 80
+    for row in rows:
+        check(first[row["id"]]._replace(labels=[Label(*label) for label in row["labels"]]))
+
+
 def test_marks_become_labels_with_their_places():
     content = "=== a mail\nDear ⟦Anna|PERSON|private⟧,\n⟦Rome|LOCATION|public⟧!\n\n=== b note\nnothing\n"
     one, other = marked_texts(content, "en")

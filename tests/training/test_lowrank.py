@@ -3,13 +3,14 @@
 import hashlib
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
 from transformers import BertConfig, BertForTokenClassification
 
-from textveil.models import adapters
+from textveil.models import adapters, bundled
 from training import lowrank
 
 IDS = torch.tensor([[1, 5, 9, 2], [3, 3, 8, 7]])
@@ -59,6 +60,22 @@ def test_a_merged_adapter_is_the_trained_network():
     merged = adapters.Merged({name: tensor.numpy() for name, tensor in base.state_dict().items()}, changes)
     base.load_state_dict({name: torch.from_numpy(array) for name, array in merged.items()})
     assert torch.allclose(base(input_ids=IDS).logits, model(input_ids=IDS).logits, atol=0.02)
+
+
+def test_packed_weights_are_those_that_run(tmp_path, monkeypatch):
+    """int8 with a scale for each output, unpacked, gives the same int8 and scales again."""
+    tensors = {name: each.detach() for name, each in network().named_parameters()}
+    lowrank.write(tmp_path, "tagger", lowrank.packed(tensors), {"config": {}, "base": adapters.BASES["tagger"]})
+    monkeypatch.setattr(adapters, "_folder", lambda: tmp_path)
+    found = adapters.Merged({}, adapters.tensors("tagger"))
+    assert found.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        step = np.abs(tensor.numpy()).max(axis=-1, keepdims=True) / (
+            126 if "encoder" in name and tensor.ndim == 2 else 1000
+        )
+        assert (np.abs(found[name] - tensor.numpy()) <= step + 1e-6).all()
+        if "encoder" in name and tensor.ndim == 2:
+            assert np.array_equal(bundled.integers(found[name])[0], bundled.integers(tensor.numpy())[0])
 
 
 def test_a_lower_rank_keeps_the_best_approximation():

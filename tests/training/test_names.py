@@ -16,7 +16,7 @@ def test_words_are_counted_inside_sentences_only():
 
 
 def test_labels_are_counted_by_type_where_a_word_has_a_capital():
-    sentence = Tagged(["Zoe", "Moor", "met", "zoe", "Moor"], ["B-PERSON", "I-PERSON", "O", "B-PERSON", "O"])
+    sentence = Tagged(["Zoe", "Moor", "met", "zoe", "Moor"], ["B-PERSON", "I-PERSON", "O", "B-PERSON", "O"], [True] * 5)
     assert names.evidence([], [sentence]).tagged == {"zoe": {"PERSON": 1}, "moor": {"PERSON": 1, "O": 1}}
 
 

@@ -1,4 +1,4 @@
-"""Measures the bundled encoder in float32 and in int8, and on torch: how right it is, and how fast.
+"""Measures the bundled encoders in float32 and in int8, and on torch: how right it is, and how fast.
 
 In: the folder of corpora that $TEXTVEIL_CORPORA names. Out: rows/precision.jsonl, all in one run.
 Not here: which precision a job has for it (`textveil.models.bundled.precision`).
@@ -42,7 +42,7 @@ ENGINES = "torch", "float32", "int8"
 def network(job: Job, engine: str) -> Any:
     """The encoder for a job, on torch or in a precision."""
     if engine == "torch":
-        return foreign.bundled_network(job, bundled.LAYERS, "cpu")
+        return foreign.bundled_network(job, None, "cpu")
     return replace(bundled.load(job), precision=engine)
 
 

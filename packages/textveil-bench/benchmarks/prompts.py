@@ -40,7 +40,7 @@ ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl"
 FAILURES = ROWS.with_name("prompts_failures.json")
 
 SYNTH = "presidio_synth"
-CORPORA = (*readers.CORPORA, SYNTH)
+CORPORA = ("prompts", "pupa", SYNTH)
 HEADLINE = regex.compile(
     r"prompts, (?:speed: .+|measure, [^:]+, (?:prompts|pupa|presidio_synth|hard|English|other languages): [^,]+)"
 )
@@ -286,7 +286,7 @@ def texts() -> Iterator[Labelled]:
     for each in hard_texts():
         yield each._replace(language=each.language.partition("-")[0])
     if "TEXTVEIL_CORPORA" in os.environ:
-        for corpus, field in zip(readers.CORPORA, ("text", "user_query"), strict=True):
+        for corpus, field in zip(CORPORA[:2], ("text", "user_query"), strict=True):
             path = Path(os.environ["TEXTVEIL_CORPORA"]) / corpus / f"{corpus}.shared.jsonl.gz"
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 known = {str(row["id"]): row[field] for row in map(json.loads, file)}
@@ -552,6 +552,18 @@ def judge(protect: Protect, chosen: Iterable[Labelled]) -> list[Score]:
     return [score(each, protect(each.text)) for each in chosen]
 
 
+def read(chosen: Iterable[Labelled]) -> list[Score]:
+    """What becomes of written texts if what a second reader calls private is hidden where it stands."""
+    labels = readers.second("hard")
+    scores = []
+    for each in chosen:
+        if each.id in labels and each.kind not in CORPORA:
+            private = [label for label in labels[each.id] if label.standing == "private"]
+            hidden = [Change(label.start, label.end, f"<{label.type}>", placeholder=True) for label in private]
+            scores.append(score(each, Outcome(spelled(each.text, hidden), hidden)))
+    return scores
+
+
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     """All rows of the page: texts that measure, another tool, the readers, and speed. Writes failures, too."""
     given = [each for each in texts() if each.use == "measure"]
@@ -561,6 +573,7 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     FAILURES.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     yield from measured(judge(hiding(["presidio"]), given), "presidio", "measure")
     yield from readers.measurements()
+    yield from measured(read(given), "second reader", "measure")
     if "TEXTVEIL_CORPORA" in os.environ:
         yield from speed(Path(os.environ["TEXTVEIL_CORPORA"]), repeat)
 

@@ -169,10 +169,20 @@ def agreed() -> str:
     """How far two readers agree."""
     metrics = ("span F1, same ends", "span F1, overlapping", "kappa of private")
     body = [
-        [source, *(cell(stored().get(f"prompts, readers, {source}: {metric}")) for metric in metrics)]
-        for source in ("prompts", "pupa", "both")
+        [
+            SOURCES.get(source, source),
+            *(cell(stored().get(f"prompts, readers, {source}: {metric}")) for metric in metrics),
+        ]
+        for source in ("prompts", "pupa", "hard", "all")
     ]
     return lines(("texts", *metrics), body)
+
+
+def second() -> str:
+    """What a second reader would reach of the written texts."""
+    asked = [(metric, source) for metric, source, *_ in TARGETS if source.startswith("hard")]
+    body = [[metric, SOURCES[source], cell(rate(metric, source, tool="second reader"))] for metric, source in asked]
+    return lines(("what", "on", "second reader"), body)
 
 
 def speed() -> str:
@@ -208,6 +218,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "forms": by_form,
     "beside": beside,
     "readers": agreed,
+    "second": second,
     "speed": speed,
     "failures": failures,
 }

@@ -1,6 +1,6 @@
-"""How far two readers agree on what is private: those of the labelled corpora, a tenth of which was labelled twice.
+"""How far two readers agree on what is private: those of a tenth of the labelled corpora and of 80 written texts.
 
-In: the labels of `training.labels`, both readers'; no text. Out: one rate at a time, with its interval over texts.
+In: the labels of `training.labels`, both readers'. Out: one rate at a time, with its interval over texts.
 Not here: what is made of the labels (`prompts`).
 """
 
@@ -15,18 +15,24 @@ import numpy as np
 from textveil.evaluate.intervals import LEVEL, Interval, mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from training.labels import HERE, Label
+from training.labels import HERE, Label, hard_texts
 
 Pair = tuple[list[Label], list[Label]]
 """A text's labels by either reader."""
 
-CORPORA = ("prompts", "pupa")
+SOURCES = ("prompts", "pupa", "hard")
 
 
-def pairs(corpus: str) -> list[Pair]:
+def pairs(source: str) -> list[Pair]:
     """The texts that both have read."""
-    first, second = (_read(HERE / f"{name}.jsonl") for name in (corpus, f"{corpus}-second"))
-    return [(first[name], labels) for name, labels in second.items() if name in first]
+    written = source == "hard"
+    first = {each.id: each.labels for each in hard_texts()} if written else _read(HERE / f"{source}.jsonl")
+    return [(first[name], labels) for name, labels in second(source).items() if name in first]
+
+
+def second(source: str) -> dict[str, list[Label]]:
+    """The second reader's labels, by text."""
+    return _read(HERE / f"{source}-second.jsonl")
 
 
 def _read(path: Path) -> dict[str, list[Label]]:
@@ -92,9 +98,9 @@ def _kappa(table: "np.ndarray[Any, np.dtype[np.float64]]") -> float:
 
 
 def measurements() -> Iterator[dict[str, Any]]:
-    """Every rate of each corpus, and of all."""
-    by_corpus = {corpus: pairs(corpus) for corpus in CORPORA}
-    for source, read in {**by_corpus, "both": [pair for each in by_corpus.values() for pair in each]}.items():
+    """Every rate of each source, and of all."""
+    by_source = {source: pairs(source) for source in SOURCES}
+    for source, read in {**by_source, "all": [pair for each in by_source.values() for pair in each]}.items():
         for metric, (interval, count) in (
             ("span F1, same ends", f1(read, exact=True)),
             ("span F1, overlapping", f1(read, exact=False)),

@@ -1,10 +1,11 @@
-"""Adapters: weights trained for one job, verified and merged into the small encoder's.
+"""Adapters: weights trained for one job, verified and merged into those of an encoder.
 
 In: an adapter's manifest and files in `data/adapters`. Out: the weights of a whole network, each merged when asked for.
 Not here: networks and tokenizers (`networks`), and how adapters are trained (`training/` of the repository).
 
 A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight NAME: their product is
-added on loading, so that running costs nothing extra. Any other tensor is used as it is.
+added when it is asked for, so that running costs nothing extra. A tensor NAME of int8 is multiplied by NAME.scale, row
+by row. Any other tensor is used as it is.
 """
 
 import hashlib
@@ -19,10 +20,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from textveil.errors import ModelError
+from textveil.models import e5
 from textveil.randomness import Floats
 from textveil.table import minilm
 
 FOLDER = "data/adapters"
+
+BASES = {"tagger": e5.SHA256["words.safetensors"]}
+"""The checksum of what an adapter was trained on, where it is not `minilm.SHA256`."""
 
 
 def manifest(name: str) -> dict[str, Any]:
@@ -32,18 +37,18 @@ def manifest(name: str) -> dict[str, Any]:
         base, _, _ = (found[key] for key in ("base", "config", "files"))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ModelError(f"cannot read the manifest of the adapter {name!r}; reinstall textveil") from error
-    if base != minilm.SHA256:
-        raise ModelError(f"the adapter {name!r} needs the base model with sha256 {minilm.SHA256}; reinstall textveil")
+    if base != (needed := BASES.get(name, minilm.SHA256)):
+        raise ModelError(f"the adapter {name!r} needs the base model with sha256 {needed}; reinstall textveil")
     return found
 
 
-def tensors(name: str) -> dict[str, Floats]:
-    """The tensors of an adapter, float32.
+def tensors(name: str) -> dict[str, Any]:
+    """The tensors of an adapter, float32 but for those of int8.
 
     Raises:
         ModelError: a file is missing, or does not match the manifest.
     """
-    found: dict[str, Floats] = {}
+    found: dict[str, Any] = {}
     for file, sha256 in manifest(name)["files"].items():
         try:
             data = _folder().joinpath(file).read_bytes()
@@ -52,7 +57,9 @@ def tensors(name: str) -> dict[str, Floats]:
         if (seen := hashlib.sha256(data).hexdigest()) != sha256:
             raise ModelError(f"{file} must have sha256 {sha256}, got {seen}; reinstall textveil")
         try:
-            found |= {key: np.asarray(tensor, np.float32) for key, tensor in load(data).items()}
+            found |= {
+                key: each if each.dtype == np.int8 else each.astype(np.float32) for key, each in load(data).items()
+            }
         except SafetensorError as error:
             raise ModelError(f"{file} is not a valid safetensors file; reinstall textveil") from error
     return found
@@ -66,29 +73,38 @@ class Merged(Mapping[str, Floats]):
         changes: the adapter's tensors.
 
     Raises:
-        ModelError: a change has no weight in the base, or only one of its two factors.
+        ModelError: a change has no weight in the base, or only one of its two factors, or integers have no scale.
     """
 
-    def __init__(self, base: Mapping[str, Floats], changes: Mapping[str, Floats]) -> None:
+    def __init__(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         self._base, self._changes = base, changes
         for key in changes:
             name, _, factor = key.rpartition(".")
+            if (factor == "scale" and name not in changes) or (
+                changes[key].dtype == np.int8 and f"{key}.scale" not in changes
+            ):
+                raise ModelError(f"an adapter has {key} without its other part; reinstall textveil")
             if factor not in ("up", "down"):
                 continue
             if name not in base:
                 raise ModelError(f"an adapter changes {name}, which the base does not have; reinstall textveil")
             if (other := f"{name}.{'down' if factor == 'up' else 'up'}") not in changes:
                 raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
-        own = [key for key in changes if not key.endswith((".up", ".down"))]
+        own = [key for key in changes if not key.endswith((".up", ".down", ".scale"))]
         self._names = dict.fromkeys([*base, *own])
 
     def __getitem__(self, name: str) -> Floats:
+        if f"{name}.scale" in self._changes:
+            whole: Floats = self._changes[name] * self._changes[f"{name}.scale"][:, None]
+            return whole
         if name in self._changes:
-            return self._changes[name]
+            own: Floats = self._changes[name]
+            return own
         if f"{name}.up" in self._changes:
             changed: Floats = self._base[name] + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
             return changed
-        return self._base[name]
+        found: Floats = self._base[name]
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -1,4 +1,4 @@
-"""The bundled small encoder on ONNX Runtime: its weights, its graphs, and runs of it on the processor.
+"""The bundled small encoders on ONNX Runtime: their weights, graphs, and runs of them on the processor.
 
 In: a job, a number of layers, pieces. Out: logits of labels or words, or states.
 Not here: which words or labels these are (`context` and its neighbours), and the same network on torch (`foreign`).
@@ -7,24 +7,28 @@ A batch has sequences of one length only, and every product and norm is computed
 then has the same bits alone and in any batch: what a text leads to cannot tell what was in other texts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, ModelError
-from textveil.models import adapters
+from textveil.models import adapters, e5
 from textveil.randomness import Floats, Ints
 from textveil.runtime import Graph, Runner
 from textveil.table import minilm
 
 BundledJob = Literal["masked-lm", "tagger", "reader", "sentences"]
 
-LAYERS, HEADS, WIDTH, INNER, PLACES = 6, 12, 384, 1536, 512
-"""Of the encoder."""
+HEADS, WIDTH, INNER, PLACES = 12, 384, 1536, 512
+"""Of both encoders, all-MiniLM-L6-v2 and multilingual-e5-small."""
+
+LAYERS: dict[BundledJob, int] = {"masked-lm": 6, "tagger": 8, "reader": 6, "sentences": 6}
+"""Of the encoder of each job; the tagger has the first ones of multilingual-e5-small."""
 
 EPSILON = 1e-12
 """Added to variances in norms, as in the encoder's configuration."""
@@ -44,6 +48,7 @@ OUTPUTS: dict[BundledJob, tuple[str, ...]] = {
 """What follows the encoder's layers: the weights that an adapter brings."""
 
 EMBEDDINGS = "bert.embeddings"
+WORDS = f"{EMBEDDINGS}.word_embeddings.weight"
 
 Precision = Literal["float32", "int8"]
 
@@ -69,8 +74,10 @@ def bundled_folder() -> Path:
     return folder
 
 
-def stored() -> dict[str, Floats]:
-    """The encoder's own weights."""
+def stored(job: BundledJob) -> dict[str, Any]:
+    """The weights of a job's encoder that were not trained here."""
+    if job == "tagger":
+        return {WORDS: e5.words()}
     return {f"bert.{name}": array for name, array in minilm.weights(minilm.locate()).items()}
 
 
@@ -153,7 +160,7 @@ class Encoder:
 
     @cached_property
     def _words(self) -> Floats:
-        return self.weights[f"{EMBEDDINGS}.word_embeddings.weight"]
+        return self.weights[WORDS]
 
     @cached_property
     def _positions(self) -> Floats:
@@ -202,27 +209,42 @@ def precision(job: BundledJob) -> Precision:
 
     int8 where it changes nothing that users see, in the rows of benchmarks/rows/precision.jsonl: a span F1 of the
     tagger within .005 of float32, the right word among the ten likeliest of the masked LM as often within .005, a
-    cosine of .995 between sentence vectors on average. It is twice as fast. The reader stays in float32: it would lose
+    cosine of .995 between sentence vectors on average. It is twice as fast. The tagger's weights are stored in int8, so
+    its rows tell what int8 does to states only. The reader stays in float32: it would lose
     more than .005 of its exact matches.
     """
     return PRECISIONS[job]
 
 
-def load(job: BundledJob, layers: int = LAYERS) -> Encoder:
+def load(job: BundledJob, layers: int | None = None) -> Encoder:
     """The encoder for a job.
+
+    Args:
+        job: what for.
+        layers: how many of its first layers; None for all.
 
     Raises:
         ConfigError: it has fewer layers.
         ModelError: an adapter's file is missing, broken, or does not fit.
         TableError: the encoder's file is missing or broken.
     """
-    if layers > LAYERS:
-        raise ConfigError(f"the bundled encoder has {LAYERS} layers, got bundled:{layers}")
-    base = stored()
+    if layers is not None and layers > LAYERS[job]:
+        raise ConfigError(f"the bundled encoder has {LAYERS[job]} layers, got bundled:{layers}")
+    base = stored(job)
     weights = adapters.Merged(base, {} if job == "sentences" else adapters.tensors(job))
-    if wrong := set(OUTPUTS[job]) ^ {name for name in weights if name not in base}:
+    needed = {*OUTPUTS[job], *_names(LAYERS[job])}
+    if wrong := (needed - {*weights}) | ({*weights} - needed - {*base}):
         raise ModelError(f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil")
-    return Encoder(job=job, layers=layers, weights=weights, precision=precision(job))
+    return Encoder(job=job, layers=layers or LAYERS[job], weights=weights, precision=precision(job))
+
+
+def _names(layers: int) -> Iterator[str]:
+    """The weights of an encoder of so many layers."""
+    linear = (*(f"attention.self.{part}" for part in ("query", "key", "value")), "attention.output.dense")
+    parts = (*linear, "intermediate.dense", "output.dense", "attention.output.LayerNorm", "output.LayerNorm")
+    blocks = (f"bert.encoder.layer.{layer}.{part}" for layer in range(layers) for part in parts)
+    yield from (f"{name}.{kind}" for name in (f"{EMBEDDINGS}.LayerNorm", *blocks) for kind in ("weight", "bias"))
+    yield from (f"{EMBEDDINGS}.{kind}_embeddings.weight" for kind in ("word", "position", "token_type"))
 
 
 # ---- graphs ------------------------------------------------------------------------------------------------
@@ -259,6 +281,12 @@ def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats], precision
         labels = len(weights[f"{name}.bias"])
         made.graph.output(made.apart(made.linear(states, name), labels), np.float32, "n", "l", labels)
     return made.graph
+
+
+def integers(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """A weight [out, in] in int8, and the scale of each output, float32 [out]; of int8 times a scale, the same int8."""
+    scale: Floats = np.maximum(np.abs(weight).max(axis=1) / np.float32(LARGEST), SMALLEST)
+    return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
 class Layers:
@@ -323,11 +351,11 @@ class Layers:
         weight = self._weights[name]
         if self._precision == "float32":
             return self.graph.apply("MatMul", states, self.graph.weight(name, weight.T))
-        scale = np.maximum(np.abs(weight).max(axis=1) / np.float32(LARGEST), SMALLEST)
-        integers, scales = self._rows(states)
-        numbers = self.graph.weight(name, np.rint(weight / scale[:, None]).astype(np.int8).T)
+        whole, scale = integers(weight)
+        given, scales = self._rows(states)
+        numbers = self.graph.weight(name, whole.T)
         zero = self.graph.constant(np.array(128, np.uint8))
-        product = self.graph.apply("Cast", self.graph.apply("MatMulInteger", integers, numbers, zero), to=1)
+        product = self.graph.apply("Cast", self.graph.apply("MatMulInteger", given, numbers, zero), to=1)
         return self.graph.apply(
             "Mul", self.graph.apply("Mul", product, scales), self.graph.weight(f"{name} scale", scale)
         )

@@ -349,7 +349,7 @@ class TokenClassifier:
         return np.append(True, best[1:] != best[:-1])
 
     def _shapes(self, texts: Ragged, bounds: Ints) -> Ints | None:
-        """Casing and mark of each piece's word, for the bundled tagger, whose pieces are lower case."""
+        """Casing and mark of each piece's word, for the bundled tagger."""
         if not self.model.bundled:
             return None
         own = {word: casing(word) for word in set(texts.words)}
@@ -422,7 +422,7 @@ def load_tagger(
     source: str | Path | None = None,
     *,
     threshold: float | None = None,
-    window: int = 128,
+    window: int = 256,
     batch: int = 1024,
     device: str = "cpu",
 ) -> TokenClassifier:

@@ -19,7 +19,7 @@ from torch import nn
 
 from textveil.errors import ConfigError, ModelError
 from textveil.models import adapters, bundled
-from textveil.models.bundled import bundled_folder
+from textveil.models.bundled import BundledJob, bundled_folder
 from textveil.randomness import Floats, Ints, Values
 from textveil.table import fast, fetch, quiet
 
@@ -251,22 +251,22 @@ def places(network: nn.Module) -> int:
 # ---- the bundled encoder -----------------------------------------------------------------------------------
 
 
-def bundled_network(job: str, layers: int, device: str) -> TorchNetwork:
-    """The first layers of the bundled encoder with an adapter.
+def bundled_network(job: BundledJob, layers: int | None, device: str) -> TorchNetwork:
+    """The first layers of a job's bundled encoder with its adapter, or all of them.
 
     Raises:
         ConfigError: it has fewer layers.
         ModelError: an adapter's file is missing, broken, or does not fit.
     """
-    loaded = bundled.load(job, layers)  # type: ignore[arg-type]
+    loaded = bundled.load(job, layers)
     network: Any = backbone(job, loaded.weights, **adapters.manifest(job)["config"])
-    network.bert.encoder.layer = network.bert.encoder.layer[:layers]
-    network.config.num_hidden_layers = layers
+    network.bert.encoder.layer = network.bert.encoder.layer[: loaded.layers]
+    network.config.num_hidden_layers = loaded.layers
     return _ready("the bundled encoder", network, device)
 
 
-def backbone(job: str, weights: Mapping[str, Floats] | None, **config: Any) -> nn.Module:
-    """The small encoder with a head as a module of transformers.
+def backbone(job: BundledJob, weights: Mapping[str, Floats] | None, **config: Any) -> nn.Module:
+    """A bundled encoder with a head as a module of transformers.
 
     Args:
         job: what the head is for.
@@ -276,8 +276,10 @@ def backbone(job: str, weights: Mapping[str, Floats] | None, **config: Any) -> n
     import transformers
 
     kind = getattr(transformers, BUNDLED[job])
-    settings = transformers.BertConfig.from_pretrained(bundled_folder(), **{"attn_implementation": "sdpa", **config})
-    given = bundled.stored() if weights is None else weights
+    given = bundled.stored(job) if weights is None else weights
+    size = {"vocab_size": len(given[bundled.WORDS])}
+    config = {"attn_implementation": "sdpa", **size, **config}
+    settings = transformers.BertConfig.from_pretrained(bundled_folder(), **config)
     state = {name: torch.from_numpy(np.array(array, np.float32)) for name, array in given.items()}
     types = "bert.embeddings.token_type_embeddings.weight"
     if len(state[types]) < settings.type_vocab_size:  # a new type starts as a copy of the known one

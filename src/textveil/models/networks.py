@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from textveil.config.extras import require
 from textveil.errors import ConfigError, ModelError
-from textveil.models import bundled
+from textveil.models import bundled, e5
 from textveil.randomness import Floats, Ints
 from textveil.table import minilm
 
@@ -26,7 +26,7 @@ FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
 """A source that stands for the first n layers of the bundled encoder."""
 
 ENCODER = "all-MiniLM-L6-v2"
-"""What rows and statements call the small encoder."""
+"""What rows and statements call the small encoder of all jobs but the tagger's."""
 
 SPACES = "\u2581", "\u0120"
 """How tokenizers mark the space before a word."""
@@ -113,7 +113,8 @@ class Model:
         longest: most pieces per sequence, special tokens included.
         spaces: what happens to the space before a word: "none", pieces do not show it; "given", they show it if it is
             there; "added", the tokenizer puts one before everything it splits.
-        bundled: whether it is the package's small encoder.
+        bundled: whether it is one of the package's small encoders.
+        most: characters of a word that are read; None for all.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Model:
     longest: int
     spaces: Literal["none", "given", "added"]
     bundled: bool
+    most: int | None = None
 
 
 def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> Model:
@@ -145,7 +147,7 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     check_device(device)
     first = FIRST_LAYERS.fullmatch(str(source))
     if source is None or first is not None:
-        model = _bundled(job, int(first[1]) if first else bundled.LAYERS, device)
+        model = _bundled(job, int(first[1]) if first else None, device)
     else:
         model = _foreign(job, str(source), device)
     if model.longest < SHORTEST[job]:
@@ -196,12 +198,15 @@ def _torch() -> Any:
     return foreign
 
 
-def _bundled(job: Job, layers: int, device: str) -> Model:
+def _bundled(job: Job, layers: int | None, device: str) -> Model:
     """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
     if job == "causal-lm" or job == "classifier":
         raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
     network: Network = bundled.load(job, layers) if device == "cpu" else _torch().bundled_network(job, layers, device)
-    part = "" if layers == bundled.LAYERS else f" ({layers} of {bundled.LAYERS} layers)"
+    part = "" if layers in (None, bundled.LAYERS[job]) else f" ({layers} of {bundled.LAYERS[job]} layers)"
+    if job == "tagger":
+        name, pieces, unknown = f"{e5.MODEL}{part} + {job}", e5.read_tokenizer(), e5.UNKNOWN
+        return _framed(name, network, pieces, mask=None, unknown=unknown, bundled=True, most=e5.LONGEST)
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
     return _framed(f"{ENCODER}{part} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
@@ -224,6 +229,7 @@ def _framed(
     unknown: int | None,
     limit: int | None = None,
     bundled: bool = False,
+    most: int | None = None,
 ) -> Model:
     tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
     try:
@@ -247,4 +253,5 @@ def _framed(
         longest=min(network.places, network.places if limit is None else limit),
         spaces="added" if added else "given" if bare.ids != spaced.ids else "none",
         bundled=bundled,
+        most=most,
     )

@@ -135,7 +135,7 @@ def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
     """The pieces of each word, at least one; words come with whether whitespace precedes them."""
     words = list(words)
     given = model.spaces == "given"
-    spelled = [" " + word if given and spaced else word for word, spaced in words]
+    spelled = [(" " + word if given and spaced else word)[: model.most] for word, spaced in words]
     try:
         encodings = model.tokenizer.encode_batch_fast(spelled, add_special_tokens=False)
     except Exception:  # the Rust side raises bare Exception, which may quote the word

