@@ -87,11 +87,20 @@ def test_labelled_spans_become_labels_of_words():
     )  # fmt: skip
     mentions = [Mention(text.index(v), text.index(v) + len(v), kind, standing) for v, kind, standing in values]
     found = data.tagged(Marked(text, mentions))
-    assert [(w, label) for w, label in zip(*found, strict=True) if label != "O"] == [
+    assert [(w, label) for w, label, _ in zip(*found, strict=True) if label != "O"] == [
         ("Ann", "B-PERSON private"), ("Lee", "I-PERSON private"), ("Acme", "B-ORGANIZATION"),
         ("5", "B-LOCATION private"), ("Elm", "I-LOCATION private"), ("St", "I-LOCATION private"),
         ("a@b.org", "~private"), ("Holmes", "B-PERSON public"), ("Bo", "?"), ("Linux", "~public"),
     ]  # fmt: skip
+    assert [word for word, free in zip(found.words, found.spaced, strict=True) if not free] == [",", ",", ","]
+
+
+def test_words_of_corpora_are_spaced_as_text_is():
+    words = ["He", "said", "(", "in", "$", "5", "bills", ")", ":", "“", "No", "”", ",", "it", "'s", "n't", "."]
+    text = ""
+    for word, free in zip(words, data.spacing(words), strict=True):
+        text += " " * (free and bool(text)) + word
+    assert text == "He said (in $5 bills): “No”, it'sn't."
 
 
 def test_marks_of_wikitext_are_undone(tmp_path):
