@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,13 +59,16 @@ class ModelFiles(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before a wheel is built, editable ones included."""
-        sums = checksums(Path(self.root) / E5_MODULE)
-        for folder, files, made in (("minilm", FILES, minilm), ("e5", tuple(sums), e5)):
+        known: tuple[tuple[str, dict[str, str | None], Callable[[Path], dict[str, bytes]]], ...] = (
+            ("minilm", dict.fromkeys(FILES), minilm),
+            ("e5", {**checksums(Path(self.root) / E5_MODULE)}, e5),
+        )
+        for folder, files, made in known:
             place = Path(self.root) / DATA / folder
-            if not all(sound(place / file, sums.get(file)) for file in files):
+            if not all(sound(place / file, sha256) for file, sha256 in files.items()):
                 for file, content in made(place).items():
                     write(place / file, content)
-                    if not sound(place / file, sums.get(file)):
+                    if not sound(place / file, files[file]):
                         raise ValueError(f"{file} must have the SHA-256 that {E5_MODULE.name} says; run make pieces")
             build_data["artifacts"].extend(f"/{(DATA / folder / file).as_posix()}" for file in files)
 

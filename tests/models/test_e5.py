@@ -130,7 +130,8 @@ def built(tmp_path, monkeypatch, said: bytes) -> hatch_build.ModelFiles:
     module = tmp_path / hatch_build.E5_MODULE
     module.parent.mkdir(parents=True)
     module.write_text(f"SHA256 = {{'one.json': '{hashlib.sha256(said).hexdigest()}'}}\nraise SystemExit\n")
-    monkeypatch.setattr(hatch_build, "FILES", ())
+    monkeypatch.setattr(hatch_build, "FILES", ("one.json",))
+    monkeypatch.setattr(hatch_build, "minilm", lambda folder: {"one.json": b"of the other model"})
     monkeypatch.setattr(hatch_build, "e5", lambda folder: {"one.json": b"made"})
     return hatch_build.ModelFiles(str(tmp_path), {}, None, None, "", "")
 
@@ -145,7 +146,7 @@ def test_the_build_makes_what_is_missing_or_stale(before, tmp_path, monkeypatch)
         added = {"artifacts": []}
         hook.initialize("standard", added)
         assert file.read_bytes() == b"made"
-        assert added["artifacts"] == ["/src/textveil/data/e5/one.json"]
+        assert added["artifacts"] == [f"/src/textveil/data/{folder}/one.json" for folder in ("minilm", "e5")]
         monkeypatch.setattr(hatch_build, "e5", lambda folder: {"one.json": b"not asked for again"})
 
 
