@@ -119,7 +119,7 @@ def test_the_build_keeps_what_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(hatch_build, "fetched", lambda wheel, files: dict.fromkeys(files, model()))
     made = hatch_build.e5(tmp_path)
     words = load(made["words.safetensors"])["words"]
-    assert e5.Words(words)[np.arange(7)][:, 0].tolist() == [-5, -4, -3, -2, -1, 1, 2]
+    assert e5.Packed(words)[np.arange(7)][:, 0].tolist() == [-5, -4, -3, -2, -1, 1, 2]
     tokenizer = Tokenizer.from_str(made["tokenizer.json"].decode())
     assert tokenizer.encode(" anna").tokens == ["<s>", "\u2581an", "n", "a", "</s>"]  # "na" is gone
     assert tokenizer.encode("x", add_special_tokens=False).ids == [3]

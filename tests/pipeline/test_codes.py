@@ -285,7 +285,7 @@ class TestProfile:
             ]
 
         assert holes("data") == holes("document")
-        assert [label for label, _ in holes("data")] == ["PHONE", "EMAIL", "DATE"]
+        assert [label for label, _ in holes("data")] == ["PHONE", "EMAIL"]
 
     def test_codes_are_emitted(self):
         made = Privatizer.from_config(resolve(profile="data", overrides={"table.spelling": "code"}))

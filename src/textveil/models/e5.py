@@ -43,7 +43,7 @@ BLOCK, BYTES, MIDDLE = 32, 18, 8
 """Numbers of a block, its bytes (a scale in half precision, two numbers a byte), and the number that stands for 0."""
 
 
-class Words:
+class Packed:
     """Embeddings of pieces, float32 [P, d], in 4 bits until they are asked for.
 
     Args:
@@ -99,13 +99,13 @@ def read_tokenizer() -> Tokenizer:
         raise ModelError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
 
 
-def words() -> Words:
+def words() -> Packed:
     """The embeddings of the pieces, memory-mapped.
 
     Raises:
         ModelError: their file is missing or broken.
     """
-    return Words(mapped(_checked("words.safetensors"), "words").view(np.uint8))
+    return Packed(mapped(_checked("words.safetensors"), "words").view(np.uint8))
 
 
 @lru_cache(maxsize=2)
