@@ -4,6 +4,7 @@ import hashlib
 import json
 import struct
 from pathlib import Path
+from typing import Any, cast
 
 import hatch_build
 import numpy as np
@@ -133,7 +134,7 @@ def built(tmp_path, monkeypatch, said: bytes) -> hatch_build.ModelFiles:
     monkeypatch.setattr(hatch_build, "FILES", ("one.json",))
     monkeypatch.setattr(hatch_build, "minilm", lambda folder: {"one.json": b"of the other model"})
     monkeypatch.setattr(hatch_build, "e5", lambda folder: {"one.json": b"made"})
-    return hatch_build.ModelFiles(str(tmp_path), {}, None, None, "", "")
+    return hatch_build.ModelFiles(str(tmp_path), {}, None, cast("Any", None), "", "")
 
 
 @pytest.mark.parametrize("before", [None, b"stale"])
@@ -143,7 +144,7 @@ def test_the_build_makes_what_is_missing_or_stale(before, tmp_path, monkeypatch)
     if before:
         hatch_build.write(file, before)
     for _ in range(2):
-        added = {"artifacts": []}
+        added: dict = {"artifacts": []}
         hook.initialize("standard", added)
         assert file.read_bytes() == b"made"
         assert added["artifacts"] == [f"/src/textveil/data/{folder}/one.json" for folder in ("minilm", "e5")]

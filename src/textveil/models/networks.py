@@ -205,8 +205,8 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
     network: Network = bundled.load(job, layers) if device == "cpu" else _torch().bundled_network(job, layers, device)
     part = "" if layers in (None, bundled.LAYERS[job]) else f" ({layers} of {bundled.LAYERS[job]} layers)"
     if job == "tagger":
-        name, pieces, unknown = f"{e5.MODEL}{part} + {job}", e5.read_tokenizer(), e5.UNKNOWN
-        return _framed(name, network, pieces, mask=None, unknown=unknown, bundled=True, most=e5.LONGEST)
+        special: dict[str, Any] = {"mask": None, "unknown": e5.UNKNOWN, "most": e5.LONGEST}
+        return _framed(f"{e5.MODEL}{part} + {job}", network, e5.read_tokenizer(), **special, bundled=True)
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
     return _framed(f"{ENCODER}{part} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
