@@ -28,18 +28,19 @@ class Run:
     Attributes:
         folder: for the checkpoint and the log.
         rate: the highest learning rate.
-        shares: (part of a name, share of the rate): each parameter has that of the first that is in its name.
         schedule: (step, share of the rate), interpolated linearly; the last step is the end.
         every: steps between checkpoints, each with a measurement.
         device: a torch device.
+        shares: (part of a name, share of the rate): each parameter has that of the first that is in its name. By
+            default low-rank parts have the whole, and everything else half of it.
     """
 
     folder: Path
     rate: float
-    shares: tuple[tuple[str, float], ...]
     schedule: tuple[tuple[int, float], ...]
     every: int
     device: str
+    shares: tuple[tuple[str, float], ...] = ((".up", 1.0), (".down", 1.0), ("", 0.5))
 
     @property
     def steps(self) -> int:

@@ -22,9 +22,6 @@ SHARD = 4 * 2**20 - 2**14
 BLOCKS = "encoder.layer."
 """In the names of what belongs to the blocks of the encoder."""
 
-SHARES = (".up", 1.0), (".down", 1.0), ("", 0.5)
-"""Shares of the learning rate (`loop.Run`)."""
-
 
 class LowRank(nn.Module):
     """W + up @ down, as a parametrization of a linear layer's weight: one product per step, for any batch size."""

@@ -182,14 +182,7 @@ def main() -> None:
         found["content, top 10"] = ten[content > 0]
         return {name: round(float(each.mean()), 4) for name, each in found.items()}
 
-    run = Run(
-        folder=where.work / "masked-lm",
-        rate=RATE,
-        shares=lowrank.SHARES,
-        schedule=SCHEDULE,
-        every=250,
-        device=where.device,
-    )
+    run = Run(folder=where.work / "masked-lm", rate=RATE, schedule=SCHEDULE, every=250, device=where.device)
     fit(model, run, loss_of, measure)
     lowrank.shorten(network, SHORT)
     short = replace(run, folder=where.work / "masked-lm-short", schedule=SHORT_SCHEDULE, every=100)

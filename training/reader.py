@@ -93,14 +93,7 @@ def main() -> None:
         )
         return sum(cross_entropy(each, answers[:, i]) for i, each in enumerate(logits)) / 2  # type: ignore[return-value]
 
-    run = Run(
-        folder=where.work / "reader",
-        rate=RATE,
-        shares=lowrank.SHARES,
-        schedule=SCHEDULE,
-        every=200,
-        device=where.device,
-    )
+    run = Run(folder=where.work / "reader", rate=RATE, schedule=SCHEDULE, every=200, device=where.device)
     fit(model, run, loss_of, dict)
     about = {"config": {}, "base": minilm.SHA256, "rank": RANK}
     lowrank.write(where.out, "reader", lowrank.changes(model), about)

@@ -36,7 +36,7 @@ SHARES = ("classifier.", 1.0), ("token_type", 1.0), ("", 0.2)
 """The head and the marks of words are new."""
 
 DROPOUT = 0.1
-"""Of states; attention has none, which would take a quarter of the time."""
+"""Of states; attention has none, which would take a fifth of the time."""
 
 SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0)
 PIECES = 254

@@ -91,10 +91,9 @@ def read_tokenizer() -> Tokenizer:
     Raises:
         ModelError: its file is missing or broken.
     """
+    content = _checked("tokenizer.json").read_text("utf-8")
     try:
-        return Tokenizer.from_str(_checked("tokenizer.json").read_text("utf-8"))
-    except ModelError:
-        raise
+        return Tokenizer.from_str(content)
     except Exception as error:  # the Rust side raises bare Exception
         raise ModelError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
 
