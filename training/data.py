@@ -240,6 +240,27 @@ def tagged(marked: Marked) -> Tagged:
     return Tagged(tokens.words, found, tokens.spaced.tolist())
 
 
+def public_sentences(data: Path, *, held_out: bool) -> list[Tagged]:
+    """Sentences of wikigold and WikiANN for training; every fifth is held out of what is made of them."""
+    found = [*wikigold(data, held_out=False), *conll(data / "wikiann_en" / "train.conll.gz")[:6000]]
+    return [each for i, each in enumerate(found) if (i % 5 == 1) == held_out]
+
+
+def marked(sentence: Tagged) -> Marked:
+    """A tagged sentence as a labelled text; names of unknown standing are borderline."""
+    text, open_ = "", False
+    mentions: list[Mention] = []
+    for word, label, free in zip(*sentence, strict=True):
+        text += " " * (free and bool(text)) + word
+        kind, _, standing = label[2:].partition(" ")
+        if label[0] == "I" and open_:
+            mentions[-1] = mentions[-1]._replace(end=len(text))
+        elif label[0] in "BI":
+            mentions.append(Mention(len(text) - len(word), len(text), kind, standing or "borderline"))
+        open_ = label[0] in "BI"
+    return Marked(text, mentions)
+
+
 def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
     """Sentences all of whose names are of one standing."""
     return [

@@ -38,25 +38,29 @@ SHARES = ("classifier.", 1.0), ("token_type", 1.0), ("", 0.2)
 DROPOUT = 0.1
 """Of states; attention has none, which would take a fifth of the time."""
 
-SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0)
+SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0), (1850, 0.6), (3800, 0.0)
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.47,
-    "prompts": 0.08,
+    "hard": 0.46,
+    "prompts": 0.07,
     "pupa": 0.09,
-    "generated": 0.18,
+    "generated": 0.15,
+    "strangers": 0.04,
     "wikigold": 0.02,
     "wnut17": 0.03,
     "wikiann_en": 0.02,
-    "presidio_synth": 0.03,
+    "presidio_synth": 0.04,
     "public": 0.08,
 }
 """How often a sequence comes from each source."""
 
 GENERATED, RENAMED = 12_000, 6
 """Number of generated sentences, and of copies with other names of each text labelled with what is private."""
+
+STRANGERS = 3
+"""Number of copies of public sentences with other people in them."""
 
 LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
 """Shares of sequences in lower case, in upper case, with a capital in every word, and joined with the source's next."""
@@ -184,6 +188,8 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
     famous = [*data.wikigold(root, held_out=False), *found["wikiann_en"][:6000]]
     found["generated"] = [data.tagged(each) for each in generated.sentences(GENERATED, famous, rng)]
     names = generated.Names(rng)
+    people = data.public_sentences(root, held_out=False)
+    found["strangers"] = [each for _ in range(STRANGERS) for each in generated.strangers(people, names)]
     for source, texts in data.labelled(root, held_out=False).items():
         copies = [generated.renamed(text, names) for text in texts for _ in range(RENAMED)]
         found[source] = [data.tagged(each) for each in (*texts, *copies)]

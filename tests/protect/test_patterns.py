@@ -40,6 +40,10 @@ FOUND = {
         "⟦anna.kern ät beispiel punkt de⟧, bitte",
         "⟦pa.whit at northmoor.example⟧ or later",
         "id ⟦YW5uYS5rb3dhbHNrYUBwb2N6dGEuZXhhbXBsZQ==⟧ there",
+        "카탈로그는 ⟦mina.gu@jangdok.example⟧로 주세요",
+        "返事は⟦anna@beispiel.example⟧宛に",
+        "⟦用户@例子.公司⟧",
+        "⟦почта@пример.рф⟧ и",
     ),
     "PHONE": (
         "dzwoń: ⟦612 774 903⟧.",
@@ -234,6 +238,8 @@ FOUND = {
         "⟦www.example.de/pfad⟧, dort",
         "on ⟦example.com⟧, or",
         "⟦ftp://files.example.net⟧",
+        "共有（⟦https://drive.mizu.example/s/9fKd2⟧）に入れてあります",
+        "见⟦https://a.example/路径/x⟧。好",
     ),
     "SECRET": (
         "PrivateKey = ⟦qTz7bWk3Lr0pYx5NvGd8HsJ1mUc4EiOa6RfB2TqXyZs=⟧",
@@ -438,6 +444,8 @@ FOUND = {
         "जन्म तिथि: ⟦०५/०८/१९६८⟧",
     ),
     "ADDRESS": (
+        "甲方将位于⟦南明区箭道街66号附3号701室⟧的房屋",
+        "⟦沈阳市于洪区黄河大街12号⟧",
         "⟦45 नेहरू गली दिल्ली⟧",
         "⟦5, C/ 2 de Mayo, 12⟧",
         "at ⟦12 Main Street, Springfield, IL 62704⟧.",

@@ -11,7 +11,7 @@ import ipaddress
 import regex
 
 from textveil.protect.patterns.hosts import ANY_HOST, address_privacy, mail_privacy, privacy
-from textveil.protect.patterns.rules import Expression, Rule, has_digit
+from textveil.protect.patterns.rules import FOREIGN, Expression, Rule, has_digit, without_foreign
 
 
 def is_address(value: str) -> bool:
@@ -27,6 +27,11 @@ def is_mail(value: str) -> bool:
     """Whether what stands behind the at sign can be a host, and is no version of a package: react@18.2.0."""
     host = value.rpartition("@")[2]
     return not regex.fullmatch(r"\d+(?:\.\d+){1,2}(?:[.\-].*)?", host) or is_address(host)
+
+
+def is_foreign_mail(value: str) -> bool:
+    """Whether a mail address needs its letters of scripts without spaces: 用户@例子.公司 does, bob@x.kr로 does not."""
+    return is_mail(value) and not MAIL.compiled.search(without_foreign(value))
 
 
 def is_encoded_mail(value: str) -> bool:
@@ -58,7 +63,7 @@ _TOP = (
 _WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
 """Ends of addresses that are also words: found only in addresses of three parts."""
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
-_CLOSE = r"[^\s<>\"|\\^`{}]"
+_CLOSE = rf"(?! [),] {FOREIGN} ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
 SECRET_URL = Expression(
     rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
 )
@@ -79,7 +84,10 @@ _WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
 _BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
 
 RULES = (
-    Rule("EMAIL", MAIL, score=0.95, signs=("@",), reach=(260, 600), whole=True, check=is_mail, private=mail_privacy),
+    *(
+        Rule("EMAIL", MAIL, score=0.95, signs=("@",), reach=(260, 600), whole=whole, check=check, private=mail_privacy)
+        for whole, check in ((False, is_mail), (True, is_foreign_mail))
+    ),
     Rule(
         "EMAIL",
         Expression(
@@ -136,7 +144,7 @@ RULES = (
     ),
     Rule(
         "URL",
-        Expression(rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>{_CLOSE}{{1,4000}}+)"),
+        Expression(rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>(?:{_CLOSE}){{1,4000}}+)"),
         score=0.95,
         signs=("://",),
         reach=(30, 4400),
@@ -144,7 +152,7 @@ RULES = (
     ),
     Rule(
         "URL",
-        Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] {_CLOSE}{{2,4000}}+)"),
+        Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] (?:{_CLOSE}){{2,4000}}+)"),
         0.95,
         signs=("www.",),
         reach=(1, 4400),
@@ -155,7 +163,7 @@ RULES = (
         Expression(
             rf"(?<![\w./@\-\\$]) (?: {_BARE_HOST}{{1,5}} (?:{_TOP}) | {_BARE_HOST}{{2,5}} (?:{_WORD_TOPS}) )"
             r" (?![\w@\-(]|\.\w)"
-            rf" (?: : \d{{2,5}}+ )? (?: [/?\#] {_CLOSE}{{0,4000}}+ )?"
+            rf" (?: : \d{{2,5}}+ )? (?: [/?\#] (?:{_CLOSE}){{0,4000}}+ )?"
         ),
         score=0.85,
         signs=tuple(f".{top}" for top in f"{_TOP}|{_WORD_TOPS}".split("|")),
