@@ -38,7 +38,7 @@ SHARES = ("classifier.", 1.0), ("token_type", 1.0), ("", 0.2)
 DROPOUT = 0.1
 """Of states; attention has none, which would take a fifth of the time."""
 
-SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0), (1850, 0.6), (3800, 0.0)
+SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0), (1850, 0.6), (3500, 0.09), (3520, 0.35), (4500, 0.0)
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 

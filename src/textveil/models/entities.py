@@ -47,23 +47,23 @@ LOOKS = ("capital", "small", "uncased", "none")
 """How a word looks: with a capital letter, in small letters, in a script without capitals, without letters."""
 
 SURE: Mapping[str, tuple[float, float, float, float]] = {
-    "capital": (0.59, 0.92, 0.85, 0.38),
-    "small": (0.85, 0.92, 0.85, 0.71),
-    "uncased": (0.85, 0.85, 0.92, 0.59),
-    "none": (0.97, 0.71, 0.71, 0.71),
+    "capital": (0.71, 0.87, 0.71, 0.92),
+    "small": (0.92, 0.92, 0.97, 0.6),
+    "uncased": (0.71, 0.59, 0.71, 0.47),
+    "none": (0.95, 0.6, 0.6, 0.6),
 }
 """From which probability on a word is found by the bundled tagger, by its look: a word on no list, on the list of
 names, on that of ordinary words, and on both."""
 
 BESIDE: Mapping[str, tuple[float, float, float, float]] = {
-    "capital": (0.15, 0.3, 0.15, 0.15),
-    "small": (0.15, 0.45, 0.6, 0.8),
+    "capital": (0.15, 0.3, 0.3, 0.3),
+    "small": (0.15, 0.3, 0.6, 0.8),
     "uncased": (0.6, 0.3, 0.6, 0.3),
-    "none": (0.3, 0.3, 0.3, 0.3),
+    "none": (0.45, 0.3, 0.3, 0.3),
 }
 """The same for a word beside one that was found."""
 
-DETAIL, BESIDE_DETAIL = (0.85, 0.85), (0.45, 0.45)
+DETAIL, BESIDE_DETAIL = (0.85, 0.77), (0.6, 0.6)
 """The same for a word that is rather a part of one of `DETAILS` than of a name: one that is no ordinary word, and one
 that is. All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back from
 .6 to that of the tagger before, and the log odds of `SURE` and `DETAIL` were lowered by .5, the first step with which
