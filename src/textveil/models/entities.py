@@ -65,9 +65,8 @@ BESIDE: Mapping[str, tuple[float, float, float, float]] = {
 
 DETAIL, BESIDE_DETAIL = (0.85, 0.77), (0.6, 0.6)
 """The same for a word that is rather a part of one of `DETAILS` than of a name: one that is no ordinary word, and one
-that is. All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back from
-.6 to that of the tagger before, and the log odds of `SURE` and `DETAIL` were lowered by .5, the first step with which
-no more private names of English texts stayed there than with that tagger."""
+that is. All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back from .6 to
+.45, and the log odds of `SURE` and `DETAIL` were lowered by .5 (`training/README.md`)."""
 
 DEFAULT = 0.6
 """The threshold of other taggers."""
