@@ -6,10 +6,10 @@ the readings that the odds need behind its labels.
 Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that measure.
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
-public only because private texts mostly name several people. Beside the parts stand sentences of public text, as they
-are and with people whom nobody knows: what they say of somebody must not make him public, but his name. The odds from
-which names count are the highest with which no fewer go, over all of these texts, than with the tagger's thresholds
-alone; those of details likewise. They are chosen on what a fit on other texts says of each text.
+public only because private texts mostly name several people. Beside the parts stand sentences of public text with
+people whom nobody knows: what a text says of somebody must not make him public, but his name. The odds from which names
+count are the highest with which no fewer go, over all of these texts, than with the tagger's thresholds alone; those of
+details likewise. They are chosen on what a fit on other texts says of each text.
 """
 
 import argparse
@@ -122,14 +122,11 @@ def parts(marked: data.Marked) -> Iterator[data.Marked]:
             yield marked._replace(text=text[start:end], mentions=moved)
 
 
-def people(corpora: Path) -> list[tuple[data.Marked, data.Marked]]:
-    """Public sentences about people, each as it is and with others, whom nobody knows."""
+def strangers(corpora: Path) -> list[data.Marked]:
+    """Public sentences about people with others in them, whom nobody knows."""
     sentences = data.public_sentences(corpora, held_out=True)
-    named = [each for each in sentences if any(label.endswith("-PERSON") for label in each.labels)]
-    others = generated.strangers(named, generated.Names(np.random.default_rng(SEED)))
-    return [
-        (data.marked(own), data.marked(other)) for own, other in zip(data.known(named, "public"), others, strict=True)
-    ]
+    names = generated.Names(np.random.default_rng(SEED))
+    return [data.marked(each) for each in generated.strangers(sentences, names)]
 
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
@@ -348,7 +345,7 @@ def main() -> None:
     given = cli.with_corpora(argparse.ArgumentParser(description=__doc__.splitlines()[0]))
     whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
-    pieces += [(each, i % len(whole)) for i, pair in enumerate(people(given.data)) for each in pair]
+    pieces += [(each, i % len(whole)) for i, each in enumerate(strangers(given.data))]
     texts = [*whole, *(part for part, _ in pieces)]
     known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
     now = found_in(texts, 0.0)

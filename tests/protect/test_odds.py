@@ -194,7 +194,7 @@ def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> N
     assert isinstance(tagger, TaggerDetector)
     assert tagger.bundled
     assert not load_tagger(threshold=0.5).bundled
-    texts = ["anna kowalska from lund wrote to bo", "Perhaps Hope and Grace, or Summer and Will."]
+    texts = ["anna kowalska from lund wrote to bo", "Bo or Ya or Ming"]
     sure, more = tagger.find(texts), tagger.doubting(3.0).find(texts)
     assert sum(span.end - span.start for span in more) > sum(span.end - span.start for span in sure)
     assert tagger.find(texts) == sure
