@@ -240,6 +240,8 @@ FOUND = {
         "⟦ftp://files.example.net⟧",
         "共有（⟦https://drive.mizu.example/s/9fKd2⟧）に入れてあります",
         "见⟦https://a.example/路径/x⟧。好",
+        "见⟦https://a.example/路径⟧,请看",
+        "见⟦https://a.example/路径,请看?page=zebra⟧",
     ),
     "SECRET": (
         "PrivateKey = ⟦qTz7bWk3Lr0pYx5NvGd8HsJ1mUc4EiOa6RfB2TqXyZs=⟧",

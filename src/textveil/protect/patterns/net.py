@@ -63,7 +63,8 @@ _TOP = (
 _WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
 """Ends of addresses that are also words: found only in addresses of three parts."""
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
-_CLOSE = rf"(?! [),] {FOREIGN} ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
+_CLOSE = rf"(?! [),] {FOREIGN} [^\s?=&]{{0,99}}+ (?![?=&]) ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
+"""A character of a web address, which ends at a bracket or comma before such a letter, unless a query follows."""
 SECRET_URL = Expression(
     rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
 )
