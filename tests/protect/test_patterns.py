@@ -43,6 +43,7 @@ FOUND = {
         "카탈로그는 ⟦mina.gu@jangdok.example⟧로 주세요",
         "返事は⟦anna@beispiel.example⟧宛に",
         "⟦用户@例子.公司⟧",
+        "⟦anna@mail.intern.例子.com⟧ 见",
         "⟦почта@пример.рф⟧ и",
     ),
     "PHONE": (

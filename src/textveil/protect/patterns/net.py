@@ -31,7 +31,9 @@ def is_mail(value: str) -> bool:
 
 def is_foreign_mail(value: str) -> bool:
     """Whether a mail address needs its letters of scripts without spaces: 用户@例子.公司 does, bob@x.kr로 does not."""
-    return is_mail(value) and not MAIL.compiled.search(without_foreign(value))
+    bare = without_foreign(value)
+    found = MAIL.compiled.search(bare)
+    return is_mail(value) and (found is None or bare.startswith(f".{FOREIGN}", found.end()))
 
 
 def is_encoded_mail(value: str) -> bool:
