@@ -416,7 +416,7 @@ def test_a_budget_that_is_fixed_is_refused(comparison, tmp_path):
 
 LEVELS = {
     **dict.fromkeys(("choose", "pairs", "answers", "tasks"), (0.1, 0.15)),
-    "context": (0.1,),
+    "context": (0.1, 0.15),
     "data": (0.99,),
     "quick": (0.15,),
 }
@@ -438,5 +438,9 @@ def test_a_comparison_has_all_kinds_of_entries_and_can_be_narrowed():
     found = Comparison.read("choose")
     assert {each.whose for each in found.series("ag_news")} == {"baseline", "paper", "ours"}
     assert [each.name for each in found.narrowed(["ag_news", "rankcape"]).entries] == ["rankcape"]
+    assert found.narrowed(["ag_news"], [0.2, 0.05]).levels == (0.05, 0.2)
+    assert found.narrowed(["ag_news"]).levels == found.levels
+    with pytest.raises(ConfigError, match="less than 1"):
+        found.narrowed([], [1.5])
     with pytest.raises(UnknownName, match="comparison, as a file or in the package"):
         Comparison.read("nothing")

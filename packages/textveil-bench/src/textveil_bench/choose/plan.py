@@ -90,14 +90,18 @@ class Comparison:
             values["sizes"] = built(PartSizes, values["sizes"], "sizes")
         return cls(**values)
 
-    def narrowed(self, only: Sequence[str]) -> Self:
+    def narrowed(self, only: Sequence[str], levels: Sequence[float] = ()) -> Self:
         """The data sets and entries that are named; where none of a kind is, all of it.
 
+        Args:
+            only: the names.
+            levels: of the risk, in place of the comparison's own.
+
         Raises:
-            UnknownName: there is none of that name.
+            ConfigError: a level is not between 0 and 1. UnknownName: there is none of that name.
         """
         kept = self._sweep.narrowed(only=only) if only else self._sweep
-        return replace(self, data=kept.data, entries=kept.entries)
+        return replace(self, data=kept.data, entries=kept.entries, levels=tuple(levels) or self.levels)
 
     @property
     def _sweep(self) -> Sweep:

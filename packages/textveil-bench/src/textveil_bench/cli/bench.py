@@ -126,6 +126,7 @@ def bench_run(
     "textveil bench choose --output runs/choose --folder corpora",
     "textveil bench choose quick --output runs/quick --folder corpora --costs",
     "textveil bench choose --output runs/choose --only ag_news --only noise --only rankcape --processes 2",
+    "textveil bench choose tasks --output runs/tasks --only subjects --level 0.2",
     "textveil bench choose mine.yaml --output runs/mine --json",
     on=bench,
     name="choose",
@@ -146,6 +147,15 @@ def bench_choose(
     folder: Folder = None,
     processes: Processes = None,
     only: Only = None,
+    level: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--level",
+            metavar="SHARE",
+            help="At most this share of private words named, in place of the comparison's own levels; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     costs: Annotated[bool, typer.Option("--costs", help="Also print how long each row took.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
@@ -158,7 +168,7 @@ def bench_choose(
     from textveil.files import json_line
     from textveil_bench import choose, run
 
-    chosen = choose.Comparison.read(comparison).narrowed(only or ())
+    chosen = choose.Comparison.read(comparison).narrowed(only or (), level or ())
     with (
         kept(output),
         run.processes(_processes(processes)) as executor,
