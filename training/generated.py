@@ -1,12 +1,13 @@
 """Generated sentences: templates filled with the names of private people and of what is public.
 
-In: `templates.txt`, Faker's names of many countries, entities of public text. Out: labelled texts (`data.Marked`).
+In: `templates.txt` and `requests.txt`, Faker's names of many countries, entities of public text. Out: labelled texts
+(`data.Marked`).
 Not here: corpora (`data`), and what trains on them (`tagger`).
 """
 
 import importlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from training.data import Marked, Mention, Tagged
 from training.lists import countries
 from training.names import CITIES, ORGANIZATIONS
 
-TEMPLATES = Path(__file__).resolve().parent / "templates.txt"
+TEMPLATES, REQUESTS = (Path(__file__).resolve().parent / f"{name}.txt" for name in ("templates", "requests"))
 
 LOCALES = {
     "en": """
@@ -224,29 +225,45 @@ KIND = {
 }
 """What stands in a slot; of numbers and dates it is not known whose they are."""
 
-OPEN = {"P": "PERSON", "C": "LOCATION", "L": "LOCATION", "O": "ORGANIZATION", "X": "OTHER"}
-_SLOT = re.compile(r"\{([pgftiromulPCLOXnd])([0-9]?)\}")
+OPEN = {"P": "PERSON", "s": "PERSON", "C": "LOCATION", "L": "LOCATION", "O": "ORGANIZATION", "X": "OTHER"}
+
+EITHER = {"a": "pP", "b": "fs", "q": "oO", "z": "lL"}
+"""Slots that are private in one half of the fillings and public in the other, all of one filling alike: the slot in
+whose place each stands."""
+
+_SLOT = re.compile(r"\{([pgftiromulPsCLOXndabqz])([0-9]?)\}")
 
 
-def templates() -> dict[str, list[str]]:
-    """The templates by language."""
+def templates(path: Path = TEMPLATES) -> dict[str, list[str]]:
+    """The templates of a file by language."""
     found: dict[str, list[str]] = {}
-    for line in TEMPLATES.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             language, _, text = line.partition("|")
             found.setdefault(language, []).append(text.replace("\\n", "\n"))
     return found
 
 
-def sentences(count: int, public: Sequence[Tagged], rng: np.random.Generator) -> list[Marked]:
+def requests(*, held_out: bool) -> dict[str, list[str]]:
+    """Templates of requests and sentences about one person or firm, by language; every fifth is held out."""
+    return {
+        language: kept
+        for language, each in templates(REQUESTS).items()
+        if (kept := [one for i, one in enumerate(each) if (i % 5 == 1) == held_out])
+    }
+
+
+def sentences(
+    count: int, public: Sequence[Tagged], rng: np.random.Generator, known: Mapping[str, Sequence[str]]
+) -> list[Marked]:
     """Filled templates.
 
     Args:
         count: how many.
         public: tagged sentences of public text, whose entities fill the slots of what is public.
         rng: randomness.
+        known: templates by language.
     """
-    known = templates()
     names, famous = Names(rng), Public(public, rng)
     others = [language for language in known if language not in SHARES]
     found = []
@@ -262,6 +279,8 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
     people: dict[str, tuple[str, str, str]] = {}
 
     def value(slot: str, number: str) -> str:
+        if slot == "s":
+            return values.setdefault(f"P{number}", famous.draw("P")).split()[-1]
         if slot in OPEN:
             return famous.draw(slot)
         if slot == "n":
@@ -292,10 +311,13 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
             "l": names.place(locale) if slot == "l" else "",
         }[slot]
 
+    known = bool(rng.random() < 0.5)
     text, mentions, at = "", [], 0
     for match in _SLOT.finditer(template):
         slot, number = match.groups()
-        key = match[0]
+        if slot in EITHER:
+            slot = EITHER[slot][known]
+        key = f"{slot}{number}"
         if slot in "nd" or key not in values:
             values[key] = value(slot, number)
         text += template[at : match.start()]

@@ -7,9 +7,10 @@ Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made befo
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name alone must not count as
 public only because private texts mostly name several people. Beside the parts stand sentences of public text with
-people whom nobody knows: what a text says of somebody must not make him public, but his name. The odds from which names
-count are the highest with which no fewer go, over all of these texts, than with the tagger's thresholds alone; those of
-details likewise. They are chosen on what a fit on other texts says of each text.
+people whom nobody knows, and requests about people and firms, known or not: what a text says of somebody must not make
+him public, but his name. The odds from which names count are the highest with which no fewer go, over all labelled
+texts and parts, than with the tagger's thresholds alone; those of details likewise. They are chosen on what a fit on
+other texts says of each text.
 """
 
 import argparse
@@ -56,6 +57,9 @@ NAMED = (*NAMES, "ADDRESS")
 
 SEED = 1
 """Of the names of people whom nobody knows: others than those that the tagger saw."""
+
+REQUESTS = 500
+"""Number of generated requests."""
 
 FOLDS = 5
 """Parts of the texts for the choice of the constants."""
@@ -127,6 +131,13 @@ def strangers(corpora: Path) -> list[data.Marked]:
     sentences = data.public_sentences(corpora, held_out=True)
     names = generated.Names(np.random.default_rng(SEED))
     return [data.marked(each) for each in generated.strangers(sentences, names)]
+
+
+def requests(corpora: Path) -> list[data.Marked]:
+    """Requests about one person or firm, known or not, whose templates the tagger did not see."""
+    public = [*data.wikigold(corpora, held_out=True), *data.conll(corpora / "wikiann_en" / "train.conll.gz")[6000:9000]]
+    rng = np.random.default_rng(SEED)
+    return generated.sentences(REQUESTS, public, rng, generated.requests(held_out=True))
 
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
@@ -295,12 +306,19 @@ def least_of(found: Sequence[Group]) -> float:
     return float(parts[gone - 1]) if gone else np.inf
 
 
-def groups(known: Sample, now: Sequence[Span], odds: Values) -> Iterator[Group]:
-    """English and other languages, whole texts and parts, names and the rest of what is private."""
+def groups(known: Sample, now: Sequence[Span], odds: Values, labelled: int) -> Iterator[Group]:
+    """English and other languages, whole texts and parts, names and the rest of what is private.
+
+    Args:
+        known: the candidates.
+        now: what is found without doubt.
+        odds: of all candidates.
+        labelled: how many of the texts, from the first on, count: those that are not generated.
+    """
     today, need = _needed(known, now, None), _needed(known, known.spans, odds)
     for english, whole, names in product((True, False), repeat=3):
         gone, altered, needs, stays = 0, 0, [], []
-        for b, text in enumerate(known.texts):
+        for b, text in enumerate(known.texts[:labelled]):
             if (text.language == "en") != english or (known.whole[b] == b) != whole:
                 continue
             private = [each for each in text.mentions if each.standing == "private"]
@@ -345,7 +363,8 @@ def main() -> None:
     given = cli.with_corpora(argparse.ArgumentParser(description=__doc__.splitlines()[0]))
     whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
-    pieces += [(each, i % len(whole)) for i, each in enumerate(strangers(given.data))]
+    labelled = len(whole) + len(pieces)
+    pieces += [(each, i % len(whole)) for i, each in enumerate((*strangers(given.data), *requests(given.data)))]
     texts = [*whole, *(part for part, _ in pieces)]
     known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
     now = found_in(texts, 0.0)
@@ -353,10 +372,10 @@ def main() -> None:
     inputs = model.beside(known.found, known.spans, [text.text for text in texts], first)
     none = np.zeros(1)
     odds = crossed(known, lambda which: model.odds(inputs, none, network(inputs, known, which)))
-    found = list(groups(known, now, odds))
+    found = list(groups(known, now, odds, labelled))
     least = np.array([least_of([each for each in found if each.names == names]) for names in (True, False)])
     console = Console(width=160)
-    for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)]):
+    for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)], labelled):
         console.print(
             f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
             f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"

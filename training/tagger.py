@@ -38,26 +38,38 @@ SHARES = ("classifier.", 1.0), ("token_type", 1.0), ("", 0.2)
 DROPOUT = 0.1
 """Of states; attention has none, which would take a fifth of the time."""
 
-SCHEDULE = (0, 0.0), (100, 1.0), (1800, 0.0), (1850, 0.6), (3500, 0.09), (3520, 0.35), (4500, 0.0)
+SCHEDULE = (
+    (0, 0.0),
+    (100, 1.0),
+    (1800, 0.0),
+    (1850, 0.6),
+    (3500, 0.09),
+    (3520, 0.35),
+    (4500, 0.0),
+    (4520, 0.3),
+    (5500, 0.0),
+)
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.46,
+    "hard": 0.45,
     "prompts": 0.07,
-    "pupa": 0.09,
-    "generated": 0.15,
-    "strangers": 0.04,
+    "pupa": 0.1,
+    "generated": 0.11,
+    "requests": 0.08,
+    "strangers": 0.05,
     "wikigold": 0.02,
-    "wnut17": 0.03,
+    "wnut17": 0.02,
     "wikiann_en": 0.02,
-    "presidio_synth": 0.04,
-    "public": 0.08,
+    "presidio_synth": 0.03,
+    "public": 0.05,
 }
 """How often a sequence comes from each source."""
 
-GENERATED, RENAMED = 12_000, 6
-"""Number of generated sentences, and of copies with other names of each text labelled with what is private."""
+GENERATED, REQUESTS, RENAMED = 12_000, 6_000, 6
+"""Number of generated sentences, of requests, and of copies with other names of each text labelled with what is
+private."""
 
 STRANGERS = 3
 """Number of copies of public sentences with other people in them."""
@@ -186,7 +198,12 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
         "public": data.public_texts(root),
     }
     famous = [*data.wikigold(root, held_out=False), *found["wikiann_en"][:6000]]
-    found["generated"] = [data.tagged(each) for each in generated.sentences(GENERATED, famous, rng)]
+    templates = {
+        "generated": (GENERATED, generated.templates()),
+        "requests": (REQUESTS, generated.requests(held_out=False)),
+    }
+    for source, (count, known) in templates.items():
+        found[source] = [data.tagged(each) for each in generated.sentences(count, famous, rng, known)]
     names = generated.Names(rng)
     people = data.public_sentences(root, held_out=False)
     found["strangers"] = [each for _ in range(STRANGERS) for each in generated.strangers(people, names)]

@@ -221,6 +221,7 @@ FOUND = {
         "⟦2001:db8::8a2e:370:7334⟧",
         "on ⟦fe80::1⟧,",
         "⟦::ffff:192.0.2.128⟧",
+        "TO 'shop_web'@'⟦10.12.%⟧' IDENTIFIED",
     ),
     "HOST": (
         "Mär 12 22:41:17 ⟦fs04-nord⟧ sshd[3317]: x",
@@ -389,6 +390,7 @@ FOUND = {
     "DATE": (
         "Aufnahme: ⟦04.02.2024⟧, Station",
         "Kontrola: ⟦19.05.2025⟧, godz",
+        "tyres, dentist Thu ⟦5 Dec⟧ 14:10, cake",
         "Control el ⟦21 de mayo⟧.",
         "الموعد القادم ⟦12 مايو⟧.",
         "次回往診は⟦5月12日⟧",
@@ -645,7 +647,17 @@ WRONG = {
         "SIN 046 454 287",
     ),
     "CRYPTO": ("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5", "0xde0B29"),
-    "IP": ("256.1.1.1", "1.2.3", "version 1.2.3.4", "v1.2.3.4", "12:30:45", "std::vector", "1.2.3.4.5"),
+    "IP": (
+        "'a'@'%'",
+        "LIKE '10.%'",
+        "256.1.1.1",
+        "1.2.3",
+        "version 1.2.3.4",
+        "v1.2.3.4",
+        "12:30:45",
+        "std::vector",
+        "1.2.3.4.5",
+    ),
     "MAC": ("00:1B:44:11:3A", "00:1B:44:11:3A:B7:99", "00:1B:44-11:3A:B7"),
     "LICENCE": ("DEA number AB1234564", "NPI 1234567890"),
 }

@@ -123,7 +123,7 @@ def test_a_name_is_gone_with_every_title(text: str, left: str) -> None:
         ("My sister Bayan is in the clinic in Bergen", "Bayan"),
         ("My neighbour Bayan Ahmad is ill.", "Bayan"),
         ("My client Dona Smith owes me money", "Dona"),
-        ("Heer Singh lives in Leeds and owes us 900 euros.", "Heer"),
+        ("Heer Singh owes us 900 euros.", "Heer"),
         ("Mr. Rev Kumar is my landlord", "Rev"),
     ],
 )

@@ -18,7 +18,7 @@ FAMOUS = [
 
 
 def test_sentences_hold_no_slot_and_label_what_stands_there():
-    found = generated.sentences(400, FAMOUS, np.random.default_rng(0))
+    found = generated.sentences(400, FAMOUS, np.random.default_rng(0), generated.templates())
     assert len({text.text for text in found}) > 300
     for text, mentions, _ in found:
         assert "{p" not in text
@@ -30,8 +30,25 @@ def test_sentences_hold_no_slot_and_label_what_stands_there():
     assert 0.2 < standings.count("public") / len(standings) < 0.8
 
 
+def test_requests_are_all_about_private_or_all_about_public_names():
+    found = generated.sentences(600, FAMOUS, np.random.default_rng(0), generated.requests(held_out=False))
+    standings = [{mention.standing for mention in text.mentions} for text in found]
+    assert {*map(len, standings)} == {1}
+    assert 240 < standings.count({"private"}) < 360
+    for text, mentions, _ in found:
+        assert "{" not in text
+        assert all(text[start:end].strip() == text[start:end] != "" for start, end, *_ in mentions)
+
+
+def test_a_fifth_of_the_requests_is_held_out():
+    both = (generated.requests(held_out=which).values() for which in (False, True))
+    seen, unseen = ({one for each in found for one in each} for found in both)
+    assert not seen & unseen
+    assert 3 < len(seen) / len(unseen) < 5
+
+
 def test_the_same_seed_gives_the_same_sentences():
-    one, other = (generated.sentences(30, FAMOUS, np.random.default_rng(5)) for _ in range(2))
+    one, other = (generated.sentences(30, FAMOUS, np.random.default_rng(5), generated.templates()) for _ in range(2))
     assert one == other
 
 

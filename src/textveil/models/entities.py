@@ -47,25 +47,25 @@ LOOKS = ("capital", "small", "uncased", "none")
 """How a word looks: with a capital letter, in small letters, in a script without capitals, without letters."""
 
 SURE: Mapping[str, tuple[float, float, float, float]] = {
-    "capital": (0.71, 0.87, 0.71, 0.92),
-    "small": (0.92, 0.92, 0.97, 0.6),
-    "uncased": (0.71, 0.59, 0.71, 0.47),
-    "none": (0.95, 0.6, 0.6, 0.6),
+    "capital": (0.71, 0.85, 0.71, 0.87),
+    "small": (0.97, 0.85, 0.95, 0.59),
+    "uncased": (0.85, 0.71, 0.85, 0.35),
+    "none": (0.97, 0.48, 0.48, 0.48),
 }
 """From which probability on a word is found by the bundled tagger, by its look: a word on no list, on the list of
 names, on that of ordinary words, and on both."""
 
 BESIDE: Mapping[str, tuple[float, float, float, float]] = {
-    "capital": (0.15, 0.3, 0.3, 0.3),
-    "small": (0.15, 0.3, 0.6, 0.8),
-    "uncased": (0.6, 0.3, 0.6, 0.3),
-    "none": (0.45, 0.3, 0.3, 0.3),
+    "capital": (0.15, 0.3, 0.15, 0.3),
+    "small": (0.3, 0.15, 0.3, 0.8),
+    "uncased": (0.6, 0.3, 0.3, 0.3),
+    "none": (0.6, 0.3, 0.3, 0.3),
 }
 """The same for a word beside one that was found."""
 
-DETAIL, BESIDE_DETAIL = (0.85, 0.77), (0.6, 0.6)
+DETAIL, BESIDE_DETAIL = (0.85, 0.92), (0.6, 0.45)
 """The same for a word that is rather a part of one of `DETAILS` than of a name: one that is no ordinary word, and one
-that is. All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back from .6 to
+that is. All follow the choice on texts held out of training (`training/cuts.py`); then `CUT` was set back from .5 to
 .45, and the log odds of `SURE` and `DETAIL` were lowered by .5 (`training/README.md`)."""
 
 DEFAULT = 0.6
@@ -220,7 +220,7 @@ class TokenClassifier:
         """The network's outputs for each word, float32: logits of labels, then readings if it has any."""
         pieces = Cut.of(self.model, texts)
         room = self.window - len(self.model.before) - len(self.model.after)
-        windows = Windows.over(pieces.documents, room, room // 4)
+        windows = Windows.over(pieces.documents, room, room // 8)
         firsts = pieces.words[:-1]
         owners = windows.owner[firsts]
         order = np.argsort(owners, kind="stable")

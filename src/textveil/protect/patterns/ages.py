@@ -385,7 +385,7 @@ _VISITS = (
 """Of visits, admissions, operations, and other days of one person's life."""
 _PERSONAL = (
     _VISITS + "|my appointment|your appointment|his appointment|her appointment|appointment on|appointment is"
-    "|appt|see you on"
+    "|appt|dentist|orthodontist|physio|optician|see you on"
     "|see her again on|see him again on|see her on|see him on|see them on|talk on|welcoming you on|my surgery"
     "|her surgery|his surgery|my hearing|court date|my interview|your interview|my exam|my wedding|our wedding"
     "|ihr termin|mein termin|termin am|termin ist|rdv|rendez vous le|revoir le|mon rendez vous|cita el"
@@ -403,7 +403,7 @@ APPOINTMENTS = (
             rf" |günü|:|the|a|al"
             rf" |يوم|بتاريخ|إلى|في|दिनांक|को|{_DAY})[ ,]{{1,2}} | [はがのをはは为為是於于在定은는이가] ){{0,4}}"
             rf" (?P<value> {DATE} | \d{{1,2}}(?:st|nd|rd|th) | \d\d?[./]\d\d?\.?(?=[.,;)\s]|$) ) (?<![.])"
-            rf" (?![\w]|[./\-]\d)"
+            rf" (?![\w]|[./:\-]\d)"
         ),
         score=0.8,
         check=is_day,

@@ -262,6 +262,13 @@ RULES = (
         private=address_privacy,
     ),
     Rule(
+        "IP",  # of the hosts that a user of a database may come from
+        Expression(r"(?<= @['\"`] ) \d{1,3} (?: \.\d{1,3} ){0,2} \.% (?= ['\"`] )"),
+        score=0.9,
+        digits=1,
+        signs=(".%",),
+    ),
+    Rule(
         "IP",
         Expression(
             r"(?<![\w:.]) (?=[0-9a-f:]*\d) (?: [0-9a-f]{1,4} : | :: ) [0-9a-f:]{1,38}+"
