@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
@@ -162,3 +163,21 @@ def test_two_files_are_written_in_one_folder_at_once(tmp_path):
         other.write("2")
     assert (tmp_path / "a").read_text() + (tmp_path / "b").read_text() == "12"
     assert len(os.listdir(tmp_path)) == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_a_signal_while_an_object_is_deleted_still_ends_the_process():
+    class Last:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            sum(range(1000))  # the handler runs here
+
+    def work():
+        with streams.signals_as_exits():
+            Last()
+            for _ in range(1000):
+                time.sleep(0.01)
+
+    with pytest.raises(SystemExit) as ended:
+        work()
+    assert ended.value.code == 128 + signal.SIGTERM

@@ -336,6 +336,10 @@ def make_folder(path: Path) -> None:
     sync_folder(str(path))
 
 
+AGAIN = 0.01
+"""Seconds until a signal comes again that came while an object was deleted."""
+
+
 @contextmanager
 def signals_as_exits() -> Iterator[None]:
     """Make SIGTERM and SIGHUP clean up before they end the process; only the main thread can set that."""
@@ -350,4 +354,9 @@ def signals_as_exits() -> Iterator[None]:
 
 
 def _exit(number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":  # Python ignores what is raised there, so the signal comes again
+            threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+            return
+        frame = frame.f_back
     raise SystemExit(128 + number)
