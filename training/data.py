@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -240,27 +241,6 @@ def tagged(marked: Marked) -> Tagged:
     return Tagged(tokens.words, found, tokens.spaced.tolist())
 
 
-def public_sentences(data: Path, *, held_out: bool) -> list[Tagged]:
-    """Sentences of wikigold and WikiANN for training; every fifth is held out of what is made of them."""
-    found = [*wikigold(data, held_out=False), *conll(data / "wikiann_en" / "train.conll.gz")[:6000]]
-    return [each for i, each in enumerate(found) if (i % 5 == 1) == held_out]
-
-
-def marked(sentence: Tagged) -> Marked:
-    """A tagged sentence as a labelled text; names of unknown standing are borderline."""
-    text, open_ = "", False
-    mentions: list[Mention] = []
-    for word, label, free in zip(*sentence, strict=True):
-        text += " " * (free and bool(text)) + word
-        kind, _, standing = label[2:].partition(" ")
-        if label[0] == "I" and open_:
-            mentions[-1] = mentions[-1]._replace(end=len(text))
-        elif label[0] in "BI":
-            mentions.append(Mention(len(text) - len(word), len(text), kind, standing or "borderline"))
-        open_ = label[0] in "BI"
-    return Marked(text, mentions)
-
-
 def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
     """Sentences all of whose names are of one standing."""
     return [
@@ -283,6 +263,12 @@ def public_texts(data: Path) -> list[Tagged]:
         tokens = tokenize([text])
         found.append(Tagged(tokens.words, ["~public"] * len(tokens.words), tokens.spaced.tolist()))
     return found
+
+
+def news(data: Path) -> list[str]:
+    """The descriptions of AG News' training texts, with what is left of their HTML removed."""
+    rows = _table(data / "ag_news" / "train_subset.tsv.gz", sys.maxsize)
+    return [re.sub(r" ?#39;", "'", re.sub(r" ?quot;", '"', row[2])).replace("\\", " ") for row in rows if len(row) > 2]
 
 
 PEOPLED = re.compile(

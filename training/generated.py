@@ -330,30 +330,6 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
     return Marked(text + template[at:], mentions)
 
 
-# ---- people nobody knows in public text --------------------------------------------------------------------
-
-
-def strangers(sentences: Iterable[Tagged], names: Names) -> Iterator[Tagged]:
-    """Sentences of public text with other people in them, whom nobody knows and who are private.
-
-    Each word of a person's name becomes a given name, the last one a family name, always the same one within a
-    sentence. Sentences without a person are left out; whose places and organizations are is not known.
-    """
-    for words, labels, spaced in sentences:
-        locale, other = names.locale("en"), dict[str, str]()
-        new, standing = list(words), [label.partition(" ")[0] for label in labels]
-        people = [(start, end) for start, end, kind in _entities(standing) if kind == "PERSON"]
-        for start, end in people:
-            for i in range(start, end):
-                if not words[i].isalpha() or words[i].islower():
-                    continue
-                part = int(i == end - 1 and (i > start or names.rng.random() < 0.5))
-                new[i] = other.setdefault(words[i], names.person(locale)[part])
-            standing[start:end] = [f"{label} private" for label in standing[start:end]]
-        if people:
-            yield Tagged(new, standing, spaced)
-
-
 # ---- other names in labelled texts -------------------------------------------------------------------------
 
 SWAPPED = 0.7

@@ -39,7 +39,7 @@ from textveil.protect.detectors import find_all
 from textveil.protect.spans import NAMES, Span
 from textveil.randomness import Flags, Floats, Values
 from textveil.text.tokens import Tokens, tokenize
-from training import cli, data, generated, lowrank
+from training import cli, data, generated, lowrank, strangers
 
 OUT = cli.DATA / "constants" / "odds.json"
 
@@ -126,18 +126,13 @@ def parts(marked: data.Marked) -> Iterator[data.Marked]:
             yield marked._replace(text=text[start:end], mentions=moved)
 
 
-def strangers(corpora: Path) -> list[data.Marked]:
-    """Public sentences about people with others in them, whom nobody knows."""
-    sentences = data.public_sentences(corpora, held_out=True)
-    names = generated.Names(np.random.default_rng(SEED))
-    return [data.marked(each) for each in generated.strangers(sentences, names)]
-
-
-def requests(corpora: Path) -> list[data.Marked]:
-    """Requests about one person or firm, known or not, whose templates the tagger did not see."""
+def generated_texts(corpora: Path) -> Iterator[data.Marked]:
+    """Public texts with other people in them, and requests about a person or a firm: none that the tagger saw."""
     public = [*data.wikigold(corpora, held_out=True), *data.conll(corpora / "wikiann_en" / "train.conll.gz")[6000:9000]]
     rng = np.random.default_rng(SEED)
-    return generated.sentences(REQUESTS, public, rng, generated.requests(held_out=True))
+    texts = strangers.sources(corpora, held_out=True)
+    yield from strangers.strangers(texts, generated.Names(rng), generated.Public(public, rng))
+    yield from generated.sentences(REQUESTS, public, rng, generated.requests(held_out=True))
 
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
@@ -364,7 +359,7 @@ def main() -> None:
     whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     labelled = len(whole) + len(pieces)
-    pieces += [(each, i % len(whole)) for i, each in enumerate((*strangers(given.data), *requests(given.data)))]
+    pieces += [(each, i % len(whole)) for i, each in enumerate(generated_texts(given.data))]
     texts = [*whole, *(part for part, _ in pieces)]
     known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
     now = found_in(texts, 0.0)

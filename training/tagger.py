@@ -10,7 +10,8 @@ label at each word's first piece. What is not known about a word counts neither 
 word may have, together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import hatch_build
@@ -25,7 +26,7 @@ from textveil.models.foreign import backbone
 from textveil.randomness import Floats, Ints
 from textveil.text import lexicon
 from textveil.text.tokens import tokenize
-from training import cli, data, generated, lowrank
+from training import cli, data, generated, lowrank, strangers
 from training.loop import Run, fit
 
 LAYERS = bundled.LAYERS["tagger"]
@@ -48,22 +49,24 @@ SCHEDULE = (
     (4500, 0.0),
     (4520, 0.3),
     (5500, 0.0),
+    (5520, 0.35),
+    (6500, 0.0),
 )
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.45,
+    "hard": 0.42,
     "prompts": 0.07,
-    "pupa": 0.1,
-    "generated": 0.11,
-    "requests": 0.08,
-    "strangers": 0.05,
+    "pupa": 0.08,
+    "generated": 0.1,
+    "requests": 0.07,
+    "strangers": 0.13,
     "wikigold": 0.02,
     "wnut17": 0.02,
     "wikiann_en": 0.02,
     "presidio_synth": 0.03,
-    "public": 0.05,
+    "public": 0.04,
 }
 """How often a sequence comes from each source."""
 
@@ -72,7 +75,7 @@ GENERATED, REQUESTS, RENAMED = 12_000, 6_000, 6
 private."""
 
 STRANGERS = 3
-"""Number of copies of public sentences with other people in them."""
+"""Number of places of each public text from which sentences with other people in them are made."""
 
 LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
 """Shares of sequences in lower case, in upper case, with a capital in every word, and joined with the source's next."""
@@ -109,12 +112,32 @@ class Batch(NamedTuple):
     labels: Tensor
 
 
+@cache
 def possible(label: str) -> int:
     """The labels that a word of a corpus may have, as bits; all of them if nothing is known."""
     if label in ("~private", "~public"):
         return 1 | sum(1 << i for i, each in enumerate(LABELS) if each.endswith(f" {label[1:]}"))
     found = sum(1 << i for i, each in enumerate(LABELS) if each == label or each.startswith(f"{label} "))
     return found or ALL
+
+
+def read(source: Sequence[data.Tagged]) -> list[Sentence]:
+    """Sentences as the product splits them."""
+    tokens = tokenize([word for each in source for word in each.words])
+    sizes = np.diff(tokens.documents).tolist()
+    bounds = tokens.documents[np.cumsum([0, *(len(each.words) for each in source)])]
+    marks = lexicon.marks(tokens.words, bounds).tolist()
+    found = []
+    at = 0
+    for each, start, end in zip(source, bounds.tolist(), bounds[1:].tolist(), strict=False):
+        spaced: list[bool] = []
+        labels: list[int] = []
+        for label, free, size in zip(each.labels, each.spaced, sizes[at : at + len(each.words)], strict=True):
+            spaced += [free and not i for i in range(size)]
+            labels += [possible(label.replace("B-", "I-") if i else label) for i in range(size)]
+        at += len(each.words)
+        found.append(Sentence(tokens.words[start:end], spaced, marks[start:end], labels))
+    return found
 
 
 class Sentences:
@@ -130,19 +153,7 @@ class Sentences:
         self.tokenizer = e5.read_tokenizer()
         self.tokenizer.encode_special_tokens = True
         self.pieces: dict[str, list[int]] = {}
-        self.sources = {name: [self._sentence(each) for each in source] for name, source in sources.items()}
-
-    def _sentence(self, tagged: data.Tagged) -> Sentence:
-        words: list[str] = []
-        spaced: list[bool] = []
-        labels: list[int] = []
-        for word, label, free in zip(*tagged, strict=True):
-            parts = tokenize([word]).words
-            words += parts
-            spaced += [free and not i for i in range(len(parts))]
-            labels += [possible(label.replace("B-", "I-") if i else label) for i in range(len(parts))]
-        marks = lexicon.marks(words, np.array([0, len(words)])).tolist()
-        return Sentence(words, spaced, marks, labels)
+        self.sources = {name: read(source) for name, source in sources.items()}
 
     def _cut(self, spelled: str) -> list[int]:
         if spelled not in self.pieces:
@@ -202,11 +213,12 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
         "generated": (GENERATED, generated.templates()),
         "requests": (REQUESTS, generated.requests(held_out=False)),
     }
-    for source, (count, known) in templates.items():
-        found[source] = [data.tagged(each) for each in generated.sentences(count, famous, rng, known)]
+    for source, (count, each) in templates.items():
+        found[source] = [data.tagged(each) for each in generated.sentences(count, famous, rng, each)]
     names = generated.Names(rng)
-    people = data.public_sentences(root, held_out=False)
-    found["strangers"] = [each for _ in range(STRANGERS) for each in generated.strangers(people, names)]
+    known = generated.Public(famous, rng)
+    texts = [*strangers.sources(root, held_out=False)] * STRANGERS
+    found["strangers"] = [data.tagged(each) for each in strangers.strangers(texts, names, known)]
     for source, texts in data.labelled(root, held_out=False).items():
         copies = [generated.renamed(text, names) for text in texts for _ in range(RENAMED)]
         found[source] = [data.tagged(each) for each in (*texts, *copies)]

@@ -67,22 +67,6 @@ def test_a_person_keeps_one_name_in_a_text_and_its_casing(monkeypatch):
     assert "Okonkwo" not in found
 
 
-def test_strangers_stand_where_famous_people_stood():
-    sentence = Tagged(
-        ["Ann", "Lee", "met", "Lee", "in", "Rome", "."],
-        ["B-PERSON public", "I-PERSON public", "O", "B-PERSON public", "O", "B-LOCATION public", "O"],
-        [True] * 7,
-    )
-    nobody = Tagged(["In", "Rome"], ["O", "B-LOCATION"], [True] * 2)
-    (found,) = generated.strangers([nobody, sentence], generated.Names(np.random.default_rng(2)))
-    given, family, _, again, *rest = found.words
-    assert family == again != "Lee"
-    assert given != "Ann"
-    assert rest == ["in", "Rome", "."]
-    person = ["B-PERSON private", "I-PERSON private", "O", "B-PERSON private"]
-    assert found.labels == [*person, "O", "B-LOCATION", "O"]
-
-
 @pytest.mark.parametrize(
     ("label", "allowed"),
     [

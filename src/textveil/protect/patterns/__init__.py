@@ -82,6 +82,13 @@ NUMBERED = {
 }
 """Types that have figures in them."""
 
+_STAMP = regex.compile(
+    r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
+    \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
+)
+"""When a line of a log was written."""
+_COUNTED = frozenset(("1234567890" * 3)[:size] for size in range(9, 31)) | {"0123456789"}
+
 _RULES = (
     *accounts.RULES,
     *net.RULES,
@@ -152,7 +159,8 @@ class Patterns:
         spans = []
         for number, text in enumerate(texts):
             plain, places = _plain(text)
-            for start, end, type_, score, private in _separate(plain, _owned(plain, list(self._found(plain)))):
+            found = _outside_stamps(plain, self._found(plain))
+            for start, end, type_, score, private in _separate(plain, _owned(plain, found)):
                 first, last = (start, end) if places is None else (places[start], places[end - 1] + 1)
                 spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
@@ -207,7 +215,15 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
         end = start + len(value.rstrip(".,;:?)]}*"))
     if end <= start or (rule.check is not None and not rule.check(value)):
         return None
+    if rule.type in NUMBERED and _is_dummy(value):
+        return None
     return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
+
+
+def _is_dummy(number: str) -> bool:
+    """Whether a number stands for any: six figures or more that are all the same, or nine that count up."""
+    figures = "".join(_DIGIT.findall(number))
+    return len(figures) >= 6 and (len({*figures}) == 1 or figures in _COUNTED)
 
 
 def _trim(address: str) -> str:
@@ -304,6 +320,17 @@ def _others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
 
 TOLD = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
 """Identifiers whose form alone tells them apart: a web address with one in it is private."""
+
+
+def _outside_stamps(plain: str, found: Iterable[Found]) -> list[Found]:
+    """What was found, without numbers and secrets that begin inside the time at which a line of a log was written."""
+    stamps = [match.span() for match in _STAMP.finditer(plain)] if ":" in plain else []
+
+    def inside(each: Found) -> bool:
+        at = bisect_left(stamps, each.start, key=lambda stamp: stamp[1] - 1)
+        return at < len(stamps) and stamps[at][0] <= each.start
+
+    return [each for each in found if each.type not in (*NUMBERED, "SECRET") or not inside(each)]
 
 
 def _owned(plain: str, found: list[Found]) -> list[Found]:

@@ -104,7 +104,7 @@ RULES = (
         whole=True,
     ),
     plate(
-        r"\p{Arabic}(?:[ ]?\p{Arabic}){0,2}[ \-]{0,3}\d{1,4}(?!\w)"
+        r"(?<![\p{L}\d])\p{Arabic}(?:[ ]?\p{Arabic}){0,2}[ \-]{0,3}\d{1,4}(?!\w)"
         r"|(?<![\p{L}\d])\d{1,4}[ \-]{0,3}\p{Arabic}(?:[ ]\p{Arabic}){0,2}(?!\w)",
         0.7,
         _ARABIC,
