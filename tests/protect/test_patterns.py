@@ -664,11 +664,14 @@ WRONG = {
 
 NOTHING = (
     'iban: "NL00 BANK 0000 0000 00"',
-    "NIF X0000000T o DNI 123456789",
+    "बिल्ड 6.0.0-rc2 and कोड 0xC0000142",
+    "Pazartesi 09.00–13.00 arası A ve C bloklarda su kesilecektir",
+    "„+49 30 123456“ als Platzhalter",
+    "NIF X0000000T",
     "السيارة كورية 2019 الثمن 9",
     "sai mật khẩu lần 4\n2024-10-02 08:15:10 INFO",
     "licence server\n[2024-07-30T09:16:01Z] WARN  passport scan failed",
-    "phone log\n03-12 10:22:41.007  4411  4411 D ShopApp",
+    "adb logcat\n03-12 10:22:41.007  4411  4411 D ShopApp",
     "Levodopa 100/25 c/8 h. Vuelve en octubre.",
     "1. मेरे वार्ड में पिछले दो वर्षों में स्वीकृत नाली",
     "KeyError: 'date_of_birth'\nINFO  2024-04-02 03:00:12 cron: 14 rows",

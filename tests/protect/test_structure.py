@@ -329,3 +329,11 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
     seconds(2_000)
     short = max(min(seconds(20_000) for _ in range(2)), 0.004)
     assert seconds(160_000) < 8 * 3.5 * short
+
+
+def test_what_stands_for_nobody_behind_a_key_is_no_more_private_than_elsewhere():
+    (span,) = STRUCTURE.find(["ADMIN_MAIL=user@example.com"])
+    assert (span.type, span.private) == ("EMAIL", 0.0)
+    (span,) = STRUCTURE.find(["ADMIN_MAIL=okonkwo@example.com"])
+    assert span.private == 1.0
+    assert not STRUCTURE.find(['iban: "NL00 BANK 0000 0000 00"'])

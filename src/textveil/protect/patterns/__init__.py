@@ -28,9 +28,9 @@ from textveil.protect.patterns import (
     times,
     vehicles,
 )
-from textveil.protect.patterns.hosts import FREE_MAIL, OWN, host_name
+from textveil.protect.patterns.hosts import EXAMPLES, FREE_MAIL, OWN, host_name
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
-from textveil.protect.patterns.rules import Folded, Rule, folded, without_foreign
+from textveil.protect.patterns.rules import NUMBERED, Folded, Rule, folded, is_dummy, without_foreign
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
@@ -67,27 +67,11 @@ _AND = regex.compile(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
-NUMBERED = {
-    "PHONE",
-    "CARD",
-    "IBAN",
-    "ACCOUNT",
-    "NATIONAL_ID",
-    "MEDICAL_RECORD",
-    "LICENCE",
-    "PLATE",
-    "VIN",
-    "BOOKING",
-    "ID",
-}
-"""Types that have figures in them."""
-
 _STAMP = regex.compile(
     r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
     \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
 )
 """When a line of a log was written."""
-_COUNTED = frozenset(("1234567890" * 3)[:size] for size in range(9, 31)) | {"0123456789"}
 
 _RULES = (
     *accounts.RULES,
@@ -215,15 +199,9 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
         end = start + len(value.rstrip(".,;:?)]}*"))
     if end <= start or (rule.check is not None and not rule.check(value)):
         return None
-    if rule.type in NUMBERED and _is_dummy(value):
+    if rule.type in NUMBERED and is_dummy(value):
         return None
     return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
-
-
-def _is_dummy(number: str) -> bool:
-    """Whether a number stands for any: six figures or more that are all the same, or nine that count up."""
-    figures = "".join(_DIGIT.findall(number))
-    return len(figures) >= 6 and (len({*figures}) == 1 or figures in _COUNTED)
 
 
 def _trim(address: str) -> str:
@@ -339,7 +317,7 @@ def _owned(plain: str, found: list[Found]) -> list[Found]:
     Web addresses at the domain of a mail address, called somebody's own, or with an identifier in them are private.
     """
     domains = {plain[each.start : each.end].rpartition("@")[2].lower() for each in found if each.type == "EMAIL"}
-    domains -= FREE_MAIL
+    domains -= FREE_MAIL | EXAMPLES
     inner = sorted((each.start, each.end) for each in found if each.type in TOLD and each.private >= 0.5)
 
     def own(each: Found) -> bool:

@@ -74,7 +74,8 @@ _DOMAINS = listed(
 )
 """Domains of what everybody knows: reference works, documentation, media, shops, platforms."""
 
-_EXAMPLES = listed("example.com example.org example.net example.edu domain.com yourdomain.com mydomain.com test.com")
+EXAMPLES = listed("example.com example.org example.net example.edu domain.com yourdomain.com mydomain.com test.com")
+"""Domains at which nobody has an address."""
 _PUBLIC_TOPS = (".gov", ".mil", ".int", ".edu")
 _STATE = regex.compile(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
 """Ends of the addresses of states."""
@@ -88,7 +89,9 @@ _DOCUMENTED = tuple(
 """RFC 5737 and RFC 3849."""
 _NOBODY = listed(
     """user username name email mail e-mail someone somebody nobody you me foo bar baz test tester demo sample example
-    recipient sender from to first.last firstname.lastname yourname youremail taro hanako abc xyz"""
+    recipient sender from to first.last firstname.lastname yourname youremail taro hanako abc xyz admin
+    benutzer utente usuario usuário utilisateur gebruiker uzytkownik kullanici naam nom nombre nome imie isim ten.ban tenban
+    beispiel muster exemple ejemplo exemplo esempio voorbeeld przyklad ornek"""
 )
 _DESKS = listed(
     """git noreply no-reply donotreply support info contact help helpdesk press sales security privacy legal feedback
@@ -197,7 +200,7 @@ def privacy(address: str) -> float:
     if _PERSONAL.compiled.search(plain):
         return 1.0
     domains = {".".join(parts[-n:]) for n in (2, 3)}
-    if domains & _EXAMPLES or any(part.startswith(("your", "<", "{")) for part in parts):
+    if domains & EXAMPLES or any(part.startswith(("your", "<", "{")) for part in parts):
         return 0.0
     bare = plain.lower() == host
     if host.endswith(_PUBLIC_TOPS) and parts[0] not in _PORTALS:
@@ -236,6 +239,6 @@ def mail_privacy(address: str) -> float:
     if not local:
         return 1.0
     name = ".".join(domain.split(".")[-2:])
-    if domain in _EXAMPLES or name in ("company.com", "email.com", "mail.com", "acme.com"):
+    if domain in EXAMPLES or domain.startswith("example.") or name in ("company.com", "email.com", "mail.com", "acme.com"):
         return 0.0 if local in _NOBODY or local in _DESKS or local.startswith(("your", "user", "test")) else 1.0
     return 0.0 if local in _DESKS and name in _DOMAINS and name not in FREE_MAIL else 1.0

@@ -55,10 +55,11 @@ _DATE = regex.compile(
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
     | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d
     | (?:0?[1-9]|1[0-2])[ ]?[./][ ]?(?:19|20)\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3}
+    | (?:[01]?\d|2[0-4])[.:][0-5]\d[ ]?-[ ]?(?:[01]?\d|2[0-4])[.:][0-5]\d
     | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, months, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
+"""Dates, months, hours, ranges of years and small numbers, IP addresses: never telephone numbers, whatever words are near."""
 _DECIMALS = regex.compile(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A figure with one digit before its point, and what stands beside it in a table."""
 _AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
@@ -93,7 +94,8 @@ _TOLD = (
 )
 _MASKED = Expression(r"(?<![\w*•]) \+?\d{2,6}+ (?: [*•]{3,8} | (?-i:X{2,6}) ) \d{2,4} (?![\w*•])")
 _NOBODYS = Expression(
-    r"""\+?\d{0,3}0{7,} | \d{3}1234567 | 800\d{6} | 808\d{6} | 900\d{6} | 0800\d{3,8} | 0180[1-7]\d{3,8} | 0120\d{6}
+    r"""\+?\d{0,3}0{7,} | (\d)\1{8,} | \d{3}1234567 | \+?\d{2,4}123456 | 02079460000 | \+?442079460000 | \+?1?5555550100
+    | 800\d{6} | 808\d{6} | 900\d{6} | 0800\d{3,8} | 0180[1-7]\d{3,8} | 0120\d{6}
     | 0850\d{7} | 8800\d{7} | 1[89]00\d{4,6} | 400\d{7} | \+?1[ .\-]8(?:00|33|44|55|66|77|88)[ .\-][\d.\-]{7,8}
     | \(?8(?:00|33|44|55|66|77|88)\)?[ .\-]{1,2}\d{3}[ .\-]\d{4}"""
 )

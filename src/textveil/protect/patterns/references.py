@@ -29,15 +29,17 @@ _LAW = regex.compile(r"\d{1,5}/(?:\p{L}{1,4}/)?(?:19|20)\d\d|(?:19|20)\d\d/\d{1,
 _MEASURE = regex.compile(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)", regex.I
 )
+_TECHNICAL = regex.compile(r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-[a-z]{1,8}\.?\d*")
+"""Codes of errors and numbers of versions."""
 
 
 def is_reference(value: str) -> bool:
-    """Whether it has two digits, and is neither a date nor a figure with a decimal point or a unit."""
+    """Whether it has two digits, and is no date, no figure with a decimal point or a unit, no code of an error, no version."""
     digits = sum(c.isdigit() for c in value)
     return (
         digits >= 2
         and sum(c.isalnum() for c in value) >= 3
-        and not (_DATE.fullmatch(value) or _DECIMAL.fullmatch(value) or _MEASURE.fullmatch(value))
+        and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL))
         and not (value.isdigit() and len(value) == 4 and value[:2] in ("19", "20"))
     )
 

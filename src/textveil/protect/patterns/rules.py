@@ -29,6 +29,22 @@ _SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{
     \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
 _LETTERS = regex.compile(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
 
+NUMBERED = {
+    "PHONE",
+    "CARD",
+    "IBAN",
+    "ACCOUNT",
+    "NATIONAL_ID",
+    "MEDICAL_RECORD",
+    "LICENCE",
+    "PLATE",
+    "VIN",
+    "BOOKING",
+    "ID",
+}
+"""Types that have figures in them."""
+_COUNTED = frozenset(("1234567890" * 3)[:size] for size in range(10, 31)) | {"0123456789"}
+
 
 def _joins(character: str) -> bool:
     """Whether a character beside a word makes it a part of a longer one."""
@@ -256,3 +272,9 @@ def has_digits(value: str) -> bool:
     """Whether it is as long as an issued number, with at least four digits that are at least a third of it."""
     count, whole = sum(c.isdigit() for c in value), len(compact(value))
     return count >= 4 and 3 * count >= whole and 5 <= whole <= 20
+
+
+def is_dummy(number: str) -> bool:
+    """Whether a number stands for any: six figures or more that are all the same, or ten that count up."""
+    figures = "".join(regex.findall(r"\d", number))
+    return len(figures) >= 6 and (len({*figures}) == 1 or figures in _COUNTED)

@@ -16,8 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from textveil.protect.patterns.hosts import mail_privacy
 from textveil.protect.patterns.keys import is_password
-from textveil.protect.patterns.rules import listed
+from textveil.protect.patterns.rules import NUMBERED, is_dummy, listed
 from textveil.protect.spans import Span
 from textveil.protect.structure.keys import folded
 from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_pairs
@@ -89,10 +90,16 @@ class Structure:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The spans of all texts, in the order of texts and starts; they do not overlap."""
         return [
-            Span(number, start, end, type_, SCORE, self.name)
+            Span(number, start, end, type_, SCORE, self.name, _standing(type_, text[start:end]))
             for number, text in enumerate(texts)
             for start, end, type_ in _separate(_found(text))
+            if not (type_ in NUMBERED and is_dummy(text[start:end]))
         ]
+
+
+def _standing(type_: str, value: str) -> float:
+    """How probable it is that a value is private; also behind a key, a mail address may be nobody's."""
+    return mail_privacy(value) if type_ == "EMAIL" else 1.0
 
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
