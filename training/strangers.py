@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import regex
 
+from textveil.protect.patterns.rules import listed
 from textveil.text import folded
 from textveil.text.lexicon import lists
 from training import data
@@ -31,12 +32,10 @@ SENTENCES = (1, 1, 2, 3)
 LONGEST = 700
 """Characters of a text."""
 
-NO_PEOPLE = frozenset(
-    """
-    san santa santo st saint el los las la north south east west new lake mount king queen prince princess lord lady
+NO_PEOPLE = listed(
+    """san santa santo st saint el los las la north south east west new lake mount king queen prince princess lord lady
     fort port grand real red white black street park church hall house hill school river road island county city cup
-    university college bay beach valley castle bridge league united club award prize day war art music park
-    """.split()
+    university college bay beach valley castle bridge league united club award prize day war art music park"""
 )
 """Words with which a run of listed names is rather a place, a title or a thing."""
 

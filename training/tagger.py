@@ -52,6 +52,9 @@ SCHEDULE = (
     (5520, 0.35),
     (6500, 0.0),
 )
+MEAN = 5500, 6500
+"""The steps of whose weights the adapter has the mean: the last knows strangers better, the other what people write."""
+
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
@@ -217,8 +220,8 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
         found[source] = [data.tagged(each) for each in generated.sentences(count, famous, rng, each)]
     names = generated.Names(rng)
     known = generated.Public(famous, rng)
-    texts = [*strangers.sources(root, held_out=False)] * STRANGERS
-    found["strangers"] = [data.tagged(each) for each in strangers.strangers(texts, names, known)]
+    public = [*strangers.sources(root, held_out=False)] * STRANGERS
+    found["strangers"] = [data.tagged(each) for each in strangers.strangers(public, names, known)]
     for source, texts in data.labelled(root, held_out=False).items():
         copies = [generated.renamed(text, names) for text in texts for _ in range(RENAMED)]
         found[source] = [data.tagged(each) for each in (*texts, *copies)]
@@ -301,12 +304,8 @@ def main() -> None:
         return {"held_out": round(mean(part for step in range(8) for part in unseen.batch(step)).item(), 4)}
 
     work = where.work / "tagger"
-    fit(
-        model,
-        Run(folder=work, rate=RATE, shares=SHARES, schedule=SCHEDULE, every=100, device=where.device),
-        loss_of,
-        measure,
-    )
+    run = Run(folder=work, rate=RATE, shares=SHARES, schedule=SCHEDULE, every=100, device=where.device, mean=MEAN)
+    fit(model, run, loss_of, measure)
     tensors = {name: each.detach().cpu() for name, each in model.named_parameters() if name != WORDS}
     lowrank.write(
         where.out, "tagger", lowrank.packed(tensors), {"config": config, "base": e5.SHA256["words.safetensors"]}

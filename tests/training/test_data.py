@@ -103,15 +103,6 @@ def test_words_of_corpora_are_spaced_as_text_is():
     assert text == "He said (in $5 bills): “No”, it'sn't."
 
 
-def test_sentences_become_labelled_texts_and_back():
-    words, labels = ["Dr", "Ann", "Lee", ",", "Rome"], ["O", "B-PERSON private", "I-PERSON private", "O", "B-LOCATION"]
-    sentence = data.Tagged(words, labels, [True, True, True, False, True])
-    found = data.marked(sentence)
-    assert found.text == "Dr Ann Lee, Rome"
-    assert found.mentions == [Mention(3, 10, "PERSON", "private"), Mention(12, 16, "LOCATION", "borderline")]
-    assert data.tagged(found).labels == labels
-
-
 def test_marks_of_wikitext_are_undone(tmp_path):
     write(
         tmp_path / "wikitext2" / "x.shared.txt.gz",

@@ -1,11 +1,13 @@
 """Other people in public texts."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from training.data import Tagged
+from training.generated import Names, Public
 
 from training import data, strangers
-from training.generated import Names, Public
 
 TEXT = (
     "Robert Taylor was born in Leeds in 1965. Later, Taylor joined the River Trust, and Mary Wilson left. "
@@ -14,7 +16,7 @@ TEXT = (
 FAMOUS = [Tagged(["Ann", "Lee", "of", "Rome"], ["B-PERSON", "I-PERSON", "O", "B-LOCATION"], [True] * 4)]
 
 
-def others(text: str, seed: int) -> data.Marked | None:
+def others(text, seed):
     rng = np.random.default_rng(seed)
     return strangers.with_others(text, Names(rng), Public(FAMOUS, rng))
 
@@ -22,7 +24,6 @@ def others(text: str, seed: int) -> data.Marked | None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_people_of_a_text_are_others_the_same_ones_throughout(seed):
     found = others(TEXT, seed)
-    assert found is not None
     text, mentions, _ = found
     assert not {"Robert", "Taylor", "Mary", "Wilson"} & {*text.replace("'", " ").split()}
     people = [(text[m.start : m.end], m.standing) for m in mentions if m.kind == "PERSON"]
@@ -36,7 +37,6 @@ def test_the_people_of_a_text_are_others_the_same_ones_throughout(seed):
 
 def test_of_other_names_and_figures_nothing_is_known():
     found = others(TEXT, 0)
-    assert found is not None
     text, mentions, _ = found
     unknown = {text[m.start : m.end] for m in mentions if m.standing == "borderline"}
     assert unknown >= {"Leeds", "1965", "River Trust", "Santa Barbara", "1990"}
@@ -60,7 +60,7 @@ def test_a_fifth_of_the_texts_is_held_out(monkeypatch):
     monkeypatch.setattr(data, "wikipedia", lambda _: [f"Title {i} Title {i} is a thing." for i in range(20)])
     monkeypatch.setattr(data, "squad_train", lambda _: [])
     monkeypatch.setattr(data, "news", lambda _: [f"News {i}" for i in range(10)])
-    seen, unseen = ([*strangers.sources(data.Path(), held_out=which)] for which in (False, True))
+    seen, unseen = ([*strangers.sources(Path(), held_out=which)] for which in (False, True))
     assert (len(seen), len(unseen)) == (24, 6)
     assert not {*seen} & {*unseen}
     assert "Title 1 is a thing." in unseen

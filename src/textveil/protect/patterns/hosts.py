@@ -90,8 +90,8 @@ _DOCUMENTED = tuple(
 _NOBODY = listed(
     """user username name email mail e-mail someone somebody nobody you me foo bar baz test tester demo sample example
     recipient sender from to first.last firstname.lastname yourname youremail taro hanako abc xyz admin
-    benutzer utente usuario usuário utilisateur gebruiker uzytkownik kullanici naam nom nombre nome imie isim ten.ban tenban
-    beispiel muster exemple ejemplo exemplo esempio voorbeeld przyklad ornek"""
+    benutzer utente usuario usuário utilisateur gebruiker uzytkownik kullanici naam nom nombre nome imie isim
+    ten.ban tenban beispiel muster exemple ejemplo exemplo esempio voorbeeld przyklad ornek"""
 )
 _DESKS = listed(
     """git noreply no-reply donotreply support info contact help helpdesk press sales security privacy legal feedback
@@ -239,6 +239,10 @@ def mail_privacy(address: str) -> float:
     if not local:
         return 1.0
     name = ".".join(domain.split(".")[-2:])
-    if domain in EXAMPLES or domain.startswith("example.") or name in ("company.com", "email.com", "mail.com", "acme.com"):
+    if (
+        domain in EXAMPLES
+        or domain.startswith("example.")
+        or name in ("company.com", "email.com", "mail.com", "acme.com")
+    ):
         return 0.0 if local in _NOBODY or local in _DESKS or local.startswith(("your", "user", "test")) else 1.0
     return 0.0 if local in _DESKS and name in _DOMAINS and name not in FREE_MAIL else 1.0

@@ -34,7 +34,7 @@ _TECHNICAL = regex.compile(r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){
 
 
 def is_reference(value: str) -> bool:
-    """Whether it has two digits, and is no date, no figure with a decimal point or a unit, no code of an error, no version."""
+    """Whether it has two digits, and is no date, measure, figure with a decimal point, code of an error or version."""
     digits = sum(c.isdigit() for c in value)
     return (
         digits >= 2
