@@ -59,7 +59,7 @@ _DATE = regex.compile(
     | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, months, hours, ranges of years and small numbers, IP addresses: no telephone numbers, whatever words are near."""
+"""Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in any context."""
 _DECIMALS = regex.compile(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A figure with one digit before its point, and what stands beside it in a table."""
 _AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
