@@ -523,6 +523,7 @@ FOUND = {
         "MRN: ⟦00123456⟧",
         "medical record number ⟦A-1234567⟧.",
         "patient ID is ⟦P123456⟧",
+        "patient ID is ⟦P777777⟧",
         "Patientennummer ⟦4711-08⟧",
     ),
     "LICENCE": (

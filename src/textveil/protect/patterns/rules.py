@@ -275,6 +275,7 @@ def has_digits(value: str) -> bool:
 
 
 def is_dummy(number: str) -> bool:
-    """Whether a number stands for any: six figures or more that are all the same, or ten that count up."""
+    """Whether a number stands for any: six zeros or more, eight other figures all alike, or ten that count up."""
     figures = "".join(regex.findall(r"\d", number))
-    return len(figures) >= 6 and (len({*figures}) == 1 or figures in _COUNTED)
+    same = len({*figures}) == 1 and len(figures) >= (6 if figures[0] == "0" else 8)
+    return same or figures in _COUNTED
