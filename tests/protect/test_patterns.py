@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from textveil.errors import ConfigError
 from textveil.protect.patterns import _RULES, Found, Patterns, _plain, _separate, checksums
+from textveil.protect.patterns.times import whole_date
 from textveil.protect.spans import IDENTIFIERS, Detector
 
 PATTERNS = Patterns()
@@ -1292,3 +1293,20 @@ def test_a_telephone_number_is_no_house_number_and_expiry_dates_are_still_found(
     assert "03/27" in {text[span.start : span.end] for span in Patterns().find([text])}
     text = "Meine Adresse: Altstädter Ring 12, 24103 Kiel"
     assert "ADDRESS" in {span.type for span in Patterns().find([text])}
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "whole"),
+    [
+        ("pay before 3 March, because", "3", "3 March"),
+        ("on 12 Jan. We", "12", "12 Jan"),
+        ("Am 3. Mai 2024 war", "Mai", "3. Mai 2024"),
+        ("2020년 10월 이후", "10", "2020년 10월"),
+        ("for 3 days in March", "3", "3"),
+        ("on Tuesday", "Tuesday", "Tuesday"),
+    ],
+)
+def test_no_day_stays_without_its_month(text, part, whole):
+    start = text.index(part)
+    start, end = whole_date(text, start, start + len(part))
+    assert text[start:end] == whole

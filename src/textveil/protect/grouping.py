@@ -26,6 +26,7 @@ from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.odds import DOUBT, judged
+from textveil.protect.patterns.times import whole_date
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.protect.relations import is_beside_relation, is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
@@ -641,7 +642,7 @@ def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 
 
 def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
-    """What a span names: a name without title and possessive, each number of a guess without the signs around it."""
+    """What a span names: a name without title and possessive, a whole date, each number of a guess without signs."""
     text = tokens.texts[span.text][span.start : span.end]
     if span.type in NAMES:
         after = tokens.texts[span.text][span.end : span.end + LONGEST_TITLE]
@@ -651,6 +652,9 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
             start, end = bounds(span.type, text[first:last], (text[last:] + after)[:LONGEST_TITLE])
             found.append(span._replace(start=span.start + first + start, end=span.start + first + end))
         return found
+    if span.type == "DATE" and span.source in OWN:
+        start, end = whole_date(tokens.texts[span.text], span.start, span.end)
+        return [span._replace(start=start, end=end)]
     if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
         return [span]
     named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]

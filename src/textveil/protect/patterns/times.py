@@ -73,6 +73,21 @@ _NO_LOG = r"(?! (?<= (?:\A|\n) \[? (?:[A-Z]{4,8}[ ]{1,4})? ) \d{4}-\d\d-\d\d [ T
 """No line of a log begins here, with its date and time; midnight somewhere in the world may be written so."""
 _WHOLE_DATE = rf"(?<![\w]) {_NO_LOG} (?:{DATE}) (?!(?!T\d\d:)(?<=\w)[^\W生생]) (?![/.\-]\d)"
 
+_DATE = Expression(rf"(?<!\w) (?:{DATE}) (?!\w)")
+
+LONGEST_DATE = 30
+"""Characters of a date."""
+
+
+def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
+    """The bounds of a date of which a part was found, so that no day stays without its month."""
+    low, high = max(0, end - LONGEST_DATE), start + LONGEST_DATE
+    for match in _DATE.compiled.finditer(text, low, high):
+        if match.start() < end and match.end() > start:
+            start, end = min(start, match.start()), max(end, match.start() + len(match[0].rstrip(".")))
+    return start, end
+
+
 _BORN = (
     "born|dob|d.o.b|birth|birthdate|birth date|date of birth|birthday|birthdays|b-day|bday"
     "|geboren|geborene|geb|geburtsdatum|geburtstag|né|née|né le|née le|naissance|anniversaire|nacido|nacida|nació"
