@@ -301,14 +301,18 @@ TOLD = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
 
 
 def _outside_stamps(plain: str, found: Iterable[Found]) -> list[Found]:
-    """What was found, without numbers and secrets that begin inside the time at which a line of a log was written."""
+    """What was found; of numbers and secrets nothing of the time at which a line of a log was written."""
     stamps = [match.span() for match in _STAMP.finditer(plain)] if ":" in plain else []
-
-    def inside(each: Found) -> bool:
+    kept = []
+    for each in found:
         at = bisect_left(stamps, each.start, key=lambda stamp: stamp[1] - 1)
-        return at < len(stamps) and stamps[at][0] <= each.start
-
-    return [each for each in found if each.type not in (*NUMBERED, "SECRET") or not inside(each)]
+        if each.type in (*NUMBERED, "SECRET") and at < len(stamps) and stamps[at][0] <= each.start:
+            rest = _WRITTEN.search(plain, stamps[at][1], max(each.end, stamps[at][1]))
+            if rest is None:
+                continue
+            each = each._replace(start=rest.start(), end=rest.end())
+        kept.append(each)
+    return kept
 
 
 def _owned(plain: str, found: list[Found]) -> list[Found]:

@@ -29,7 +29,7 @@ _LAW = regex.compile(r"\d{1,5}/(?:\p{L}{1,4}/)?(?:19|20)\d\d|(?:19|20)\d\d/\d{1,
 _MEASURE = regex.compile(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)", regex.I
 )
-_TECHNICAL = regex.compile(r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-[a-z]{1,8}\.?\d*")
+_TECHNICAL = regex.compile(r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-(?:rc|alpha|beta|dev|pre)\.?\d*")
 """Codes of errors and numbers of versions."""
 
 

@@ -275,7 +275,6 @@ def has_digits(value: str) -> bool:
 
 
 def is_dummy(number: str) -> bool:
-    """Whether a number stands for any: six zeros or more, eight other figures all alike, or ten that count up."""
+    """Whether a number stands for any: six zeros or more, or ten figures that count up."""
     figures = "".join(regex.findall(r"\d", number))
-    same = len({*figures}) == 1 and len(figures) >= (6 if figures[0] == "0" else 8)
-    return same or figures in _COUNTED
+    return figures in _COUNTED or (len(figures) >= 6 and {*figures} == {"0"})
