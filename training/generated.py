@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from textveil.models.entities import DETAILS
 from textveil.text import folded
-from textveil.text.lexicon import PUBLIC, lists
+from textveil.text.lexicon import lists
 from training import lexicon
 from training.data import Marked, Mention, Tagged
 from training.lists import countries
@@ -183,7 +184,7 @@ class Public:
                 text = " ".join(sentence.words[start:end])
                 if re.fullmatch(r"[A-Z][\w'.& -]{3,40}", text) and not (kind == "PERSON" and " " not in text):
                     found[kind].append(text)
-        people = [entry.replace("_", " ").replace(" - ", "-") for entry in lexicon.PEOPLE.split()]
+        people = _famous()
         things = [entry.replace("_", " ").replace(" - ", "-") for entry in lexicon.PRODUCTS.split()]
         self.slots = {
             "P": [people, people, found["PERSON"]],
@@ -387,7 +388,7 @@ def _other_name(value: str, other: dict[str, str], locale: str, names: Names) ->
         return other.get(value, value)
     words = _LETTERS.findall(value)
     if value not in other and value.istitle() and len(value.split()) == 2 and names.rng.random() < FAMOUS:
-        given, family = names.pick(_famous()).split()
+        given, family = names.pick(_namesakes()).split()
         other |= dict(zip(value.lower().split(), (given, family), strict=True))
     last = max((i for i, word in enumerate(words) if word[0].isalpha()), default=0)
     for i, word in enumerate(words):
@@ -403,10 +404,16 @@ def _other_name(value: str, other: dict[str, str], locale: str, names: Names) ->
 
 @cache
 def _famous() -> list[str]:
-    """Names of two words on the public list, both of which are on the list of names."""
-    names, entries, _ = lists()
-    people = [entry for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1]
-    return sorted(entry.title() for entry in people if {*entry.split()} <= names)
+    """Famous people by their names in Latin letters."""
+    return [name for name in lexicon.famous() if _LATIN.fullmatch(name)]
+
+
+@cache
+def _namesakes() -> list[str]:
+    """Those whose given and family name others have, too."""
+    names, _, _ = lists()
+    pairs = [name.split() for name in _famous() if name.count(" ") == 1]
+    return [" ".join(pair) for pair in pairs if {*map(folded, pair)} <= names]
 
 
 def _other_figures(value: str, kind: str, rng: np.random.Generator) -> str:
@@ -428,6 +435,7 @@ def _shouted(word: str) -> bool:
 
 
 _LETTERS = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0900-\u0963\u0300-\u036f])*|(?:[\W\d_])+")
+_LATIN = regex.compile(r"[\p{Latin} .'’-]+")
 _GLUED = re.compile(r"[\u3400-\u9fff\uac00-\ud7af]{2,4}")
 
 KEPT = ("mrs", "miss", "prof", "sir", "dame", "herr", "frau", "dott", "ssa", "sig", "señor", "señora", "doña")

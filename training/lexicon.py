@@ -42,46 +42,8 @@ SMALL = 0.1
 LINKS = {"of", "the", "for", "and", "de", "la", "von", "van", "del", "du", "da", "al", "-", "&", "'s", "in", "on"}
 """Small words inside an entry."""
 
-PEOPLE = """
-    Obama Trump Biden Clinton Reagan Kennedy Nixon Lincoln Jefferson Roosevelt Churchill Thatcher Blair Merkel Macron
-    Putin Zelensky Gorbachev Yeltsin Stalin Lenin Hitler Mussolini Mao Gandhi Nehru Modi Mandela Castro Guevara
-    Napoleon Bonaparte Caesar Augustus Cleopatra Nero Alexander_the_Great Aristotle Plato Socrates Confucius Buddha
-    Jesus Jesus_Christ Muhammad Moses Zeus Apollo Athena Thor Odin Loki Shakespeare Dickens Austen Jane_Austen Tolstoy
-    Dostoevsky Chekhov Kafka Goethe Schiller Hemingway Orwell Joyce Proust Hugo Voltaire Rousseau Kant Hegel Nietzsche
-    Marx Engels Freud Jung Darwin Newton Einstein Galileo Copernicus Kepler Tesla Edison Curie Marie_Curie Bohr
-    Heisenberg Schrodinger Feynman Hawking Stephen_Hawking Turing Alan_Turing Ada_Lovelace Lovelace Babbage Euler
-    Gauss Riemann Fermat Fibonacci Pascal Leibniz Descartes Euclid Archimedes Pythagoras Bayes Laplace Fourier Mozart
-    Beethoven Bach Chopin Wagner Verdi Vivaldi Tchaikovsky Debussy Picasso Van_Gogh Monet Rembrandt Michelangelo
-    Leonardo_da_Vinci Da_Vinci Raphael Dali Warhol Banksy Beatles Elvis Elvis_Presley Madonna Beyonce Rihanna Adele
-    Eminem Drake Kanye Kanye_West Jay_Z Taylor_Swift Ed_Sheeran Lady_Gaga Michael_Jackson Bowie Prince Bob_Dylan Dylan
-    Bob_Marley Freddie_Mercury John_Lennon Paul_McCartney Elton_John Mick_Jagger Justin_Bieber Billie_Eilish Shakira
-    Elon_Musk Musk Jeff_Bezos Bezos Bill_Gates Steve_Jobs Steve_Wozniak Mark_Zuckerberg Zuckerberg Warren_Buffett
-    Tim_Cook Sundar_Pichai Satya_Nadella Sam_Altman Larry_Page Sergey_Brin Linus_Torvalds Guido_van_Rossum
-    Dennis_Ritchie Donald_Knuth Knuth Dijkstra Tim_Berners_-_Lee Oprah Oprah_Winfrey Ronaldo Cristiano_Ronaldo Messi
-    Lionel_Messi Maradona Pele Neymar Mbappe Federer Nadal Djokovic Serena_Williams Usain_Bolt Michael_Jordan
-    LeBron_James Kobe_Bryant Tiger_Woods Muhammad_Ali Mike_Tyson Tom_Brady Lewis_Hamilton Schumacher Spielberg
-    Hitchcock Kubrick Tarantino Scorsese Christopher_Nolan Nolan Miyazaki Hayao_Miyazaki Brad_Pitt Angelina_Jolie
-    Tom_Hanks Tom_Cruise Leonardo_DiCaprio DiCaprio Johnny_Depp Meryl_Streep Keanu_Reeves Morgan_Freeman
-    Scarlett_Johansson Robert_Downey Emma_Watson Will_Smith Tolkien Rowling J_K_Rowling Stephen_King Agatha_Christie
-    Asimov Harry_Potter Hermione Dumbledore Voldemort Sherlock Sherlock_Holmes Watson Hamlet Macbeth Romeo Juliet
-    Frodo Gandalf Bilbo Sauron Batman Superman Spider_-_Man Spiderman Iron_Man Hulk Wolverine Luke_Skywalker
-    Darth_Vader Yoda Mickey_Mouse Donald_Duck Mario Luigi Zelda Pikachu Goku Naruto Sasuke Luffy Santa Santa_Claus
-    Dracula Frankenstein Odysseus Achilles Hercules Gilgamesh Robin_Hood King_Arthur Merlin Cinderella Snow_White
-    Queen_Elizabeth Elizabeth_II King_Charles Prince_William Princess_Diana Pope_Francis Dalai_Lama Martin_Luther_King
-    Rosa_Parks Malcolm_X Greta_Thunberg Malala George_Washington Abraham_Lincoln Thomas_Jefferson John_F_Kennedy JFK
-    Benjamin_Franklin Donald_Trump Joe_Biden Barack_Obama Michelle_Obama Hillary_Clinton Kamala_Harris Bernie_Sanders
-    Boris_Johnson Theresa_May Xi_Jinping Vladimir_Putin Angela_Merkel Emmanuel_Macron Narendra_Modi Kim_Jong_Un
-    Erdogan Scholz Olaf_Scholz Lula Bolsonaro Milei Berlusconi Meloni Sunak Rishi_Sunak Keir_Starmer Trudeau
-    Justin_Trudeau Netanyahu Adolf_Hitler Joseph_Stalin Karl_Marx Sigmund_Freud Isaac_Newton Albert_Einstein
-    Charles_Darwin Nikola_Tesla Galileo_Galilei William_Shakespeare Charles_Dickens Mark_Twain Edgar_Allan_Poe
-    Oscar_Wilde Virginia_Woolf James_Joyce George_Orwell Ernest_Hemingway Franz_Kafka Leo_Tolstoy Victor_Hugo Homer
-    Virgil Dante Cervantes Borges Garcia_Marquez Neruda Frida_Kahlo Vincent_van_Gogh Pablo_Picasso
-    Ludwig_van_Beethoven Johann_Sebastian_Bach Wolfgang_Amadeus_Mozart Julius_Caesar Genghis_Khan Joan_of_Arc
-    Christopher_Columbus Columbus Magellan Marco_Polo Neil_Armstrong Buzz_Aldrin Yuri_Gagarin Gagarin Noam_Chomsky
-    Chomsky Piaget Maslow Foucault Derrida Sartre Camus Wittgenstein Popper Keynes Adam_Smith Friedman Hayek
-    Machiavelli Hobbes Locke Hume Spinoza Schopenhauer Kierkegaard Marcus_Aurelius Seneca Epicurus Cicero Herodotus
-"""
-"""Famous people and figures, by the names they are asked about."""
+FAMOUS_PEOPLE = Path(__file__).resolve().parent / "famous.txt"
+"""Famous people and figures, by the names they are asked about: a name a line."""
 
 PRODUCTS = """
     AI Airflow Ajax Android Angular Ansible Apache API Arduino Asp_._Net Assembly AWS Azure Bash BERT Bootstrap
@@ -138,9 +100,16 @@ PRODUCTS = """
 
 def typed() -> Iterator[str]:
     """What was typed in, one entry after the other, its words joined by spaces."""
-    for text in (PEOPLE, PRODUCTS, CITIES, *ORGANIZATIONS.values()):
+    yield from famous()
+    for text in (PRODUCTS, CITIES, *ORGANIZATIONS.values()):
         for entry in text.split():
             yield entry.replace("_", " ")
+
+
+def famous() -> list[str]:
+    """The famous people."""
+    lines = FAMOUS_PEOPLE.read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def people() -> set[str]:

@@ -50,7 +50,7 @@ FEWEST = 4
 """Words of a part."""
 
 PART = 0.4
-"""How much a candidate in a part counts beside one in a whole text."""
+"""How much a candidate in a part counts beside one in a whole text, or in one that is generated."""
 
 NAMED = (*NAMES, "ADDRESS")
 """Types of labels that the tagger takes for names."""
@@ -77,8 +77,8 @@ class Sample:
     """Candidates of labelled texts.
 
     Attributes:
-        texts: whole texts, then parts.
-        whole: the place of the whole text of each, int64.
+        texts: whole texts, parts, and generated ones.
+        whole: the place of the whole text of each, int64; for those that are no parts, their own.
         tokens: their words.
         spans: what was found in them.
         found: the K candidates.
@@ -359,9 +359,8 @@ def main() -> None:
     whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     labelled = len(whole) + len(pieces)
-    pieces += [(each, i % len(whole)) for i, each in enumerate(generated_texts(given.data))]
-    texts = [*whole, *(part for part, _ in pieces)]
-    known = sample(texts, [*range(len(whole)), *(b for _, b in pieces)])
+    texts = [*whole, *(part for part, _ in pieces), *generated_texts(given.data)]
+    known = sample(texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))])
     now = found_in(texts, 0.0)
     first = crossed(known, lambda which: fit(known, which).odds(known))
     inputs = model.beside(known.found, known.spans, [text.text for text in texts], first)

@@ -51,29 +51,32 @@ SCHEDULE = (
     (5500, 0.0),
     (5520, 0.35),
     (6500, 0.0),
+    (6520, 0.4),
+    (9200, 0.0),
 )
-MEAN = 5500, 6500
-"""The steps of whose weights the adapter has the mean: the last knows strangers better, the other what people write."""
+MEAN = 5500, 6500, 9200, 9200
+"""The steps of whose weights the adapter has the mean: the last, which counts twice, knows strangers better, the others
+what people write."""
 
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.42,
+    "hard": 0.39,
     "prompts": 0.07,
     "pupa": 0.08,
-    "generated": 0.1,
-    "requests": 0.07,
-    "strangers": 0.13,
+    "generated": 0.09,
+    "requests": 0.09,
+    "strangers": 0.16,
     "wikigold": 0.02,
     "wnut17": 0.02,
     "wikiann_en": 0.02,
     "presidio_synth": 0.03,
-    "public": 0.04,
+    "public": 0.03,
 }
 """How often a sequence comes from each source."""
 
-GENERATED, REQUESTS, RENAMED = 12_000, 6_000, 6
+GENERATED, REQUESTS, RENAMED = 12_000, 8_000, 6
 """Number of generated sentences, of requests, and of copies with other names of each text labelled with what is
 private."""
 
