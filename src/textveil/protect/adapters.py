@@ -124,7 +124,8 @@ class TaggerDetector:
         """The entities of all texts, tagged in one batch.
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
-        public words at the ends of a name (from, 's, a comma) are dropped, and so is what is only a slug.
+        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, and what is only a
+        slug.
         """
         tokens = tokenize(texts)
         slugs = [list(_nameless(text)) for text in texts]
@@ -134,6 +135,8 @@ class TaggerDetector:
             words = range(first + entity.start, first + entity.end)
             if entity.type not in encoder.DETAILS:
                 words = _trimmed(tokens.words, words.start, words.stop)
+            elif entity.type == "HANDLE":
+                words = _unhyphened(tokens.words, words.start, words.stop)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
             if not places or _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
@@ -154,6 +157,11 @@ def _trimmed(words: Sequence[str], start: int, end: int) -> range:
     if all(small) or (_NUMBER.fullmatch(number) and unit and UNITS.issuperset(unit)):
         return range(0)
     return range(start + small.index(False), end - small[::-1].index(False))
+
+
+def _unhyphened(words: Sequence[str], start: int, end: int) -> range:
+    """The range of an entity's words without a hyphen at either end, which joins it to what is no part of it."""
+    return range(start + (words[start] == "-"), max(start, end - (words[end - 1] == "-")))
 
 
 def _nameless(text: str) -> Iterator[tuple[int, int]]:
