@@ -124,8 +124,8 @@ class TaggerDetector:
         """The entities of all texts, tagged in one batch.
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
-        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, and what is only a
-        slug.
+        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, and what is
+        only a slug.
         """
         tokens = tokenize(texts)
         slugs = [list(_nameless(text)) for text in texts]
