@@ -1,7 +1,7 @@
 """Generated sentences: templates filled with the names of private people and of what is public.
 
-In: `templates.txt` and `requests.txt`, Faker's names of many countries, entities of public text. Out: labelled texts
-(`data.Marked`).
+In: `templates.txt` and `requests.txt`, Faker's names of many countries, famous people, entities of public text. Out:
+labelled texts (`data.Marked`).
 Not here: corpora (`data`), and what trains on them (`tagger`).
 """
 
