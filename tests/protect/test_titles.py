@@ -161,6 +161,10 @@ def test_one_common_word_in_small_letters_is_no_name_unless_a_relation_says_so()
         ("Alperen'in", ["Alperen"]),
         ("Işılay Dereli'dir", ["Işılay Dereli"]),
         ("Mala'e", ["Mala'e"]),
+        ("d'Aurélie Marchand", ["Aurélie Marchand"]),
+        ("dell'Avvocato Rossi", ["Avvocato Rossi"]),
+        ("Jean d'Ormesson", ["Jean d'Ormesson"]),
+        ("D'Angelo", ["D'Angelo"]),
         ("Sjuul van", ["Sjuul van"]),
         ("Peter sand", ["Peter sand"]),
         ("박 사랑", ["박 사랑"]),
@@ -179,6 +183,33 @@ def test_what_reaches_further_than_a_name_is_cut(value: str, found: list[str]) -
 def test_a_string_of_unicode_in_sql_begins_behind_its_letter() -> None:
     assert [*names("PERSON", "N'Marguerite", "', ")] == [(2, 12)]
     assert [*names("PERSON", "N'Golo", " Ba")] == [(0, 6)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        (
+            "Merhaba, ben Berfin Yılmaz. Kapora Berfin'den alındı, ev Berfin Yılmaz’ındır.",
+            "Merhaba, ben <PERSON_1>. Kapora <PERSON_1_GIVEN>'den alındı, ev <PERSON_1>’ındır.",
+        ),
+        (
+            "INSERT INTO clients (name, mail) VALUES (N'Robert Taylor', N'rob.taylor@mail.example');",
+            "INSERT INTO clients (name, mail) VALUES (N'<PERSON_1>', N'<EMAIL_1>');",
+        ),
+        (
+            "Je suis la mère d'Aurélie Marchand. Le chien d'Aurélie est malade.",
+            "Je suis la mère d'<PERSON_1>. Le chien d'<PERSON_1_GIVEN> est malade.",
+        ),
+        (
+            "My neighbour Robert Taylor'll call you. Robert'd like tea.",
+            "My neighbour <PERSON_1>'ll call you. <PERSON_1_GIVEN>'d like tea.",
+        ),
+    ],
+)
+def test_what_an_apostrophe_joins_to_a_name_stays(text: str, sent: str) -> None:
+    session = Session()
+    assert Protector().protect(text, session).text == sent
+    assert session.restore(sent) == text
 
 
 def test_two_people_in_two_sentences_are_two_and_the_words_between_stay() -> None:

@@ -253,9 +253,13 @@ def test_spans_and_gaps() -> None:
         ("x@y1,2 http://x.y/1,2", [4, 19], "x @ y1 , 2 http://x.y/1,2"),
         ("日本人", [1], "日 本 人"),
         ("カタカナ", [2], "カタ カナ"),
+        ("N'Anna d'Anna dell'Anna", [2, 9, 19], "N' Anna d' Anna dell' Anna"),
+        ("Anna'll Berfin’den", [4, 14], "Anna 'll Berfin ’den"),
+        ("O'Brien Mala'e D'Angelo", [2, 12, 17], "O'Brien Mala'e D'Angelo"),
+        ("don't", [2, 3], "don't"),
     ],
 )
-def test_words_are_cut_between_figures_and_in_scripts_without_spaces(text, places, words) -> None:
+def test_words_are_cut_between_figures_at_some_apostrophes_and_in_scripts_without_spaces(text, places, words) -> None:
     tokens = tokenize([text])
     found, origin = tokens.cut([(0, place) for place in places])
     assert found.words == words.split()

@@ -95,7 +95,7 @@ _BEHIND = regex.compile(
 
 _ENDING = regex.compile(
     r"""(?x)
-    (?: (?<= \w ) ['’ʼ] [sS]
+    (?: (?<= \w ) ['’ʼ] (?: [sS] | ll | ve | re | d )
       | (?<= \p{Hangul}{2} ) (?: 에게서? | 한테 | 께서 | 에서 | 으로 | 입니다 | 이라고 | 부터 | 까지 )
     ) \Z
     """
@@ -103,7 +103,8 @@ _ENDING = regex.compile(
 """What is no part of any name at its end."""
 _TURKISH = regex.compile(
     r"""(?x) (?<= \p{L}{3} ) ['’]
-    (?: y[ıiuüae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y | d[ıiuü]r )? | [dt][ıiuü]r | y?l[ae] | l[ae]r ) \Z"""
+    (?: (?: y[ıiuüae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y )? | y?l[ae] | l[ae]r ) (?: [dt][ıiuü]r )?
+      | [dt][ıiuü]r ) \Z"""
 )
 """Endings of Turkish behind a name, of two letters or more: one alone may be the name's own ("Mala'e")."""
 
@@ -146,10 +147,12 @@ _APART = regex.compile(
 """Between two people: the end of a sentence, or "and"."""
 _NATIONAL = regex.compile(r"N'(?=\p{L})")
 """What stands before a string of Unicode in SQL."""
+_ELIDED = regex.compile(r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE)
+"""French and Italian words that have lost their last vowel before a name."""
 
 
 def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
-    """The bounds of each name in what textveil took for one: nothing between two people, no ending of Turkish.
+    """The bounds of each name in what textveil took for one: nothing between two people, no word that an apostrophe joins.
 
     Common words at the ends stay inside: a family name may be one.
 
@@ -158,7 +161,8 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
         value: its text.
         after: what follows.
     """
-    start = 2 if after[:1] == "'" and _NATIONAL.match(value) else 0
+    joined = _ELIDED.match(value) or (_NATIONAL.match(value) if after[:1] == "'" else None)
+    start = 0 if joined is None or type_ not in NAMES else joined.end()
     ends = [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
     for stop, following in [*ends, (len(value), len(value))]:
         ending = _TURKISH.search(value, start, stop) if type_ in NAMES else None
