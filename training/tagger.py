@@ -89,6 +89,14 @@ LOWERED, RAISED, TITLED, JOINED = 0.1, 0.05, 0.03, 0.3
 UNLISTED = 0.25
 """Share of sequences that are shown without a list of the lexicon, for each of them."""
 
+SHORT, SENTENCES = 0.3, 3
+"""Share of sequences that are but a part of a text, and the most sentences of such a part."""
+
+BLURRED, UNREAD = 0.5, 0.1
+"""Share of sequences in which words cannot be read, and the share of those words."""
+
+STOPS = frozenset(".!?…。！？।؟")
+
 PLACES = "bert.embeddings.position_embeddings.weight"
 """Not trained, as `WORDS`."""
 
@@ -98,6 +106,7 @@ PARTS = 4
 """Number of parts of a batch, each of sequences of similar length."""
 
 ALL = (1 << len(LABELS)) - 1
+INSIDE = sum(1 << i for i, label in enumerate(LABELS) if label.startswith("I-"))
 
 
 class Sentence(NamedTuple):
@@ -146,16 +155,29 @@ def read(source: Sequence[data.Tagged]) -> list[Sentence]:
     return found
 
 
+def part_of(text: Sentence, rng: np.random.Generator) -> Sentence:
+    """A few sentences of a text; none begins within what is labelled."""
+    ends = [i for i, word in enumerate(text.words[:-1], 1) if word in STOPS and text.labels[i] & ~INSIDE]
+    bounds = [0, *ends, len(text.words)]
+    first = int(rng.integers(len(bounds) - 1))
+    last = min(len(bounds) - 1, first + int(rng.integers(1, SENTENCES + 1)))
+    return Sentence(*(each[bounds[first] : bounds[last]] for each in text))
+
+
 class Sentences:
     """Data as sequences drawn at random.
 
     Args:
         sources: sentences by source.
         mixture: how often a sequence comes from each source.
+        harder: whether some are shortened, and some have words that cannot be read.
     """
 
-    def __init__(self, sources: dict[str, list[data.Tagged]], mixture: Mapping[str, float]) -> None:
+    def __init__(
+        self, sources: dict[str, list[data.Tagged]], mixture: Mapping[str, float], *, harder: bool = False
+    ) -> None:
         self.mixture = mixture
+        self.short, self.blurred = (SHORT, BLURRED) if harder else (0.0, 0.0)
         self.tokenizer = e5.read_tokenizer()
         self.tokenizer.encode_special_tokens = True
         self.pieces: dict[str, list[int]] = {}
@@ -184,15 +206,20 @@ class Sentences:
 
     def _row(self, source: list[Sentence], rng: np.random.Generator) -> tuple[list[int], list[int], list[int]]:
         first = int(rng.integers(len(source)))
-        count = 1 + int(rng.geometric(1 - JOINED) - 1)
+        shown_of = source[first : first + int(rng.geometric(1 - JOINED))]
+        if self.short and rng.random() < self.short:
+            shown_of = [part_of(shown_of[0], rng)]
+        unread = UNREAD if self.blurred and rng.random() < self.blurred else 0.0
         turns = np.array([LOWERED, RAISED, TITLED]).cumsum()
         turn = (str.lower, str.upper, str.capitalize, str)[int(np.searchsorted(turns, rng.random(), side="right"))]
         known = sum(mark for mark in LISTS if rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
-        for sentence in source[first : first + count]:
+        for sentence in shown_of:
             for word, free, mark, label in zip(*sentence, strict=True):
                 shown = turn(word)
                 pieces = self._cut(" " + shown if free else shown)
+                if unread and rng.random() < unread:
+                    pieces = [e5.UNKNOWN]
                 ids += pieces
                 kinds += [casing(shown) + CASINGS * (mark & known)] * len(pieces)
                 labels += [label] + [ALL] * (len(pieces) - 1)
@@ -288,7 +315,7 @@ def main() -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in (WORDS, PLACES))
     model.to(where.device)
-    sentences = Sentences(sources(where), MIXTURE)
+    sentences = Sentences(sources(where), MIXTURE, harder=True)
 
     def mean(batches: Iterable[Batch]) -> Tensor:
         own = [Batch(*(each.to(where.device) for each in batch)) for batch in batches]
