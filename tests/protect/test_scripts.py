@@ -87,6 +87,11 @@ def test_a_further_mention_may_end_the_text() -> None:
     assert private("借款人：葛大壮\n后来重写的是大壮") == ["葛大壮", "大壮"]
 
 
+def test_a_title_behind_a_name_in_kana_is_not_a_name_of_its_own() -> None:
+    assert private("保護者のペレイラ様（母）。お客様各位、様式は別紙。") == ["ペレイラ様"]
+    assert "様" not in private("本多 ミチル 様、山田様、様子を見る")
+
+
 def test_spans_lie_in_their_texts_whatever_is_given() -> None:
     alphabet = (
         "张伟先生老，：\n 鈴木様さんアキコ김민준씨님 ИванПётрович. О."

@@ -331,6 +331,14 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
     assert seconds(160_000) < 8 * 3.5 * short
 
 
+def test_what_somebody_is_stays_behind_the_name() -> None:
+    assert values("Manager: Fenna Zijlstra (Planning)\n") == ["Fenna Zijlstra"]
+    assert values("Manager: Fenna Zijlstra, Planning\n") == ["Fenna Zijlstra"]
+    assert values("Manager: Zijlstra, Fenna\n") == ["Zijlstra, Fenna"]
+    assert values("Manager: Fenna (Fen)\n") == ["Fenna (Fen)"]
+    assert values("Assignee: Unassigned\nReporter: Anna Weiss\n") == ["Anna Weiss"]
+
+
 def test_what_stands_for_nobody_behind_a_key_is_no_more_private_than_elsewhere():
     (span,) = STRUCTURE.find(["ADMIN_MAIL=user@example.com"])
     assert (span.type, span.private) == ("EMAIL", 0.0)

@@ -189,8 +189,8 @@ def test_a_string_of_unicode_in_sql_begins_behind_its_letter() -> None:
     ("text", "sent"),
     [
         (
-            "Merhaba, ben Berfin Yılmaz. Kapora Berfin'den alındı, ev Berfin Yılmaz’ındır.",
-            "Merhaba, ben <PERSON_1>. Kapora <PERSON_1_GIVEN>'den alındı, ev <PERSON_1>’ındır.",
+            "Merhaba, ben Berfin Yılmaz. Yarın Berfin'den haber gelir, ev Berfin Yılmaz’ındır.",
+            "Merhaba, ben <PERSON_1>. Yarın <PERSON_1_GIVEN>'den haber gelir, ev <PERSON_1>’ındır.",
         ),
         (
             "INSERT INTO clients (name, mail) VALUES (N'Robert Taylor', N'rob.taylor@mail.example');",

@@ -7,7 +7,7 @@ Any failure of a detector raises: a text that was not searched must never pass f
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -15,6 +15,8 @@ from numbers import Integral, Real
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
+
+import regex
 
 from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
@@ -194,6 +196,16 @@ SEPARATORS = frozenset(",;|\t")
 FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD")
 """Types that are known by a form, and are no part of a name."""
 
+BARE: Mapping[str, tuple[str, ...]] = {
+    "AGE": ("AGE",),
+    "DATE": ("DATE", "BIRTH_DATE"),
+    **dict.fromkeys(
+        ("ID", "ACCOUNT", "PHONE"),
+        ("ID", "ACCOUNT", "PHONE", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
+    ),
+}
+"""Types of figures that the tagger finds with words around them, and what others know them to be."""
+
 GUESSED = "tagger"
 """The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
 
@@ -213,7 +225,8 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     go before what the tagger takes for one; then the higher score wins, then the longer span, then place, type and
     source.
 
-    A name that reaches over an address or number is what stands beside it. A Chinese name ends where its family and
+    A name that reaches over an address or number is what stands beside it. A number that the tagger found together with
+    words around it is without them what others know it to be ("IMEI 49015..."). A Chinese name ends where its family and
     given name do, if common words follow. A span that reaches over several values of a structure, such as cells of a
     table, is divided between them first, so that the separators stay.
 
@@ -222,7 +235,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    apart = _divided(_beside_forms(_ended(spans, tokens.texts), tokens.texts), tokens.texts)
+    apart = _divided(_beside_forms(_bare(_ended(spans, tokens.texts), tokens.texts), tokens.texts), tokens.texts)
     for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in apart):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
@@ -273,6 +286,38 @@ def _ended(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     return found
 
 
+def _bare(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans without figures of the tagger that others know, too, if it took in nothing besides but words."""
+    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for span in sorted(spans):
+        if span.source.partition(":")[0] != GUESSED:
+            known.setdefault((span.text, span.type), []).append((span.start, span.end))
+
+    def is_bare(span: Span) -> bool:
+        if span.source.partition(":")[0] != GUESSED:
+            return True
+        text = texts[span.text]
+        for type_ in BARE.get(span.type, ()):
+            for start, end in _held(known.get((span.text, type_), ()), span):
+                before, behind = text[span.start : start], text[end : span.end]
+                apart = _EDGE_BEFORE.search(before) is not None and _EDGE_BEHIND.match(behind) is not None
+                if apart and not any(map(str.isdigit, before + behind)):
+                    return False
+        return True
+
+    return [span for span in spans if is_bare(span)]
+
+
+_EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
+_EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
+
+
+def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """Those of sorted places that lie in a span."""
+    first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
+    return [each for each in places[first:last] if each[1] <= span.end]
+
+
 def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """The spans; names that hold what is known by its form give way to what they hold besides."""
     forms: dict[int, list[tuple[int, int]]] = {}
@@ -280,9 +325,7 @@ def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
         forms.setdefault(b, []).append((start, end))
     found: list[Span] = []
     for span in spans:
-        own = forms.get(span.text, [])
-        at = bisect_left(own, (span.start, 0))
-        held = [each for each in own[at : bisect_right(own, (span.end, 0))] if each[1] <= span.end]
+        held = _held(forms.get(span.text, ()), span)
         if span.type not in NAMES or not held:
             found.append(span)
             continue
@@ -306,9 +349,7 @@ def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
             own.append((start, end))
     found: list[Span] = []
     for span in spans:
-        own = values.get(span.text, [])
-        first, last = bisect_left(own, (span.start, 0)), bisect_right(own, (span.end, 0))
-        held = [value for value in own[first:last] if value[1] <= span.end]
+        held = _held(values.get(span.text, ()), span)
         text = texts[span.text]
         between = {
             text[i]

@@ -62,7 +62,7 @@ _BEFORE = regex.compile(
           | \L<doubtful> (?= [ ]++ .* [\p{Lu}\p{Lt}\p{Lo}] )
           | (?i: \L<doubtful> ) (?= [ ]++ (?i: \L<sure> ) [ .] )
           | (?i: \L<ahead> ) (?= [ ]++ \p{L} )
-        ) (?: \.ª?[ ]*+ | [ ]++ | \Z )
+        ) (?: \.ª?[ ]*+ | :?[ ]++ | \Z )
     )++
     """,
     sure=_TITLES,

@@ -204,12 +204,12 @@ def _again(runs: list[tuple[str, int, int]], text: str, found: list[FoundName]) 
             continue
         for part in _RUN.findall(text, each.start, each.end):
             for title in TITLES:
-                part = part.removesuffix(title) if len(part) > len(title) else part
+                part = part.removesuffix(title)
             known.add(part)
             for i in range(1, len(part)):
                 if part[:i] in lists.family and part[i:] in lists.given:
                     known |= {each for each in (part[:i], part[i:]) if len(each) > 1}
-    known = {name for name in known if name not in lists.plain and name not in lists.unsure}
+    known = {name for name in known if name and name not in lists.plain and name not in lists.unsure}
     taken = {each.start for each in found}
     return [
         FoundName(start, end, "PERSON", True, False, CERTAIN)

@@ -11,6 +11,7 @@ import regex
 
 from textveil.protect.name_lists import load_names
 from textveil.protect.patterns.rules import Expression, listed
+from textveil.text.lexicon import all_ordinary
 
 
 class Value(NamedTuple):
@@ -52,7 +53,7 @@ NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", reg
 _WHOLE_NAME = Expression(r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0)
 
 _FILLERS = listed(
-    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan
+    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan unassigned
     any object array list dict date datetime value values name names first last firstname lastname surname
     fullname username email required optional default example sample test demo placeholder unknown unnamed
     untitled anonymous anon n/a na tbd todo xxx redacted hidden your my here enter insert foo bar baz qux
@@ -97,6 +98,8 @@ _EXAMPLES = listed("alice bob carol charlie dave eve john jane mike joe jack jil
 """Given names that examples of code use for nobody: alone they tell nothing."""
 _LINKS = listed("and or of the for with in on is are was not to if")
 """Words that stand in no full name."""
+_ASIDE = regex.compile(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
+"""What somebody is, behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
 _CAMEL = regex.compile(r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}")
 _HONORIFICS = regex.compile(
     r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
@@ -196,6 +199,9 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
     if match is None or match.end() == start:
         return None
     value = match.group().rstrip(" ,")
+    aside = _ASIDE.search(value)
+    if aside is not None and all_ordinary(aside[0]):
+        value = value[: aside.start()]
     if _CAMEL.search(value) or (value.islower() and value.isascii() and len(value) > 24):
         return None
     if not strong and no_name(value):
