@@ -421,7 +421,12 @@ def test_a_name_that_reaches_over_an_address_is_what_stands_beside_it(
 @pytest.mark.parametrize(
     ("text", "guess", "form", "kept"),
     [
-        ("device IMEI 356971461484885 registered", "IMEI 356971461484885", ("356971461484885", "ID"), "356971461484885"),
+        (
+            "device IMEI 356971461484885 registered",
+            "IMEI 356971461484885",
+            ("356971461484885", "ID"),
+            "356971461484885",
+        ),
         ("the SIN 529 137 044 of", "SIN 529 137 044", ("529 137 044", "NATIONAL_ID"), "529 137 044"),
         ("SIN 529 137 044 A7", "SIN 529 137 044 A7", ("529 137 044", "NATIONAL_ID"), "SIN 529 137 044 A7"),
         ("no. XK529 137 044", "XK529 137 044", ("529 137 044", "NATIONAL_ID"), "XK529 137 044"),

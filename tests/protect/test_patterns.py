@@ -1317,3 +1317,23 @@ def test_no_day_stays_without_its_month(text, part, whole):
 def test_no_number_goes_for_the_time_of_a_line_or_a_version(text):
     plain, start, end = marked(text)
     assert any(first <= start and last >= end for first, last, _ in spans(plain))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("come to 5 Quarry Hill, Settle and not to the old one", "5 Quarry Hill, Settle"),
+        ('of 7 Tithe Barn Close, Lydmarsh ("the Landlord") and', "7 Tithe Barn Close, Lydmarsh"),
+        ("a su casa de la calle Pozo 9 a las 8", "calle Pozo 9"),
+        ("sie wohnt Karl-Marx-Str. 5 b, 15230 Frankfurt (Oder)", "Karl-Marx-Str. 5 b, 15230 Frankfurt (Oder)"),
+        ("send it to 12 Mill Lane, Burton upon Trent.", "12 Mill Lane, Burton upon Trent"),
+    ],
+)
+def test_an_address_ends_where_the_sentence_goes_on(text: str, address: str) -> None:
+    (span,) = Patterns().find([text])
+    assert (text[span.start : span.end], span.type) == (address, "ADDRESS")
+
+
+@pytest.mark.parametrize("text", ["the lighthouse at Pell Point for forty years", "Next appt 9 June."])
+def test_words_that_look_like_an_address_are_none(text: str) -> None:
+    assert not {"EMAIL", "ADDRESS"} & {span.type for span in Patterns().find([text])}

@@ -226,9 +226,9 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     source.
 
     A name that reaches over an address or number is what stands beside it. A number that the tagger found together with
-    words around it is without them what others know it to be ("IMEI 49015..."). A Chinese name ends where its family and
-    given name do, if common words follow. A span that reaches over several values of a structure, such as cells of a
-    table, is divided between them first, so that the separators stay.
+    words around it is without them what others know it to be ("IMEI 49015..."). A Chinese name ends where its family
+    and given name do, if common words follow. A span that reaches over several values of a structure, such as cells of
+    a table, is divided between them first, so that the separators stay.
 
     Args:
         spans: of texts of `tokens`, in any order.

@@ -4,7 +4,7 @@ In: the text of a name's span. Out: its bounds; whether it is nobody's name.
 Not here: what counts as the same name (`spelling`), and names that titles tell (`scripts`).
 
 What textveil itself takes for a name may reach further than the name: over the end of a sentence, over "and", or over
-an ending of Turkish (`names`).
+what an apostrophe joins to a name (`names`).
 
 What is left outside tells no name: a title or form of address ("Herr Sauer", "田中さん", "Ayşe Hanım"), a possessive,
 an ending of Korean. The sentence around a placeholder stays whole, and the name is found again with another title.
@@ -152,7 +152,7 @@ _ELIDED = regex.compile(r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su )
 
 
 def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
-    """The bounds of each name in what textveil took for one: nothing between two people, no word that an apostrophe joins.
+    """The bounds of each name in what textveil took for one: nothing between two people or only joined to it.
 
     Common words at the ends stay inside: a family name may be one.
 

@@ -10,7 +10,7 @@ import regex
 
 from textveil.protect.patterns.rules import Expression, Rule, listed, words
 
-_NUMBER = r"\d{1,6}(?:[ ]?[a-z](?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
+_NUMBER = r"\d{1,6}(?:(?:[a-z]|[ ][a-z](?![ ](?-i:[a-z])))(?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
 _WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
 _NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
@@ -50,7 +50,11 @@ _BEFORE_NAME = r"""
       | aleja | os\. | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
 """
 _DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)"
-_HOME = rf"(?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? | appartement ) {_DOOR}"
+_MONTH = r"(?-i: (?: Jan | Feb | Mar | Apr | May | Jun | Jul | Aug | Sep | Oct | Nov | Dec ) [a-z]*+ )"
+_HOME = rf"""
+    (?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? (?! [ ] \d{{1,2}} [ ] {_MONTH} )
+      | appartement ) {_DOOR}
+"""
 _UNIT = rf"""
     (?: {_HOME}
       | \d{{1,2}}\.?[ºª°] (?: [ ]? (?: izq | dcha | dto | drt | esq | dir | frente | (?-i:[A-Z]) ) (?!\w) \.? )?
@@ -70,7 +74,7 @@ _CODE = rf"""
       | \d{{5}}-\d{{3,4}} | \d{{4}}-\d{{3}} | \d\d-\d{{3}}
       | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
 """
-_TOWN = rf"{_NAME} (?: [ \-] (?: {_NAME} | {_SMALL} ) ){{0,3}} (?: [ ] \( [^()\n\d]{{1,30}}+ \) )?"
+_TOWN = rf"{_NAME} (?: [ \-] (?: {_SMALL} [ \-] ){{0,2}} {_NAME} ){{0,3}} (?: [ ] \( [^()\n\d\"'“”„«]{{1,30}}+ \) )?"
 _NO_TOWN = (
     r"(?: i | i'm | it | he | she | they | we | you | the | this | that | and | but | please | my | his | her ) (?!\w)"
 )
@@ -82,7 +86,7 @@ _TAIL = rf"""
                  | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
                  | {_TOWN} {_GAP} {_STATE} (?!\w)
                  | (?<=,[ ]) (?!{_NO_TOWN}) {_TOWN} (?: [ ] (?-i:[A-Z]{{1,2}}\d{{1,2}}[A-Z]?|[A-Z]{{2,3}}) (?!\w) )?
-                   (?= [ ]? (?: \Z | [\n.;:)|"'<!?,] ) | [ ](?-i:[a-z]) ) ) )?
+                   (?= [ ]? (?: \Z | [\n.;:()|"'<!?,] ) | [ ](?-i:[a-z]) ) ) )?
 """
 """What may follow a street: a unit, and a town with its postal code or state."""
 

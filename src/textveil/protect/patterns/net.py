@@ -11,7 +11,7 @@ import ipaddress
 import regex
 
 from textveil.protect.patterns.hosts import ANY_HOST, address_privacy, mail_privacy, privacy
-from textveil.protect.patterns.rules import FOREIGN, Expression, Rule, has_digit, without_foreign
+from textveil.protect.patterns.rules import FOREIGN, Expression, Rule, has_digit, listed, without_foreign
 
 
 def is_address(value: str) -> bool:
@@ -75,6 +75,15 @@ MAIL = Expression(
     rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL}"
     rf" (?: \.{_LABEL} ){{1,8}}+"
 )
+
+
+def is_spoken(value: str) -> bool:
+    """Whether what reads like an address in words does not end in the middle of a sentence ("at Pell Point for")."""
+    return value.split()[-1].lower() not in _LINKING
+
+
+_LINKING = listed("a an the and or for from of on to with by was were he she they we you i this that which")
+
 _AT = "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a m[óo]c|kuyruklua|एट"
 _BRACKETED = tuple(
     f"{bracket}{space}{word}"
@@ -123,6 +132,7 @@ RULES = (
             rf" (?: [ ] (?:{_DOT}) [ ] {_WORD} ){{1,4}}+"
         ),
         score=0.9,
+        check=is_spoken,
         signs=(" dot ", " punkt ", " point ", " punto ", " ponto ", " punt ", " kropka ", " точка ", " 닷 ", " nokta "),
         reach=(400, 400),
         whole=True,

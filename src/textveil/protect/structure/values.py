@@ -53,8 +53,8 @@ NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", reg
 _WHOLE_NAME = Expression(r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0)
 
 _FILLERS = listed(
-    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan unassigned
-    any object array list dict date datetime value values name names first last firstname lastname surname
+    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan
+    unassigned any object array list dict date datetime value values name names first last firstname lastname surname
     fullname username email required optional default example sample test demo placeholder unknown unnamed
     untitled anonymous anon n/a na tbd todo xxx redacted hidden your my here enter insert foo bar baz qux
     lorem ipsum me you self this us them everyone nobody somebody all each other others various self-employed
