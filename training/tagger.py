@@ -177,7 +177,7 @@ class Sentences:
         self, sources: dict[str, list[data.Tagged]], mixture: Mapping[str, float], *, harder: bool = False
     ) -> None:
         self.mixture = mixture
-        self.short, self.blurred = (SHORT, BLURRED) if harder else (0.0, 0.0)
+        self.harder = harder
         self.tokenizer = e5.read_tokenizer()
         self.tokenizer.encode_special_tokens = True
         self.pieces: dict[str, list[int]] = {}
@@ -206,15 +206,15 @@ class Sentences:
 
     def _row(self, source: list[Sentence], rng: np.random.Generator) -> tuple[list[int], list[int], list[int]]:
         first = int(rng.integers(len(source)))
-        shown_of = source[first : first + int(rng.geometric(1 - JOINED))]
-        if self.short and rng.random() < self.short:
-            shown_of = [part_of(shown_of[0], rng)]
-        unread = UNREAD if self.blurred and rng.random() < self.blurred else 0.0
+        sentences = source[first : first + int(rng.geometric(1 - JOINED))]
+        if self.harder and rng.random() < SHORT:
+            sentences = [part_of(sentences[0], rng)]
+        unread = UNREAD if self.harder and rng.random() < BLURRED else 0.0
         turns = np.array([LOWERED, RAISED, TITLED]).cumsum()
         turn = (str.lower, str.upper, str.capitalize, str)[int(np.searchsorted(turns, rng.random(), side="right"))]
         known = sum(mark for mark in LISTS if rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
-        for sentence in shown_of:
+        for sentence in sentences:
             for word, free, mark, label in zip(*sentence, strict=True):
                 shown = turn(word)
                 pieces = self._cut(" " + shown if free else shown)

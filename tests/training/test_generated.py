@@ -5,8 +5,9 @@ import pytest
 import torch
 from training.data import Marked, Mention, Tagged
 
+from textveil.models import e5
 from textveil.models.entities import LABELS
-from training import generated, tagger
+from training import data, generated, tagger
 
 FAMOUS = [
     Tagged(
@@ -92,3 +93,26 @@ def test_the_loss_is_that_of_all_possible_labels_together():
     expected = -(chances[0, 0].log() + chances[1, own].sum().log() + chances[3, private].sum().log())
     assert int(count) == 3
     assert torch.allclose(total, expected, atol=1e-5)
+
+
+def test_parts_of_a_text_are_whole_sentences_and_begin_in_no_label():
+    words = ["Ann", "Dr", ".", "Lee", "came", ".", "Bo", "left", "!", "Who", "?"]
+    labels = ["B-PERSON", "B-PERSON", "I-PERSON", "I-PERSON", *("O",) * 7]
+    text = tagger.Sentence(words, [True] * 11, [*range(11)], [*map(tagger.possible, labels)])
+    rng = np.random.default_rng(0)
+    found = {tuple(tagger.part_of(text, rng).words) for _ in range(200)}
+    whole = [("Ann", "Dr", ".", "Lee", "came", "."), ("Bo", "left", "!"), ("Who", "?")]
+    assert found == {sum(whole[i:j], ()) for i in range(3) for j in range(i + 1, 4)}
+
+
+def test_harder_sequences_hide_words_and_keep_their_labels():
+    def unread(*, harder: bool) -> list[float]:
+        source = [data.Tagged(["Ann", "came", "home", "today", "."] * 8, ["B-PERSON", *("O",) * 4] * 8, [True] * 40)]
+        batches = tagger.Sentences({"one": source}, {"one": 1.0}, harder=harder).batch(0)
+        rows = [(row, labels) for batch in batches for row, labels in zip(batch.ids, batch.labels, strict=True)]
+        assert all((labels[row == e5.UNKNOWN] != tagger.ALL).all() for row, labels in rows)
+        return [float((row == e5.UNKNOWN).float().mean()) for row, _ in rows]
+
+    assert not any(unread(harder=False))
+    shares = unread(harder=True)
+    assert 0.2 < sum(map(bool, shares)) / len(shares) < 0.8
