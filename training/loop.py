@@ -9,9 +9,8 @@ checkpoints are written atomically.
 
 import json
 import os
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +33,6 @@ class Run:
         device: a torch device.
         shares: (part of a name, share of the rate): each parameter has that of the first that is in its name. By
             default low-rank parts have the whole, and everything else half of it.
-        mean: steps with a checkpoint of whose weights the model has the mean in the end; without any, it has the last.
     """
 
     folder: Path
@@ -43,7 +41,6 @@ class Run:
     every: int
     device: str
     shares: tuple[tuple[str, float], ...] = ((".up", 1.0), (".down", 1.0), ("", 0.5))
-    mean: tuple[int, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -116,20 +113,4 @@ def fit(
                 state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
                 torch.save({**state, "seconds": seconds}, whole := checkpoint.with_suffix(".new"))
                 os.replace(whole, checkpoint)
-                if step + 1 in run.mean:
-                    shutil.copy(checkpoint, _kept(run, step + 1))
-    if run.mean:
-        kept = [torch.load(_kept(run, step), map_location=run.device, weights_only=True) for step in run.mean]
-        model.load_state_dict(_mean([state["model"] for state in kept]))
     model.eval()
-
-
-def _kept(run: Run, step: int) -> Path:
-    return run.folder / f"checkpoint-{step}.pt"
-
-
-def _mean(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    return {
-        name: torch.stack([state[name].float() for state in states]).mean(dim=0).to(first.dtype)
-        for name, first in states[0].items()
-    }

@@ -45,14 +45,6 @@ def test_a_stopped_run_goes_on_and_ends_as_if_it_had_not_been_stopped(tmp_path):
     assert torch.equal(model.weight, again.weight)
 
 
-def test_the_model_has_the_mean_of_the_weights_of_the_steps_asked_for(tmp_path):
-    model, loss_of = problem()
-    fit(model, replace(run(tmp_path), mean=(8, 20)), loss_of, dict)
-    early, late = (torch.load(tmp_path / f"checkpoint-{step}.pt")["model"]["weight"] for step in (8, 20))
-    assert torch.allclose(model.weight, (early + late) / 2)
-    assert not torch.equal(early, late)
-
-
 def test_the_loss_falls_and_every_measurement_is_logged(tmp_path):
     model, loss_of = problem()
     first = loss_of(0).item()
