@@ -160,7 +160,8 @@ def part_of(text: Sentence, rng: np.random.Generator) -> Sentence:
     bounds = [0, *ends, len(text.words)]
     first = int(rng.integers(len(bounds) - 1))
     last = min(len(bounds) - 1, first + int(rng.integers(1, SENTENCES + 1)))
-    return Sentence(*(each[bounds[first] : bounds[last]] for each in text))
+    own = slice(bounds[first], bounds[last])
+    return Sentence(text.words[own], text.spaced[own], text.marks[own], text.labels[own])
 
 
 class Sentences:

@@ -1,7 +1,6 @@
 """The training loop: it learns, and a run that was stopped ends where one that was not ends."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
