@@ -1337,3 +1337,7 @@ def test_an_address_ends_where_the_sentence_goes_on(text: str, address: str) -> 
 @pytest.mark.parametrize("text", ["the lighthouse at Pell Point for forty years", "Next appt 9 June."])
 def test_words_that_look_like_an_address_are_none(text: str) -> None:
     assert not {"EMAIL", "ADDRESS"} & {span.type for span in Patterns().find([text])}
+
+
+def test_a_number_behind_a_plus_is_a_telephone_number_whatever_its_check_digit_says() -> None:
+    assert [span.type for span in Patterns().find(["call +48 601 274 938", "48601274938"])] == ["PHONE", "NATIONAL_ID"]

@@ -31,7 +31,7 @@ def number(digits: str, check: Check | None = None, *, context: str = "", score:
         form = digits.replace("_", r"[ .\-/]{0,2}+")
     return Rule(
         "NATIONAL_ID",
-        Expression(rf"{BEFORE} (?:{form}) {AFTER}"),
+        Expression(rf"(?<!\+) {BEFORE} (?:{form}) {AFTER}"),
         score=score,
         check=check,
         before=True,
