@@ -49,8 +49,8 @@ SENTENCES = (1, 1, 1, 2, 2, 3, 4)
 FEWEST = 4
 """Words of a part."""
 
-PART = 0.4
-"""How much a candidate in a part counts beside one in a whole text, or in one that is generated."""
+PART, MADE = 0.4, 2.0
+"""How much a candidate in a part, and in a text that is generated, counts beside one in a whole text."""
 
 NAMED = (*NAMES, "ADDRESS")
 """Types of labels that the tagger takes for names."""
@@ -79,6 +79,7 @@ class Sample:
     Attributes:
         texts: whole texts, parts, and generated ones.
         whole: the place of the whole text of each, int64; for those that are no parts, their own.
+        labelled: how many of the texts, from the first on, are not generated.
         tokens: their words.
         spans: what was found in them.
         found: the K candidates.
@@ -90,6 +91,7 @@ class Sample:
 
     texts: list[data.Marked]
     whole: NDArray[np.int64]
+    labelled: int
     tokens: Tokens
     spans: list[Span]
     found: list[model.Candidate]
@@ -106,7 +108,8 @@ class Sample:
     @property
     def weight(self) -> Values:
         """How much each candidate counts."""
-        return np.where(self.whole[self.text] == self.text, 1.0, PART)
+        part = self.whole[self.text] != self.text
+        return np.where(part, PART, np.where(self.text < self.labelled, 1.0, MADE))
 
 
 def parts(marked: data.Marked) -> Iterator[data.Marked]:
@@ -142,7 +145,7 @@ def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
     return find_all([*own, tagger.doubting(doubt)], [each.text for each in texts], timeout=None)
 
 
-def sample(texts: list[data.Marked], whole: Sequence[int]) -> Sample:
+def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sample:
     """The candidates of texts."""
     tokens = tokenize([each.text for each in texts])
     spans = found_in(texts, model.DOUBT)
@@ -151,6 +154,7 @@ def sample(texts: list[data.Marked], whole: Sequence[int]) -> Sample:
     return Sample(
         texts=texts,
         whole=np.array(whole),
+        labelled=labelled,
         tokens=tokens,
         spans=spans,
         found=found,
@@ -301,19 +305,18 @@ def least_of(found: Sequence[Group]) -> float:
     return float(parts[gone - 1]) if gone else np.inf
 
 
-def groups(known: Sample, now: Sequence[Span], odds: Values, labelled: int) -> Iterator[Group]:
-    """English and other languages, whole texts and parts, names and the rest of what is private.
+def groups(known: Sample, now: Sequence[Span], odds: Values) -> Iterator[Group]:
+    """English and other languages, whole texts and parts, names and the rest of what is private; nothing generated.
 
     Args:
         known: the candidates.
         now: what is found without doubt.
         odds: of all candidates.
-        labelled: how many of the texts, from the first on, count: those that are not generated.
     """
     today, need = _needed(known, now, None), _needed(known, known.spans, odds)
     for english, whole, names in product((True, False), repeat=3):
         gone, altered, needs, stays = 0, 0, [], []
-        for b, text in enumerate(known.texts[:labelled]):
+        for b, text in enumerate(known.texts[: known.labelled]):
             if (text.language == "en") != english or (known.whole[b] == b) != whole:
                 continue
             private = [each for each in text.mentions if each.standing == "private"]
@@ -360,16 +363,16 @@ def main() -> None:
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     labelled = len(whole) + len(pieces)
     texts = [*whole, *(part for part, _ in pieces), *generated_texts(given.data)]
-    known = sample(texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))])
+    known = sample(texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))], labelled)
     now = found_in(texts, 0.0)
     first = crossed(known, lambda which: fit(known, which).odds(known))
     inputs = model.beside(known.found, known.spans, [text.text for text in texts], first)
     none = np.zeros(1)
     odds = crossed(known, lambda which: model.odds(inputs, none, network(inputs, known, which)))
-    found = list(groups(known, now, odds, labelled))
+    found = list(groups(known, now, odds))
     least = np.array([least_of([each for each in found if each.names == names]) for names in (True, False)])
     console = Console(width=160)
-    for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)], labelled):
+    for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)]):
         console.print(
             f"{each.name}: {each.gone} -> {(each.parts >= 0).sum()} of {len(each.parts)} gone; "
             f"{each.altered} -> {(each.texts >= 0).sum()} of {len(each.texts)} texts with nothing private altered"

@@ -43,8 +43,8 @@ def test_all_that_is_hidden_is_found():
 
 
 def test_types_of_ones_own_are_found_though_nobody_can_ask_for_them():
-    listed = analyzer(protect={"always": ["alder-71"]})
-    (found,) = listed.analyze("about alder-71", language="en")
+    listed = analyzer(protect={"always": ["grey heron"]})
+    (found,) = listed.analyze("about the grey heron", language="en")
     assert found.entity_type == "LISTED"
 
 

@@ -9,7 +9,7 @@ from textveil.config import NameOptions, ProtectOptions
 from textveil.protect.grouping import Grouping
 from textveil.protect.name_lists import load_names
 from textveil.protect.spans import Span
-from textveil.protect.titles import _DOUBTFUL, _SMALL, _TITLES, bounds, is_nobody, names
+from textveil.protect.titles import _DOUBTFUL, _SMALL, _TITLES, bounds, is_called, is_nobody, names
 from textveil.text import tokenize
 
 
@@ -210,6 +210,11 @@ def test_what_an_apostrophe_joins_to_a_name_stays(text: str, sent: str) -> None:
     session = Session()
     assert Protector().protect(text, session).text == sent
     assert session.restore(sent) == text
+
+
+def test_a_title_with_one_name_is_somebody() -> None:
+    assert all(map(is_called, ["Signor Gentile", "Frau Meyer-Lund", "Mr. Heer"]))
+    assert not any(map(is_called, ["Signor", "Gentile", "Frau Holle Betten GmbH", "Mr MAX", "St. Moritz"]))
 
 
 def test_two_people_in_two_sentences_are_two_and_the_words_between_stay() -> None:

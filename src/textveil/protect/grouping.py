@@ -35,7 +35,7 @@ from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
-from textveil.protect.titles import bounds, is_nobody, names
+from textveil.protect.titles import bounds, is_called, is_nobody, names
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, is_country, lexicon, tokenize
 
@@ -644,6 +644,8 @@ def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
     """What a span names: a name without title and possessive, a whole date, each number of a guess without signs."""
     text = tokens.texts[span.text][span.start : span.end]
+    if span.type == "ORGANIZATION" and span.source == GUESSED and is_called(text):
+        span = span._replace(type="PERSON")
     if span.type in NAMES:
         after = tokens.texts[span.text][span.end : span.end + LONGEST_TITLE]
         own = span.source in OWN

@@ -170,6 +170,15 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
         start = following
 
 
+def is_called(value: str) -> bool:
+    """Whether it is a title with one word behind it: somebody, even where it was taken for an organization."""
+    before = _BEFORE.match(value)
+    return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
+
+
+_ONE_NAME = regex.compile(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
+
+
 def is_nobody(value: str) -> bool:
     """Whether what was found is nobody: a title, or several, alone; none of them may be a name."""
     return _NOBODY.fullmatch(value) is not None
