@@ -28,7 +28,18 @@ def test_other_words(before: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "behind", [", my boss, left", " (my old landlord)", " – meine Nachbarin –", ", mi jefa.", ", kuzenim,"]
+    "behind",
+    [
+        ", my boss, left",
+        " (my old landlord)",
+        " – meine Nachbarin –",
+        ", mi jefa.",
+        ", kuzenim,",
+        " owes us 900 euros.",
+        " lives in Leeds and owes me about 40 pounds",
+        " schuldet uns noch 300 Euro",
+        " me doit 50 euros",
+    ],
 )
 def test_words_for_somebody_one_knows_behind_a_name(behind: str) -> None:
     assert is_beside_relation(behind)
@@ -37,7 +48,18 @@ def test_words_for_somebody_one_knows_behind_a_name(behind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "behind", ["", ", my boss called", " my boss,", ", the boss,", ", my favourite singer,", ",\nmy boss,"]
+    "behind",
+    [
+        " owes us an apology",
+        ". Who owes us 5 euros?",
+        " owes them 900 euros",
+        "",
+        ", my boss called",
+        " my boss,",
+        ", the boss,",
+        ", my favourite singer,",
+        ",\nmy boss,",
+    ],
 )
 def test_other_words_behind_a_name(behind: str) -> None:
     assert not is_beside_relation(behind)

@@ -83,6 +83,13 @@ _BESIDE = regex.compile(
 )
 
 
+_OWES = regex.compile(
+    r"[^.!?\n]{0,50}? \b (?: owes?[ ](?:us|me) | schuldet[ ](?:uns|mir) | (?:nous|me)[ ]doit | (?:nos|me)[ ]debe"
+    r" | (?:ci|mi|nos|me)[ ]deve ) [ ] [^.!?\n]{0,20}? \d",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+
+
 def is_beside_relation(behind: str) -> bool:
-    """Whether a text begins with such words between signs, as in "Rose, my boss, is ill"."""
-    return _BESIDE.match(behind) is not None
+    """Whether a text begins with such words between signs, as in "Rose, my boss, is ill", or owes the writer a sum."""
+    return _BESIDE.match(behind) is not None or _OWES.match(behind) is not None
