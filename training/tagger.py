@@ -95,6 +95,7 @@ BLURRED, UNREAD = 0.5, 0.1
 """Share of sequences in which words cannot be read, and the share of those words."""
 
 STOPS = frozenset(".!?…。！？।؟")
+"""Where sentences end."""
 
 PLACES = "bert.embeddings.position_embeddings.weight"
 """Not trained, as `WORDS`."""

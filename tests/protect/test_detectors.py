@@ -429,6 +429,7 @@ def test_a_name_that_reaches_over_an_address_is_what_stands_beside_it(
         ),
         ("the SIN 529 137 044 of", "SIN 529 137 044", ("529 137 044", "NATIONAL_ID"), "529 137 044"),
         ("SIN 529 137 044 A7", "SIN 529 137 044 A7", ("529 137 044", "NATIONAL_ID"), "SIN 529 137 044 A7"),
+        ("no. XK 529 137 044", "XK 529 137 044", ("529 137 044", "NATIONAL_ID"), "XK 529 137 044"),
         ("no. XK529 137 044", "XK529 137 044", ("529 137 044", "NATIONAL_ID"), "XK529 137 044"),
         ("no. 529 at 10", "529 at", ("529", "AGE"), "529 at"),
     ],

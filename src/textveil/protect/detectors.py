@@ -287,13 +287,16 @@ def _ended(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 
 
 def _bare(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans without figures of the tagger that others know, too, if it took in nothing besides but words."""
+    """The spans without figures of the tagger that others know, too, if it took in nothing besides but words.
+
+    One or two capitals may be a part of the number ("AB 123456"), so they keep the tagger's span.
+    """
     known: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for span in sorted(spans):
         if span.source.partition(":")[0] != GUESSED:
             known.setdefault((span.text, span.type), []).append((span.start, span.end))
 
-    def is_bare(span: Span) -> bool:
+    def stays(span: Span) -> bool:
         if span.source.partition(":")[0] != GUESSED:
             return True
         text = texts[span.text]
@@ -301,13 +304,14 @@ def _bare(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
             for start, end in _held(known.get((span.text, type_), ()), span):
                 before, behind = text[span.start : start], text[end : span.end]
                 apart = _EDGE_BEFORE.search(before) is not None and _EDGE_BEHIND.match(behind) is not None
-                if apart and not any(map(str.isdigit, before + behind)):
+                if apart and _OF_A_NUMBER.search(f"{before} {behind}") is None:
                     return False
         return True
 
-    return [span for span in spans if is_bare(span)]
+    return [span for span in spans if stays(span)]
 
 
+_OF_A_NUMBER = regex.compile(r"\p{N}|\b\p{Lu}{1,2}\b")
 _EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
 _EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
 
