@@ -17,7 +17,7 @@ import regex
 from textveil.models.entities import DETAILS
 from textveil.text import folded
 from textveil.text.lexicon import lists
-from training import lexicon
+from training import gazetteers, lexicon
 from training.data import Marked, Mention, Tagged
 from training.lists import countries
 from training.names import CITIES, ORGANIZATIONS
@@ -152,6 +152,21 @@ class Names:
         return self.pick(FIRMS).format(**values)
 
 
+BY_HAND = {
+    "ar_AA": "arabic",
+    "hi_IN": "devanagari",
+    "ja_JP": "japanese",
+    "ko_KR": "hangul",
+    "ru_RU": "cyrillic",
+    "vi_VN": "vietnamese",
+    "zh_CN": "han",
+}
+"""Files of `gazetteers` with names of countries of which Faker has few."""
+
+FEWEST = 20
+"""Names from which on a list of Faker counts: it has two Vietnamese given names."""
+
+
 def _lists(locale: str) -> tuple[list[str], list[str]]:
     from faker import Faker
 
@@ -164,7 +179,9 @@ def _lists(locale: str) -> tuple[list[str], list[str]]:
         listed = getattr(module, kind, ())
         if isinstance(listed, Iterable):  # some are properties
             found.extend(sorted({name for name in listed if isinstance(name, str)}))
-    return given, family
+    given, family = (each if len({*each}) >= FEWEST else [] for each in (given, family))
+    more = gazetteers.by_hand(BY_HAND[locale]) if locale in BY_HAND else {}
+    return [*given, *more.get("given", ()), *more.get("unsure", ())], [*family, *more.get("family", ())]
 
 
 def _blend(one: str, other: str) -> str:

@@ -72,7 +72,7 @@ def test_how_much_is_said(run):
 
 def test_both_sides_of_what_changed(run):
     code, out, err = run(
-        "protect", "-", *LEAN, "--whole", "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n"
+        "protect", "-", *LEAN, "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n"
     )
     assert code == 0
     assert out == "@@ -2,3 +2,3 @@\n two\n-to maria@example.org\n+to <EMAIL_1>\n bye\n"
@@ -116,15 +116,27 @@ def test_what_was_hidden_is_counted_in_json(run):
     assert json.loads(run("protect", PROMPT, *LEAN, "--json")[1])["hidden"] == {"EMAIL": 1, "PHONE": 1}
 
 
-def test_a_file_is_a_prompt_per_line_or_one(run, tmp_path):
+def test_a_file_is_one_prompt_or_one_per_line(run, tmp_path):
     path = tmp_path / "prompts.txt"
     path.write_text("a@example.org\nb@example.org\n")
+    for given, stdin in ((path, None), ("-", path.read_bytes())):
+        code, out, err = run("protect", given, *LEAN, stdin=stdin)
+        assert (code, out) == (0, "<EMAIL_1>\n<EMAIL_2>\n")
+        assert err.startswith("2 e-mail addresses replaced; ")
+        assert run("protect", given, *LEAN, "--lines", stdin=stdin)[1] == "<EMAIL_1>\n<EMAIL_1>\n"
     session = tmp_path / "a.session"
-    assert run("protect", path, *LEAN, "--session", session)[1] == "<EMAIL_1>\n<EMAIL_2>\n"
+    assert run("protect", path, *LEAN, "--lines", "--session", session)[1] == "<EMAIL_1>\n<EMAIL_2>\n"
+    assert [json.loads(run("protect", path, *LEAN, "--json")[1])["text"]] == ["<EMAIL_1>\n<EMAIL_2>\n"]
     code, out, err = run("protect", path, *LEAN, "--whole")
-    assert (code, out) == (0, "<EMAIL_1>\n<EMAIL_2>\n")
-    assert err.startswith("2 e-mail addresses replaced; ")
-    assert run("protect", "-", *LEAN, stdin=b"a@example.org\n")[1] == "<EMAIL_1>\n"
+    assert (code, out) == (2, "")
+    assert "a file is one prompt without it; --lines takes each line as one" in err
+
+
+def test_a_file_of_rows_is_one_prompt(run, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"id,mail\r\n1,a@example.org\r\n2,b@example.org\r\n")
+    assert run("protect", tmp_path / "a.csv", *LEAN)[1] == "id,mail\r\n1,<EMAIL_1>\r\n2,<EMAIL_2>\r\n"
+    (tmp_path / "a.jsonl").write_text('{"to": "a@example.org"}\n{"to": "a@example.org"}\n')
+    assert run("protect", tmp_path / "a.jsonl", *LEAN)[1] == '{"to": "<EMAIL_1>"}\n{"to": "<EMAIL_1>"}\n'
 
 
 def test_whole_files_go_with_corpus_run(run, tmp_path):
@@ -147,17 +159,20 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
         (("a", "--task", "x"), "change nothing here: groups.budgets treats important words like the others"),
         (("a", "--output", "out.txt", "--task", "x"), "change nothing here"),
         (("a", "--task", "x", "--mechanism", "noise", "--epsilon", "1"), "change nothing here"),
-        (("rows.csv",), "such files go with `textveil corpus run --profile prompt`"),
-        (("rows.csv", "--output", "out/", "--json"), "such files go with `textveil corpus run --profile prompt`"),
-        (("a", "--output", "out/"), "whole files go into one with `textveil corpus run --profile prompt`"),
+        (("rows.csv", "--lines"), "such files go with `textveil corpus run --profile prompt`"),
+        (("rows.csv.gz",), "this file is packed; such files go with `textveil corpus run --profile prompt`"),
+        (("rows.parquet",), "this file is packed; such files go with `textveil corpus run --profile prompt`"),
+        (("rows.csv", "--output", "out/"), "whole files go into one with `textveil corpus run --profile prompt`"),
     ],
 )
 def test_one_line_says_what_is_wrong(run, tmp_path, monkeypatch, arguments, says):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "rows.csv").write_text("text\nZyxqorvian\n")
+    files = ["rows.csv", "rows.csv.gz", "rows.parquet"]
+    for each in files:
+        (tmp_path / each).write_text("text\nZyxqorvian\n")
     code, out, err = run("protect", *arguments, *LEAN)
     assert (code, out) == (2, "")
     assert re.fullmatch(r"textveil: error: .*\n", err)
     assert says in err
     assert "Zyxqorvian" not in err
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["rows.csv"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == files

@@ -292,10 +292,10 @@ def test_a_whole_file_comes_back_to_the_byte(run, path, tmp_path, text):
     (tmp_path / "letter.txt").write_bytes(text)
     output, lean = tmp_path / "sent.txt", ("-o", "protect.detectors=patterns")
     for given, stdin in ((tmp_path / "letter.txt", None), ("-", text)):
-        code, *_ = run("protect", given, *lean, "--whole", "--session", path, "--output", output, stdin=stdin)
+        code, *_ = run("protect", given, *lean, "--session", path, "--output", output, stdin=stdin)
         assert code == 0
         assert run("restore", output, "--session", path)[1].encode() == text
-    assert run("protect", "to a@example.org", *lean, "--whole")[1] == "to <EMAIL_1>\n"
+    assert run("protect", "to a@example.org", *lean)[1] == "to <EMAIL_1>\n"
 
 
 def test_what_has_no_end_is_no_session(run):

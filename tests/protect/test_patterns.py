@@ -251,6 +251,8 @@ FOUND = {
         'ConvertTo-SecureString "⟦Krokus,27Berg⟧" -AsPlainText',
         '<add key="MailPassword" value="⟦Tulip&Fog_3⟧" />',
         'connect("dbi:x", "app", "⟦Bre9men!x⟧")',
+        'server.login("oharlow", "⟦seven-quiet-geese⟧")',
+        'get(page, auth=("svc-report", "⟦blue elephant rides⟧"))',
         "mysql -h db -p'⟦ankle7boot⟧' -e x",
         "openssl enc -d -k '⟦Toast_and_7⟧'",
         "admin / ⟦Lynx!44ab⟧",
@@ -665,6 +667,8 @@ WRONG = {
 }
 
 NOTHING = (
+    'form.login("user", "password")',
+    'server.login("oharlow", os.environ["PW"])',
     'iban: "NL00 BANK 0000 0000 00"',
     "बिल्ड 6.0.0-rc2 and कोड 0xC0000142",
     "Pazartesi 09.00–13.00 arası A ve C bloklarda su kesilecektir",

@@ -20,6 +20,7 @@ from textveil.text import tokenize
         ("Dr. Sr. Lima", "Lima"),
         ("bruder Kilian", "Kilian"),
         ("Herr Sauer", "Sauer"),
+        ("Herrn Sauer", "Sauer"),
         ("chị Hoài", "Hoài"),
         ("г-жа Лаптева-Нуриева", "Лаптева-Нуриева"),
         ("السيدة نوال", "نوال"),

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 @verb(
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease" --session lease.session',
-    "textveil protect letter.txt --whole --session lease.session",
-    "textveil protect letter.txt --whole --session anna/lease --store sqlite:///veil.db",
-    "textveil protect letter.txt --whole --diff",
+    "textveil protect letter.txt --session lease.session",
+    "textveil protect letter.txt --session anna/lease --store sqlite:///veil.db",
+    "textveil protect customers.csv --diff",
+    "textveil protect prompts.txt --lines --json",
     'textveil protect "Who was Marie Curie?" --level names',
     default="prompt",
 )
@@ -32,14 +33,14 @@ def protect(
         str | None,
         typer.Argument(
             metavar="TEXT|-|FILE",
-            help="A prompt, a file with one per line, or - for standard input.",
+            help="A prompt, a file with one, or - for standard input.",
             show_default=False,
         ),
     ] = None,
     session: texts.SessionFile = None,
     store: stored.Store = None,
     output: texts.Output = None,
-    whole: texts.Whole = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Take each line of the file as a prompt of its own.")] = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,
@@ -47,18 +48,19 @@ def protect(
     """Hide what is private in a prompt; the rest stays as it is.
 
     E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of private persons, of
-    where they live and of whom they work for. All other words stay, and nothing is promised for them. The result is
-    printed; nothing is sent anywhere. With --session `textveil restore` puts the originals back into the answer.
-    Without --profile, --mechanism or a --config that names one, the profile is `prompt`.
+    where they live and of whom they work for. All other words stay, and nothing is promised for them. A file is one
+    prompt, and what was valid JSON, CSV or code in it stays valid. The result is printed; nothing is sent anywhere.
+    With --session `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a
+    --config that names one, the profile is `prompt`.
     """
-    texts.check(text, output, session, store=store, files="`textveil corpus run --profile prompt`")
+    texts.check(text, output, session, store=store, whole=not lines, files="`textveil corpus run --profile prompt`")
     results = texts.release(
         config,
         text,
         output=output,
         session=session,
         store=store,
-        whole=whole,
+        whole=not lines,
         as_json=as_json,
         with_original=with_original,
         diff=diff,

@@ -229,5 +229,6 @@ MOVED = {
         ("textveil protect", option): "whole files go with `textveil corpus run --profile prompt`"
         for option in ("--field", "--column", "--jobs", "--resume")
     },
+    ("textveil protect", "--whole"): "a file is one prompt without it; --lines takes each line as one",
 }
 """Commands and options that are elsewhere now."""

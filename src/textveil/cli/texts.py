@@ -79,16 +79,20 @@ def check(
     html: str | None = None,
     store: str | None = None,
     files: str = "`textveil corpus run`",
+    whole: bool = False,
 ) -> None:
     """Refuse what cannot be read or written, before anything is loaded.
 
     Raises:
         InputError: there is no text.
-        ConfigError: it is a file of rows, or two files are one, or there is no place for one.
+        ConfigError: it is a file of rows, each a text, or packed, or two files are one, or there is no place for one.
     """
     streams.require_input(text)
-    if text is not None and os.path.isfile(text) and formats.has_rows(text):
-        raise ConfigError(f"this file has rows with fields; such files go with {files}")
+    if text is not None and os.path.isfile(text):
+        if formats.is_packed(text):
+            raise ConfigError(f"this file is packed; such files go with {files}")
+        if not whole and formats.has_rows(text):
+            raise ConfigError(f"this file has rows with fields; such files go with {files}")
     if output is not None and is_folder(output):
         raise ConfigError(f"--output is a folder; whole files go into one with {files}")
     if (

@@ -83,9 +83,15 @@ def load(ending: str, **options: Any) -> Format:
 
 
 def has_rows(path: str) -> bool:
-    """Whether a file is more than plain lines, each a text: its rows have fields, or it is packed."""
+    """Whether a file is more than plain lines, each a text: its rows have fields."""
     found = suffix(path)
-    return found is not None and (found[1] != "" or load(found[0]).fields)
+    return found is not None and load(found[0]).fields
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file cannot be read as it is: it is compressed, or its format does that itself."""
+    found = suffix(path)
+    return found is not None and (found[1] != "" or not load(found[0]).packable)
 
 
 def source(path: str | Path, *, field: str | None = None, whole: bool = False) -> Source:

@@ -32,7 +32,7 @@ _AHEAD = """
 
 _SURE = """
     revd reverend auntie uncle grandma grandpa smt
-    bjr hr dipl-ing schwester tante onkel kollege kollegin
+    bjr hr herrn dipl-ing schwester tante onkel kollege kollegin
     docteur
     dra pcte estimado estimada
     senhor senhora eng

@@ -261,6 +261,19 @@ RULES = (
         reach=(2, 330),
         whole=True,
     ),
+    # login("user", "a pass phrase")
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?: login | authenticate | basicauth | auth[ ]?= ) [ ]? \( [ ]?
+            ["'][\w.@\-\\]{1,40}["'] [ ]?,[ ]? ["'] (?P<value> [^"'\n]{4,80}+ ) ["'] [ ]? \)"""
+        ),
+        score=0.9,
+        check=is_password,
+        signs=("login", "authenticate", "basicauth", "auth"),
+        reach=(2, 140),
+        whole=True,
+    ),
     # mysql -p'...', openssl -k '...'
     Rule(
         "SECRET",
