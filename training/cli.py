@@ -34,6 +34,12 @@ class Settings:
     device: str
     out: Path
 
+    def products(self) -> torch.autocast:
+        """Products in bfloat16 where the device has them; other processors are slower with them."""
+        kind = torch.device(self.device).type
+        known = torch.cpu.get_capabilities() if kind == "cpu" else {"amx_bf16": True}
+        return torch.autocast(kind, torch.bfloat16, enabled=bool(known.get("avx512_bf16") or known.get("amx_bf16")))
+
 
 def settings(description: str) -> Settings:
     """The settings of a training script, from its command line.

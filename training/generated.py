@@ -1,7 +1,7 @@
 """Generated sentences: templates filled with the names of private people and of what is public.
 
-In: `templates.txt` and `requests.txt`, Faker's names of many countries, famous people, entities of public text. Out:
-labelled texts (`data.Marked`).
+In: `templates.txt`, `requests.txt` and `alone.txt`, Faker's names of many countries, famous people, entities of public
+text. Out: labelled texts (`data.Marked`).
 Not here: corpora (`data`), and what trains on them (`tagger`).
 """
 
@@ -22,7 +22,9 @@ from training.data import Marked, Mention, Tagged
 from training.lists import countries
 from training.names import CITIES, ORGANIZATIONS
 
-TEMPLATES, REQUESTS = (Path(__file__).resolve().parent / f"{name}.txt" for name in ("templates", "requests"))
+TEMPLATES, REQUESTS, ALONE = (
+    Path(__file__).resolve().parent / f"{name}.txt" for name in ("templates", "requests", "alone")
+)
 
 LOCALES = {
     "en": """

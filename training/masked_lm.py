@@ -151,11 +151,10 @@ def main() -> None:
     network = backbone("masked-lm", None, **cli.SLOW_BACKWARD)
     lowrank.attach(network, RANK, train=("cls.predictions.transform.", "cls.predictions.bias"), seed=SEED)
     model = MaskedLM(network, vocabulary, counts).to(where.device)
-    kind = torch.device(where.device).type
 
     def logits_of(rows: Ints, rate: Values, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         shown, hidden = (torch.from_numpy(each).to(where.device) for each in hide(rows, rate, vocabulary, rng))
-        with torch.autocast(kind, torch.bfloat16):
+        with where.products():
             found: tuple[Tensor, Tensor] = model(shown, hidden)
         return found
 

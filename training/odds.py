@@ -58,8 +58,8 @@ NAMED = (*NAMES, "ADDRESS")
 SEED = 1
 """Of the names of people whom nobody knows: others than those that the tagger saw."""
 
-REQUESTS = 500
-"""Number of generated requests."""
+REQUESTS, ALONE = 500, 1000
+"""Number of generated requests, and of sentences in which somebody is named alone."""
 
 FOLDS = 5
 """Parts of the texts for the choice of the constants."""
@@ -130,12 +130,13 @@ def parts(marked: data.Marked) -> Iterator[data.Marked]:
 
 
 def generated_texts(corpora: Path) -> Iterator[data.Marked]:
-    """Public texts with other people in them, and requests about a person or a firm: none that the tagger saw."""
+    """What the tagger did not see: public texts with other people in them, requests, and sentences about somebody."""
     public = [*data.wikigold(corpora, held_out=True), *data.conll(corpora / "wikiann_en" / "train.conll.gz")[6000:9000]]
     rng = np.random.default_rng(SEED)
     texts = strangers.sources(corpora, held_out=True)
     yield from strangers.strangers(texts, generated.Names(rng), generated.Public(public, rng))
     yield from generated.sentences(REQUESTS, public, rng, generated.requests(held_out=True))
+    yield from generated.sentences(ALONE, public, rng, generated.templates(generated.ALONE))
 
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:

@@ -85,7 +85,7 @@ def main() -> None:
 
     def loss_of(step: int) -> Tensor:
         ids, seen, types, answers = (torch.from_numpy(each).to(where.device) for each in batch(step))
-        with torch.autocast(torch.device(where.device).type, torch.bfloat16):
+        with where.products():
             found = model(input_ids=ids, attention_mask=seen, token_type_ids=types)
         hidden = (types == 0) & (seen == 1)  # the question; the last special token may win during training
         logits = (

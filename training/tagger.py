@@ -320,7 +320,7 @@ def main() -> None:
 
     def mean(batches: Iterable[Batch]) -> Tensor:
         own = [Batch(*(each.to(where.device) for each in batch)) for batch in batches]
-        with torch.autocast(torch.device(where.device).type, torch.bfloat16):
+        with where.products():
             logits = [model(input_ids=b.ids, attention_mask=b.seen, token_type_ids=b.kinds).logits for b in own]
         sums, counts = zip(*(loss(each.float(), b.labels) for each, b in zip(logits, own, strict=True)), strict=True)
         return torch.stack(sums).sum() / torch.stack(counts).sum()

@@ -71,9 +71,7 @@ def test_how_much_is_said(run):
 
 
 def test_both_sides_of_what_changed(run):
-    code, out, err = run(
-        "protect", "-", *LEAN, "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n"
-    )
+    code, out, err = run("protect", "-", *LEAN, "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n")
     assert code == 0
     assert out == "@@ -2,3 +2,3 @@\n two\n-to maria@example.org\n+to <EMAIL_1>\n bye\n"
     assert "holds the private originals" in err

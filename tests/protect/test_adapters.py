@@ -139,9 +139,12 @@ class Row:
         ("add-dark-mode, kettle, rivet-socket-bolt", "kettle", "person", True),
         ("kettle-socket", "kettle-socket", "organization", True),
         ("Kettle-Socket-Rivet", "Kettle-Socket-Rivet", "organization", True),
+        ("meet in Building C.", "Building C.", "location", False),
+        ("Salle 12", "Salle 12", "location", False),
+        ("meet in Building Osprey", "Building Osprey", "location", True),
     ],
 )
-def test_a_slug_is_a_name_only_where_a_word_of_it_is(text, words, type_, found):
+def test_a_slug_or_room_is_a_name_only_where_a_word_of_it_is(text, words, type_, found):
     assert bool(TaggerDetector(name="t", model=Row(words, type_)).find([text])) == found
 
 

@@ -459,6 +459,7 @@ FOUND = {
         "at ⟦12 Main Street, Springfield, IL 62704⟧.",
         "⟦1600 Pennsylvania Ave NW⟧",
         "⟦221B Baker Street⟧,",
+        "to ⟦14 Elm Ave.⟧ Thanks.",
         "⟦12 main st⟧",
         "⟦742 Evergreen Terrace, Apt. 4⟧",
         "⟦10 Downing Street, London SW1A 2AA⟧",
@@ -514,6 +515,7 @@ FOUND = {
         "पता: ⟦27/3, नेपियर टाउन, जबलपुर 482001⟧",
     ),
     "COORDINATES": (
+        "plate, GPS ⟦52.5200, 13.4050⟧",
         "home = [⟦-33.04238, -71.61927⟧]",
         'lat="⟦21.401733⟧"',
         "GPS: ⟦35 deg 31' 42.18\" N, 108 deg 44' 5.03\" W⟧",
@@ -667,6 +669,7 @@ WRONG = {
 }
 
 NOTHING = (
+    "git push origin feature/JIRA-1234-login-fix",
     'form.login("user", "password")',
     'server.login("oharlow", os.environ["PW"])',
     'iban: "NL00 BANK 0000 0000 00"',

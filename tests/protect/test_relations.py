@@ -4,7 +4,7 @@ import pytest
 
 from textveil import Protector
 from textveil.protect.grouping import _related
-from textveil.protect.relations import is_beside_relation, is_relation
+from textveil.protect.relations import is_beside_relation, is_illness, is_relation
 from textveil.protect.spans import Span
 
 
@@ -68,3 +68,31 @@ def test_other_words_behind_a_name(behind: str) -> None:
 def test_a_neighbour_beside_somebody_famous() -> None:
     text = "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin Heidrun Pietzsch?"
     assert Protector().protect(text).text == "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin <PERSON_1>?"
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("I was diagnosed with ", "'s."),
+        ("he suffers from ", " and a cold"),
+        ("Morbus ", ", Hamburg"),
+        ("tiene enfermedad de ", " y tos"),
+        ("suffering from ", "'s syndrome since May"),
+    ],
+)
+def test_names_of_illnesses(before: str, behind: str) -> None:
+    assert is_illness(before, behind)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("I was diagnosed by ", "."),
+        ("diagnosed with ", "'s help"),
+        ("he suffers from ", " Miller"),
+        ("", "'s disease"),
+        ("hablé mal de ", "."),
+    ],
+)
+def test_names_of_people_beside_an_illness(before: str, behind: str) -> None:
+    assert not is_illness(before, behind)

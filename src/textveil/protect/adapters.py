@@ -18,7 +18,7 @@ from typing import Any, Self
 import textveil.models as encoder
 from textveil.config.extras import library
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
-from textveil.protect.patterns.addresses import UNITS
+from textveil.protect.patterns.addresses import ROOMS, UNITS
 from textveil.protect.spans import Span
 from textveil.table import fetch
 from textveil.text import is_ordinary, is_public, lexicon, tokenize
@@ -79,6 +79,7 @@ ALIASES = {
 
 
 _NUMBER = re.compile(r"\d[\d.,]*")
+_ROOM = re.compile(r"[A-Z]?\d{0,4}|\d{1,4}[A-Za-z]")
 _SLUG = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+){2,}(?![\w-])")
 """Three or more words in small letters with hyphens between them, as branches, packages and classes are named."""
 
@@ -150,13 +151,15 @@ class TaggerDetector:
 def _trimmed(words: Sequence[str], start: int, end: int) -> range:
     """The range of an entity's words without small public words at either end; empty if nothing else is left.
 
-    A number with a unit is nobody's name, either.
+    A number with a unit is nobody's name, either, nor is a room with a number or letter.
     """
     small = [word == word.lower() and is_public(word) for word in words[start:end]]
     number, *unit = words[start:end]
     if all(small) or (_NUMBER.fullmatch(number) and unit and UNITS.issuperset(unit)):
         return range(0)
-    return range(start + small.index(False), end - small[::-1].index(False))
+    found = range(start + small.index(False), end - small[::-1].index(False))
+    is_room = len(found) == 2 and words[found[0]].lower() in ROOMS and _ROOM.fullmatch(words[found[1]])
+    return range(0) if is_room else found
 
 
 def _unhyphened(words: Sequence[str], start: int, end: int) -> range:

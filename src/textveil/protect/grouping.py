@@ -28,7 +28,7 @@ from textveil.protect.name_lists import load_names
 from textveil.protect.odds import DOUBT, judged
 from textveil.protect.patterns.times import whole_date
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
-from textveil.protect.relations import is_beside_relation, is_relation
+from textveil.protect.relations import is_beside_relation, is_illness, is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
 from textveil.protect.spelling import CALENDAR, atoms
@@ -80,6 +80,8 @@ NUMBERS = frozenset(
     {"PHONE", "CARD", "IBAN", "ACCOUNT", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "VIN", "BOOKING", "ID"}
 )
 """Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
+_STOPPED = regex.compile(r"(?<=[\p{L}\d])\.\Z")
+"""The full stop of a sentence behind an address."""
 _NUMBER = regex.compile(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
@@ -362,7 +364,7 @@ class Grouping:
         spans = [
             each
             for span in (judged(found, tokens) if self.judges else found)
-            if not _is_title(span, tokens.texts) and not _is_common(span, tokens.texts)
+            if not any(is_none(span, tokens.texts) for is_none in (_is_title, _is_common, _is_illness))
             for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
@@ -596,6 +598,15 @@ def _is_common(span: Span, texts: Sequence[str]) -> bool:
     return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY
 
 
+def _is_illness(span: Span, texts: Sequence[str]) -> bool:
+    """Whether what textveil took for a person is the name of an illness."""
+    if span.type != "PERSON" or span.source not in OWN:
+        return False
+    text = texts[span.text]
+    before = text[max(0, span.start - LONGEST_RELATION) : span.start]
+    return is_illness(before, text[span.end : span.end + LONGEST_RELATION])
+
+
 def _country(span: Span, texts: Sequence[str]) -> Span:
     """A span; a whole country that textveil found is public, unless it may be a person's name."""
     name = texts[span.text][span.start : span.end]
@@ -654,6 +665,8 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
             start, end = bounds(span.type, text[first:last], (text[last:] + after)[:LONGEST_TITLE])
             found.append(span._replace(start=span.start + first + start, end=span.start + first + end))
         return found
+    if span.type == "ADDRESS" and span.source in OWN and _STOPPED.search(text):
+        return [span._replace(end=span.end - 1)]
     if span.type == "DATE" and span.source in OWN:
         start, end = whole_date(tokens.texts[span.text], span.start, span.end)
         return [span._replace(start=start, end=end)]

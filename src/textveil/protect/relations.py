@@ -1,4 +1,4 @@
-"""Relations: words that say that the writer knows whom a name is of ("my neighbour", "mein Chef").
+"""Relations: words that say that the writer knows whom a name is of ("my neighbour"), or that it is an illness's.
 
 In: the text before a name, or behind it. Out: whether it ends or begins with such words.
 Not here: whether it is a name (`detectors`).
@@ -93,3 +93,22 @@ _OWES = regex.compile(
 def is_beside_relation(behind: str) -> bool:
     """Whether a text begins with such words between signs, as in "Rose, my boss, is ill", or owes the writer a sum."""
     return _BESIDE.match(behind) is not None or _OWES.match(behind) is not None
+
+
+_ILLNESS = regex.compile(
+    r"""(?<!\w) (?: diagnos(?:ed[ ]with|is[ ]of) | suffer(?:s|ed|ing)?[ ]from | morbus | erkrankt[ ]an
+      | (?: maladie | syndrome | enfermedad | enf\. | síndrome | doença ) [ ] de
+      | (?: malattia | sindrome | morbo ) [ ] di | (?: ziekte | syndroom ) [ ] van
+      | chorob[aęy] | zespół | zespołem | objaw | болезнь | болезнью | синдром | симптом ) [ ] \Z""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+_OF_AN_ILLNESS = regex.compile(
+    r"(?: ['’]s )? (?= [ ]? (?: [,.;:!?)\n] | \Z | (?: and | or | und | oder | et | ou | y | e | en | i | и ) \b ) )"
+    r" | ['’]s [ ] (?: disease | syndrome | palsy | lymphoma | thyroiditis | sarcoma | phenomenon | contracture )",
+    regex.VERBOSE,
+)
+
+
+def is_illness(before: str, behind: str) -> bool:
+    """Whether a name between two texts is that of an illness or sign: "diagnosed with Hashimoto's"."""
+    return _ILLNESS.search(before) is not None and _OF_AN_ILLNESS.match(behind) is not None

@@ -153,6 +153,13 @@ UNITS = listed(
 )
 """Words behind a number that say how much there is of something, in small letters."""
 
+ROOMS = listed(
+    "room building hall floor level gate terminal platform zone wing ward lab track pier stand raum zimmer saal halle"
+    " gebäude station gleis ebene salle bâtiment étage quai aula sala edificio andén binario padiglione edifício piso"
+    " pavilhão kamer zaal gebouw perron verdieping pokój budynek piętro peron oda salon bina kat"
+)
+"""Words before a number or letter that tell a place within a house, in small letters: no address by itself."""
+
 
 def is_town(value: str) -> bool:
     """Whether the word behind a postal code is no unit."""
@@ -167,7 +174,7 @@ _PLACES = (
 """Words near which a name with a number is taken as an address."""
 
 _EDGE = r"(?<![\w.,$€£/:\-])"
-_MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
+_MORE = rf"(?: (?<! \b (?: ave | rd | ln | ct | blvd | pl ) \. ) [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
 _STREET = Expression(rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)")
 _BEHIND = r"""
     (?<= (?: \b (?: at | on | in | to | with | corner[ ]of | is | and | address | an | au | der | en ) | : ) \s{1,3} )

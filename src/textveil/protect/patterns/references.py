@@ -19,6 +19,8 @@ _CODE = r"""
     (?: [.\-/_] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
 """Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
+_BRANCH = regex.compile(r"\d{1,6}(?:-[a-z]{2,20}){2,8}")
+"""What follows the key of a ticket in the name of a branch: 1234-login-fix."""
 _DATE = regex.compile(
     r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
     regex.VERBOSE,
@@ -34,12 +36,12 @@ _TECHNICAL = regex.compile(r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){
 
 
 def is_reference(value: str) -> bool:
-    """Whether it has two digits, and is no date, measure, figure with a decimal point, code of an error or version."""
+    """Whether it has two digits, and is no date, measure, decimal figure, code of an error, version or branch."""
     digits = sum(c.isdigit() for c in value)
     return (
         digits >= 2
         and sum(c.isalnum() for c in value) >= 3
-        and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL))
+        and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL, _BRANCH))
         and not (value.isdigit() and len(value) == 4 and value[:2] in ("19", "20"))
     )
 
