@@ -184,7 +184,15 @@ def test_a_number_of_json_becomes_a_string_and_comes_back_as_a_number(kept):
     assert session.restore(json.dumps(sent), escape="json") == json.dumps(text)
 
 
-@pytest.mark.parametrize("text", ["age: 71, ok", "'a': -71}", 'ask "who?": 071,', '"a": 71 or so'])
+@pytest.mark.parametrize("text", ["const u = {name: 'K', age: 71};", "f(x, age=71)", "Person(age=71, size=2)"])
+def test_a_number_of_code_becomes_a_string_and_comes_back_as_a_number(text):
+    made, session = Protector(protect={"detectors": [First(AGE=["71"])]}), Session()
+    sent = made.protect(text, session).text
+    assert sent == text.replace("71", '"<AGE_1>"')
+    assert session.restore(sent) == text
+
+
+@pytest.mark.parametrize("text", ["age: 71, ok", "so (age: 71), ok", "'a': -71}", 'ask "who?": 071,', '"a": 71 or so'])
 def test_other_numbers_get_no_quotation_marks(text):
     made = Protector(protect={"detectors": [First(AGE=["071", "71"])]})
     assert re.sub("0?71", "<AGE_1>", text) == made.protect(text).text

@@ -141,6 +141,8 @@ class Row:
         ("Kettle-Socket-Rivet", "Kettle-Socket-Rivet", "organization", True),
         ("meet in Building C.", "Building C.", "location", False),
         ("Salle 12", "Salle 12", "location", False),
+        ("region: eu-central-1", "eu-central-1", "location", False),
+        ("host: anna-smith-1", "anna-smith-1", "location", True),
         ("meet in Building Osprey", "Building Osprey", "location", True),
     ],
 )

@@ -28,6 +28,12 @@ def persons(text, *names):
     return elsewhere(text, before=[("PERSON", name) for name in names])
 
 
+def test_a_month_that_somebody_is_called_stays_as_a_month():
+    text = "Then we saw April in April, on 3 April and in May, as April said."
+    assert persons(text, "April") == ["April", "April"]
+    assert persons("Since April 2024 I miss April, and last April too.", "April") == ["April"]
+
+
 def test_parts_of_a_name_in_headings():
     text = "Robert Taylor is late.\n# Robert\n## Taylor\n"
     assert elsewhere(text, ("PERSON", "Robert Taylor")) == ["Robert", "Taylor"]

@@ -108,6 +108,9 @@ FOUND = {
     "introductions": (
         "Hello, my name is ⟦Zainab Bello-Hughes⟧ and I need help.",
         "I'm ⟦Colm⟧, from accounts.",
+        "Meu nome é ⟦Rafael Teixeira⟧, CPF 529.982.247-25",
+        "Adım ⟦Deniz Aksoy⟧, TC kimlik no 10000000146",
+        "my name is ⟦Lucy Adeyemi⟧, SSN 536-22-8145",
         "ich heiße ⟦Torben Kaiser⟧ und suche Arbeit",
         "je m'appelle ⟦Anaïs Lebreuilly⟧.",
         "我叫⟦巩丽娟⟧，来自成都。",

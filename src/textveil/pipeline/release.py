@@ -206,7 +206,11 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+\Z""")
+_VALUE = re.compile(
+    r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z | \w[ \t]+[=!<>]?=[ \t]+\Z
+    | \{(?:[^{}]*,)?\s*\w+\s*:\s*\Z | \w\((?:[^()]*,)?\s*\w+=\Z""",
+    re.VERBOSE,
+)
 _ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 

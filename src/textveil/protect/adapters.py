@@ -19,6 +19,7 @@ import textveil.models as encoder
 from textveil.config.extras import library
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
 from textveil.protect.patterns.addresses import ROOMS, UNITS
+from textveil.protect.patterns.hosts import DATA_CENTRE
 from textveil.protect.spans import Span
 from textveil.table import fetch
 from textveil.text import is_ordinary, is_public, lexicon, tokenize
@@ -129,7 +130,7 @@ class TaggerDetector:
         only a slug.
         """
         tokens = tokenize(texts)
-        slugs = [list(_nameless(text)) for text in texts]
+        slugs = [sorted(_nameless(text)) for text in texts]
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):
             first = int(tokens.documents[entity.text])
@@ -168,7 +169,8 @@ def _unhyphened(words: Sequence[str], start: int, end: int) -> range:
 
 
 def _nameless(text: str) -> Iterator[tuple[int, int]]:
-    """The slugs of a text in which no word is a name, and which are no place, as aix-en-provence is."""
+    """The slugs of a text in which no word is a name, and which are no place, as aix-en-provence is; data centres."""
+    yield from (match.span() for match in DATA_CENTRE.finditer(text))
     for slug in _SLUG.finditer(text):
         if any(map(_is_name, slug[0].split("-"))):
             continue

@@ -51,6 +51,11 @@ SAMPLE = 2000
 LEAST = 8
 """The fewest words that tell of it."""
 
+TEMPORAL = frozenset(
+    ("in", "since", "until", "till", "last", "next", "every", "early", "late", "mid", "during", "this")
+)
+"""Words before the name of a month or day that is no person's."""
+
 NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
 """Types whose values say nothing elsewhere."""
 
@@ -326,6 +331,8 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
     for place in sought.places(text, found):
         if covered.around(place) or any(_shields(shield, place, text) for shield in shielded.around(place)):
             continue
+        if context.is_time(place):
+            continue
         (unsure if place.form.ordinary or context.is_foreign_word(place) else certain).append(place)
     ends = {place.last: place for place in certain}
     begins = {place.first: place for place in certain}
@@ -383,6 +390,14 @@ class _Context:
         told = [atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3]
         told = [word for word in told if word.isalpha()]
         return len(told) >= LEAST and 2 * sum(map(_ordinary, told)) < len(told)
+
+    def is_time(self, place: Standing) -> bool:
+        """Whether what is also a name tells a month or day here: "in April", "3 May"."""
+        if place.form.text not in CALENDAR:
+            return False
+        before = self._atoms[place.first - 1].text if place.first else ""
+        behind = self._atoms[place.last].text if place.last < len(self._atoms) else ""
+        return before in TEMPORAL or before.isdigit() or behind.isdigit()
 
     def is_name(self, place: Standing) -> bool:
         """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""

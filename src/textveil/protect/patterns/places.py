@@ -86,7 +86,7 @@ _STOPS = (
 """Words that do not belong to an address any more."""
 _LYING = r"(?!(?<=[位居落])[于於])"
 _HAN = rf"(?:{_LYING}[\p{{Han}}--[的在到住寄去至往是为给称说叫把被跟让请我你他她您们了也还着就这那哪写寫卸、]])"
-_KANA = rf"(?:{_LYING}[[\p{{Han}}\p{{Katakana}}ーヶケのノ々]--[的了们这还到说为给]])"
+_KANA = rf"(?:{_LYING}[[\p{{Han}}\p{{Katakana}}ーヶケのノ々]--[的了们这还到说为给在]])"
 _HANGUL = r"[가-힣]"
 _ADMIN = r"(?:특별자치도|특별자치시|특별시|광역시|도|시|군|구|읍|면|동|리)"
 _RU_NAME = r"[\p{Lu}\d][\p{L}\d\-.]{0,30}"
