@@ -88,6 +88,24 @@ def test_common_words_and_days_are_no_names_where_a_tagger_alone_took_them_for_o
     assert hidden("on Monday the table", "mine", LOCATION="Monday", PERSON="table") == ["Monday", "table"]
 
 
+@pytest.mark.parametrize(
+    ("text", "type_", "found", "left"),
+    [
+        ("she is 90 anos old", "AGE", "90 anos", ["90"]),
+        ("she is 90-ish", "AGE", "90-ish", ["90", "-", "ish"]),
+        ("move to 14 Elm Ave. now", "ADDRESS", "14 Elm Ave.", ["14", "Elm", "Ave"]),
+        ("the geom. Ferraris calls", "PERSON", "geom. Ferraris", ["Ferraris"]),
+        ("the geom. calls", "PERSON", "geom", []),
+        ("on 5 March. Now", "BIRTH_DATE", "5 March.", ["5", "March"]),
+        ("leave from 3 to 5 March", "DATE", "5 March", ["3", "to", "5", "March"]),
+        ("diagnosed with Hashimoto's, and ill", "PERSON", "Hashimoto", []),
+    ],
+)
+def test_where_what_the_tagger_found_begins_and_ends(text, type_, found, left):
+    made = grouping(Finds("tagger", **{type_: found}), placeholders="none")
+    assert [word for word, group in groups(text, made).items() if group == "sensitive"] == left
+
+
 def test_spans_of_one_text_never_reach_into_the_next():
     tokens = tokenize(["one two", "three four", "", "five"])
     made = grouping(Finds(ILLNESS="two|five"))

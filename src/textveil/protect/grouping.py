@@ -35,7 +35,7 @@ from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
-from textveil.protect.titles import bounds, is_called, is_nobody, names
+from textveil.protect.titles import SHORT, bounds, is_called, is_nobody, names
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, is_country, lexicon, tokenize
 
@@ -80,8 +80,12 @@ NUMBERS = frozenset(
     {"PHONE", "CARD", "IBAN", "ACCOUNT", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "VIN", "BOOKING", "ID"}
 )
 """Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
-_STOPPED = regex.compile(r"(?<=[\p{L}\d])\.\Z")
-"""The full stop of a sentence behind an address."""
+_FIGURE = regex.compile(r"\d{1,3}(?!\d)")
+_STOPPED = {
+    "ADDRESS": regex.compile(r"(?<=[\p{L}\d])\.\Z"),
+    **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
+}
+"""The full stop of a sentence behind a value, by type."""
 _NUMBER = regex.compile(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
@@ -579,7 +583,9 @@ def _is_title(span: Span, texts: Sequence[str]) -> bool:
     """Whether a person that textveil found is nobody: a title, or several, alone."""
     if span.type != "PERSON" or span.source.partition(":")[0] not in OWN:
         return False
-    return is_nobody(texts[span.text][span.start : span.end])
+    text = texts[span.text]
+    word = text[span.start : span.end]
+    return is_nobody(word) or (word.lower() in SHORT and text[span.end : span.end + 2] == ". ")
 
 
 def _is_common(span: Span, texts: Sequence[str]) -> bool:
@@ -665,8 +671,11 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
             start, end = bounds(span.type, text[first:last], (text[last:] + after)[:LONGEST_TITLE])
             found.append(span._replace(start=span.start + first + start, end=span.start + first + end))
         return found
-    if span.type == "ADDRESS" and span.source in OWN and _STOPPED.search(text):
-        return [span._replace(end=span.end - 1)]
+    if span.source in OWN and (stopped := _STOPPED.get(span.type)) and stopped.search(text):
+        span = span._replace(end=span.end - 1)
+    if span.type == AGE and span.source == GUESSED and (figure := _FIGURE.match(text)):
+        end = span.start + figure.end()
+        return [span._replace(end=end)] if age_end(tokens.texts[span.text], span.start, end) >= span.end else [span]
     if span.type == "DATE" and span.source in OWN:
         start, end = whole_date(tokens.texts[span.text], span.start, span.end)
         return [span._replace(start=start, end=end)]

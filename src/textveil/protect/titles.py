@@ -49,6 +49,9 @@ _SURE = """
 """Words before a name that are hardly ever one, besides `TITLES`: titles, forms of address, what somebody is to
 others."""
 
+SHORT = ("rev", "lic", "avv", "geom", "av", "doc", "mag", "ing", "sig", "doç")
+"""Those of the doubtful ones that are titles with a full stop behind them."""
+
 _SMALL = """
     brother sister tio zio tía tío ông bà chị cô thầy bác cậu dì bạn cháu bé
 """
@@ -67,7 +70,7 @@ _BEFORE = regex.compile(
     )++
     """,
     sure=_TITLES,
-    short=["rev", "lic", "avv", "geom", "av", "doc", "mag", "ing", "sig", "doç"],
+    short=SHORT,
     doubtful=_DOUBTFUL.split(),
     ahead=_AHEAD.split(),
 )
@@ -112,6 +115,8 @@ _TURKISH = regex.compile(
 """Endings of Turkish behind a name, of two letters or more: one alone may be the name's own ("Mala'e")."""
 
 
+_HANGUL = regex.compile(r"\p{Hangul}{3,8}")
+
 LONGEST = 3
 """Characters behind a span that a title may reach over."""
 
@@ -134,6 +139,8 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
         for behind in _BEHIND.finditer(value[:end] + after[:LONGEST]):
             if behind.start() < end <= behind.end() and any(map(str.isalpha, value[: behind.start()])):
                 end = behind.start()
+        if _HANGUL.fullmatch(value, 0, end):
+            end = len(hangul.without_particle(value[:end]))
         before = _BEFORE.match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
@@ -142,10 +149,11 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
 
 _APART = regex.compile(
     r"""(?x)
-    (?<= \p{Ll}{4} ) [.!?;] [ ] (?= \p{Lu} \p{L} )
+    (?<= \p{Ll}{4} ) (?<! \b (?i: \L<titles> ) ) [.!?;] [ ] (?= \p{Lu} \p{L} )
     | (?<= \w ) [ ] (?: and | und | et | y | e | i | en | ve | và | och | и | و ) [ ]
       (?: (?: a | o | da | do | de | di | la | el | het ) [ ] )? (?= \p{Lu} | \p{Arabic} )
-    """
+    """,
+    titles=[*_TITLES, *SHORT],
 )
 """Between two people: the end of a sentence, or "and"."""
 _NATIONAL = regex.compile(r"N'(?=\p{L})")

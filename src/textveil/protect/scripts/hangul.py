@@ -136,6 +136,13 @@ def _stems(word: str) -> list[str]:
     return [word, *(word[: -len(each)] for each in _PARTICLES if word.endswith(each) and len(word) > len(each) + 1)]
 
 
+def without_particle(word: str) -> str:
+    """A name without the particle behind it, where a listed name is left; else the word as it is."""
+    if word in _lists().given or _person(word, weak=False):
+        return word
+    return next((stem for stem in _stems(word) if stem in _lists().given or _person(stem, weak=False)), word)
+
+
 def _rest(ending: str) -> bool:
     """Whether what follows a title may follow one."""
     return not ending or ending in _PARTICLE or (len(ending) <= 4 and ending[0] in "이은는가을를의도께에과와한인입,")
