@@ -4,10 +4,13 @@ import io
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from textveil.cli import progress
 from textveil.cli.progress import Watch, duration, line
+from textveil.models import ragged
+from textveil.protect.detectors import find_all
 
 
 class Clock:
@@ -164,6 +167,25 @@ def test_results_are_counted_and_come_as_they_are(monkeypatch):
     monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
     assert list(progress.counted(iter("abc"))) == ["a", "b", "c"]
     assert heard.getvalue().startswith("texts: 1, 1 s so far\n")
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_models_have_read_of_one_text_is_told(monkeypatch):
+    class Reads:
+        name = "reads"
+
+        def find(self, texts):
+            assert [each.tolist() for each in ragged.batches(np.array([4, 4]), 4)] == [[0], [1]]
+            return []
+
+    monkeypatch.setattr(sys, "stderr", heard := io.StringIO())
+
+    def results():
+        yield find_all([Reads()], ["a"], timeout=None)
+
+    assert progress.read(results()) == [[]]
+    assert "reading: 4 of 8 pieces of words" in heard.getvalue()
+    assert ragged.LISTENER.get() is None
 
 
 def test_somebody_looks_while_the_work_is_silent(monkeypatch):

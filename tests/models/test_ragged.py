@@ -1,11 +1,12 @@
 """Words as a network gets them: what is no list of words, and the space before a word in every family."""
 
+import numpy as np
 import pytest
 
 from textveil.errors import InputError
 from textveil.models import Ragged
 from textveil.models.networks import Model, load
-from textveil.models.ragged import Cut
+from textveil.models.ragged import LISTENER, Cut, batches
 from textveil.text.tokens import tokenize
 
 
@@ -48,3 +49,15 @@ def test_words_have_the_pieces_that_they_have_in_their_text(family, job, folders
 def pieces(model: Model, text: str) -> list[str | None]:
     cut = Cut.of(model, Ragged.of(tokenize([text])))
     return [model.tokenizer.id_to_token(piece) for piece in cut.ids.tolist()]
+
+
+def test_who_listens_is_told_of_each_batch_and_at_the_end_of_all():
+    lengths = np.array([3, 5, 2, 5])
+    heard: list[tuple[int, int]] = []
+    token = LISTENER.set(lambda done, total: heard.append((done, total)))
+    try:
+        made = [which.tolist() for which in batches(lengths, 6)]
+    finally:
+        LISTENER.reset(token)
+    assert made == [[1], [3], [0, 2]]
+    assert heard == [(5, 15), (10, 15), (15, 15)]

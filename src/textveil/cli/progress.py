@@ -89,6 +89,18 @@ def counted(results: Iterable[Item], what: str = "texts") -> Iterator[Item]:
             yield result
 
 
+def read(results: Iterable[Item]) -> list[Item]:
+    """The results of one text, which may be long: how much of it models have read is told."""
+    from textveil.models.ragged import LISTENER
+
+    with bars(unit=" pieces of words") as report:
+        token = LISTENER.set(lambda done, total: report("reading", done, total))
+        try:
+            return list(results)
+        finally:
+            LISTENER.reset(token)
+
+
 # ---- when ------------------------------------------------------------------------------------------
 
 

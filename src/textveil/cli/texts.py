@@ -196,7 +196,7 @@ def release(
         results = released(Privatizer.from_config(config), texts, session, store)
         exact = whole and not sink.terminal and not (text is not None and streams.is_text(text))
         empty = True
-        for result in results if sink.terminal else progress.counted(results):
+        for result in progress.read(results) if whole else results if sink.terminal else progress.counted(results):
             if diff:
                 write_diff(sink, result)
             else:

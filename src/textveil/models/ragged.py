@@ -6,7 +6,8 @@ Not here: what a network makes of a window.
 Nothing is truncated: a text longer than a window is read in several.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -17,6 +18,9 @@ from textveil.errors import InputError, ModelError
 from textveil.models.networks import SPACES, Model
 from textveil.randomness import Flags, Ints
 from textveil.text import Kind, Released, Tokens, check_texts, lexicon
+
+LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
+"""Who is told how many pieces a network has read, of how many."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -171,12 +175,15 @@ def distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 def batches(lengths: Ints, pieces: int, *, alike: bool = False) -> Iterator[Ints]:
     """Indices of sequences of similar length, in batches of about `pieces` pieces including padding.
 
+    `LISTENER` is told of each batch when the next one is asked for.
+
     Args:
         lengths: int64 [n], pieces of each sequence.
         pieces: of a batch, at least one sequence.
         alike: whether all sequences of a batch must have one length.
     """
     order = np.argsort(-lengths, kind="stable")
+    listener, read = LISTENER.get(), np.cumsum(lengths[order])
     start = 0
     while start < len(order):
         longest = int(lengths[order[start]])
@@ -185,6 +192,8 @@ def batches(lengths: Ints, pieces: int, *, alike: bool = False) -> Iterator[Ints
             step = min(step, int(np.searchsorted(-lengths[order[start:]], -longest, side="right")))
         yield order[start : start + step]
         start += step
+        if listener is not None:
+            listener(int(read[start - 1]), int(read[-1]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

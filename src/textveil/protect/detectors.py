@@ -8,6 +8,7 @@ Any failure of a detector raises: a text that was not searched must never pass f
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from functools import lru_cache
 from inspect import Parameter, signature
 from itertools import pairwise
@@ -134,7 +135,7 @@ def _found(detectors: Sequence[Detector], texts: Sequence[str], timeout: float |
             except BaseException as error:  # the caller waits for an answer, whatever happened
                 answers.put((False, f"the detector {each.name} failed with {type(error).__name__}"))
 
-    Thread(target=ask, name="textveil detectors", daemon=True).start()
+    Thread(target=copy_context().run, args=(ask,), name="textveil detectors", daemon=True).start()
     try:
         for each in detectors:
             yield from _checked(each.name, _answer(each.name, answers, timeout), texts)
