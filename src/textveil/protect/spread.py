@@ -72,6 +72,7 @@ LEGAL = frozenset(
 _JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
 _BEGINS = regex.compile(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
+_NUMBERED = regex.compile(r",? \d")
 _BEHIND = 40
 _JOINS = frozenset("@_/\\#=-~&")
 
@@ -396,8 +397,7 @@ class _Context:
         if place.form.text not in CALENDAR:
             return False
         before = self._atoms[place.first - 1].text if place.first else ""
-        behind = self._atoms[place.last].text if place.last < len(self._atoms) else ""
-        return before in TEMPORAL or before.isdigit() or behind.isdigit()
+        return before in TEMPORAL or before.isdigit() or _NUMBERED.match(self._text, place.end) is not None
 
     def is_name(self, place: Standing) -> bool:
         """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
