@@ -37,8 +37,9 @@ class Settings:
     def products(self) -> torch.autocast:
         """Products in bfloat16 where the device has them; other processors are slower with them."""
         kind = torch.device(self.device).type
-        known = torch.cpu.get_capabilities() if kind == "cpu" else {"amx_bf16": True}
-        return torch.autocast(kind, torch.bfloat16, enabled=bool(known.get("avx512_bf16") or known.get("amx_bf16")))
+        known = torch.cpu.get_capabilities() if kind == "cpu" else {}
+        enabled = kind != "cpu" or any(known.get(each, False) for each in ("avx512_bf16", "amx_bf16"))
+        return torch.autocast(kind, torch.bfloat16, enabled=enabled)
 
 
 def settings(description: str) -> Settings:

@@ -22,7 +22,7 @@ from training.data import Marked, Mention, Tagged
 from training.lists import countries
 from training.names import CITIES, ORGANIZATIONS
 
-TEMPLATES, REQUESTS, ALONE = (
+TEMPLATES, REQUESTS, SENTENCES = (
     Path(__file__).resolve().parent / f"{name}.txt" for name in ("templates", "requests", "alone")
 )
 
@@ -166,7 +166,7 @@ BY_HAND = {
 """Files of `gazetteers` with names of countries of which Faker has few."""
 
 FEWEST = 20
-"""Names from which on a list of Faker counts: it has two Vietnamese given names."""
+"""The fewest names of a list of Faker's that is used: it has two Vietnamese given names."""
 
 
 def _lists(locale: str) -> tuple[list[str], list[str]]:

@@ -158,8 +158,14 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
         (("a", "--output", "out.txt", "--task", "x"), "change nothing here"),
         (("a", "--task", "x", "--mechanism", "noise", "--epsilon", "1"), "change nothing here"),
         (("rows.csv", "--lines"), "such files go with `textveil corpus run --profile prompt`"),
-        (("rows.csv.gz",), "this file is packed; such files go with `textveil corpus run --profile prompt`"),
-        (("rows.parquet",), "this file is packed; such files go with `textveil corpus run --profile prompt`"),
+        (
+            ("rows.csv.gz",),
+            "this file is compressed or binary; such files go with `textveil corpus run --profile prompt`",
+        ),
+        (
+            ("rows.parquet",),
+            "this file is compressed or binary; such files go with `textveil corpus run --profile prompt`",
+        ),
         (("rows.csv", "--output", "out/"), "whole files go into one with `textveil corpus run --profile prompt`"),
     ],
 )

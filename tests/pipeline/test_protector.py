@@ -192,7 +192,19 @@ def test_a_number_of_code_becomes_a_string_and_comes_back_as_a_number(text):
     assert session.restore(sent) == text
 
 
-@pytest.mark.parametrize("text", ["age: 71, ok", "so (age: 71), ok", "'a': -71}", 'ask "who?": 071,', '"a": 71 or so'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age: 71, ok",
+        "so (age: 71), ok",
+        '{"q": "{a: 71}"}',
+        'log.info("User(age=71)")',
+        "f'{age:71}'",
+        "'a': -71}",
+        'ask "who?": 071,',
+        '"a": 71 or so',
+    ],
+)
 def test_other_numbers_get_no_quotation_marks(text):
     made = Protector(protect={"detectors": [First(AGE=["071", "71"])]})
     assert re.sub("0?71", "<AGE_1>", text) == made.protect(text).text

@@ -142,7 +142,8 @@ class Row:
         ("meet in Building C.", "Building C.", "location", False),
         ("Salle 12", "Salle 12", "location", False),
         ("region: eu-central-1", "eu-central-1", "location", False),
-        ("host: anna-smith-1", "anna-smith-1", "location", True),
+        ("host: anna-west-1", "anna-west-1", "location", True),
+        ("Kat B. called", "Kat B", "person", True),
         ("meet in Building Osprey", "Building Osprey", "location", True),
     ],
 )

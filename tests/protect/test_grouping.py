@@ -96,6 +96,7 @@ def test_common_words_and_days_are_no_names_where_a_tagger_alone_took_them_for_o
         ("move to 14 Elm Ave. now", "ADDRESS", "14 Elm Ave.", ["14", "Elm", "Ave"]),
         ("the geom. Ferraris calls", "PERSON", "geom. Ferraris", ["Ferraris"]),
         ("the geom. calls", "PERSON", "geom", []),
+        ("he is called Sig. So", "PERSON", "Sig", ["Sig"]),
         ("on 5 March. Now", "BIRTH_DATE", "5 March.", ["5", "March"]),
         ("leave from 3 to 5 March", "DATE", "5 March", ["3", "to", "5", "March"]),
         ("diagnosed with Hashimoto's, and ill", "PERSON", "Hashimoto", []),

@@ -71,28 +71,29 @@ def test_a_neighbour_beside_somebody_famous() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "behind"),
+    ("before", "name", "behind"),
     [
-        ("I was diagnosed with ", "'s."),
-        ("he suffers from ", " and a cold"),
-        ("Morbus ", ", Hamburg"),
-        ("tiene enfermedad de ", " y tos"),
-        ("suffering from ", "'s syndrome since May"),
+        ("I was diagnosed with ", "Hashimoto", "'s."),
+        ("he suffers from ", "Parkinson", " and a cold"),
+        ("Morbus ", "Crohn", ", Hamburg"),
+        ("tiene enfermedad de ", "Parkinson", " y tos"),
+        ("", "SJÖGREN", "'s syndrome since May"),
     ],
 )
-def test_names_of_illnesses(before: str, behind: str) -> None:
-    assert is_illness(before, behind)
+def test_names_of_illnesses(before: str, name: str, behind: str) -> None:
+    assert is_illness(before, name, behind)
 
 
 @pytest.mark.parametrize(
-    ("before", "behind"),
+    ("before", "name", "behind"),
     [
-        ("I was diagnosed by ", "."),
-        ("diagnosed with ", "'s help"),
-        ("he suffers from ", " Miller"),
-        ("", "'s disease"),
-        ("hablé mal de ", "."),
+        ("à cause de la maladie de ", "Pierre", ", mon frère."),
+        ("the violence she suffered from ", "Dieter", ", her ex-husband"),
+        ("la enfermedad de ", "María", "."),
+        ("diagnosed with ", "Anna", "'s help"),
+        ("I asked Mr ", "Parkinson", " about it"),
+        ("she suffers from ", "Wilson", ", my boss."),
     ],
 )
-def test_names_of_people_beside_an_illness(before: str, behind: str) -> None:
-    assert not is_illness(before, behind)
+def test_names_of_people_beside_an_illness(before: str, name: str, behind: str) -> None:
+    assert not is_illness(before, name, behind)

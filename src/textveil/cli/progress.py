@@ -73,7 +73,7 @@ def bars(spell: Spell = thousands, unit: str = "") -> Iterator[Report]:
     finally:
         over.set()
         thread.join()
-        shown.close()
+        watch.close()
 
 
 def counted(results: Iterable[Item], what: str = "texts") -> Iterator[Item]:
@@ -141,23 +141,31 @@ class Watch:
     def __post_init__(self) -> None:
         self._began = self.clock()
         self._due = self._began + AFTER
-        self._open = False
+        self._open = self._over = False
         self._name, self._first, self._since, self._done, self._total = "", 0, self._began, 0, 0
 
     def report(self, name: str, done: int, total: int) -> None:
         """See `Report`."""
         with self._lock:
+            if self._over:
+                return
             if name != self._name or done < self._done:
                 self._name, self._first, self._since = name, done, self.clock()
             self._done, self._total = done, total
             self.shown.step(name, done, total)
         self.look()
 
+    def close(self) -> None:
+        """Ends what is shown; what is reported later is ignored, as by a detector that ran out of time."""
+        with self._lock:
+            self._over = True
+            self.shown.close()
+
     def look(self) -> None:
         """Shows what is due."""
         with self._lock:
             now = self.clock()
-            if now < self._due:
+            if now < self._due or self._over:
                 return
             if not self._open:
                 self.shown.open()

@@ -40,7 +40,9 @@ def protect(
     session: texts.SessionFile = None,
     store: stored.Store = None,
     output: texts.Output = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Take each line of the file as a prompt of its own.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Take each line of the file, or of standard input, as a prompt of its own.")
+    ] = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,

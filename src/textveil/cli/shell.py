@@ -226,7 +226,7 @@ MOVED = {
         for option in ("--field", "--column", "--query", "--jobs", "--resume")
     },
     **{
-        ("textveil protect", option): "whole files go with `textveil corpus run --profile prompt`"
+        ("textveil protect", option): "files of rows go with `textveil corpus run --profile prompt`"
         for option in ("--field", "--column", "--jobs", "--resume")
     },
     ("textveil protect", "--whole"): "a file is one prompt without it; --lines takes each line as one",

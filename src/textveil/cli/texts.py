@@ -90,7 +90,7 @@ def check(
     streams.require_input(text)
     if text is not None and os.path.isfile(text):
         if formats.is_packed(text):
-            raise ConfigError(f"this file is packed; such files go with {files}")
+            raise ConfigError(f"this file is compressed or binary; such files go with {files}")
         if not whole and formats.has_rows(text):
             raise ConfigError(f"this file has rows with fields; such files go with {files}")
     if output is not None and is_folder(output):
@@ -148,25 +148,23 @@ def few(text: str | None, *, whole: bool, output: str | None, what: str) -> list
 
 def released(
     privatizer: "Privatizer", texts: Iterable[str], session: str | None, store: str | None = None
-) -> "Iterable[Result]":
+) -> "Iterator[Result]":
     """The releases of texts, as they come; with a session, when it has been saved.
 
     What could not be restored must not go out, so nothing does before the session is on the disk. A store has it there
     after each batch, a file after the last.
     """
     if session is None:
-        return privatizer.privatize_many(texts)
-    if store is not None:
-        return _stored(privatizer, texts, session, store)
-    from textveil.session.store import kept
+        yield from privatizer.privatize_many(texts)
+    elif store is not None:
+        with stored.opened(session, store) as remembered:
+            yield from privatizer.privatize_many(texts, remembered)
+    else:
+        from textveil.session.store import kept
 
-    with kept(session) as remembered:
-        return list(privatizer.privatize_many(texts, remembered))
-
-
-def _stored(privatizer: "Privatizer", texts: Iterable[str], session: str, store: str) -> "Iterator[Result]":
-    with stored.opened(session, store) as remembered:
-        yield from privatizer.privatize_many(texts, remembered)
+        with kept(session) as remembered:
+            results = list(privatizer.privatize_many(texts, remembered))
+        yield from results
 
 
 def release(

@@ -46,7 +46,7 @@ def texts(argument: str | None, *, whole: bool = False, output: str | None = Non
 
     Args:
         argument: a text or an existing file; None or "-" is standard input.
-        whole: take the whole input as one text.
+        whole: take the whole input as one text; an empty one is none.
         output: where the results go, which must not be the input.
 
     Raises:
@@ -58,7 +58,7 @@ def texts(argument: str | None, *, whole: bool = False, output: str | None = Non
         return
     with opened(argument) as stream:
         _refuse_same(stream, output)
-        yield [read_whole(stream)] if whole else read_lines(stream)
+        yield list(filter(None, [read_whole(stream)])) if whole else read_lines(stream)
 
 
 def is_text(argument: str) -> bool:

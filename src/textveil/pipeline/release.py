@@ -202,15 +202,29 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
     if not _NUMBER.fullmatch(tokens.words[word]):
         return False
-    return bool(_VALUE.search(text, max(0, start - 200), start) and _ENDED.match(text, end))
+    if _ENDED.match(text, end) is None:
+        return False
+    before = max(0, start - 200)
+    return bool(
+        _VALUE.search(text, before, start) or (_ARGUMENT.search(text, before, start) and not _in_string(text, start))
+    )
+
+
+def _in_string(text: str, at: int) -> bool:
+    """Whether a quotation mark is open in its line; also where too much of the line is before it to tell."""
+    begin = text.rfind("\n", max(0, at - LONGEST_LINE), at) + 1
+    if not begin and at > LONGEST_LINE:
+        return True
+    return any(len(marks.findall(text, begin, at)) % 2 for marks in _MARKS)
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_VALUE = re.compile(
-    r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z | \w[ \t]+[=!<>]?=[ \t]+\Z
-    | \{(?:[^{}]*,)?\s*\w+\s*:\s*\Z | \w\((?:[^()]*,)?\s*\w+=\Z""",
-    re.VERBOSE,
-)
+_VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+\Z""")
+_ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z")
+"""{key: ...} and call(key=...)."""
+_MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
+LONGEST_LINE = 2000
+"""Characters of a line before a number that are looked at for an open quotation mark."""
 _ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 

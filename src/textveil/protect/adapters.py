@@ -80,7 +80,7 @@ ALIASES = {
 
 
 _NUMBER = re.compile(r"\d[\d.,]*")
-_ROOM = re.compile(r"[A-Z]?\d{0,4}|\d{1,4}[A-Za-z]")
+_ROOM = re.compile(r"[A-Z]|[A-Z]?\d{1,4}|\d{1,4}[A-Za-z]")
 _SLUG = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+){2,}(?![\w-])")
 """Three or more words in small letters with hyphens between them, as branches, packages and classes are named."""
 
@@ -136,7 +136,7 @@ class TaggerDetector:
             first = int(tokens.documents[entity.text])
             words = range(first + entity.start, first + entity.end)
             if entity.type not in encoder.DETAILS:
-                words = _trimmed(tokens.words, words.start, words.stop)
+                words = _trimmed(tokens.words, words.start, words.stop, type_of(entity.type))
             elif entity.type == "HANDLE":
                 words = _unhyphened(tokens.words, words.start, words.stop)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
@@ -149,7 +149,7 @@ class TaggerDetector:
         return spans
 
 
-def _trimmed(words: Sequence[str], start: int, end: int) -> range:
+def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
     """The range of an entity's words without small public words at either end; empty if nothing else is left.
 
     A number with a unit is nobody's name, either, nor is a room with a number or letter.
@@ -159,8 +159,8 @@ def _trimmed(words: Sequence[str], start: int, end: int) -> range:
     if all(small) or (_NUMBER.fullmatch(number) and unit and UNITS.issuperset(unit)):
         return range(0)
     found = range(start + small.index(False), end - small[::-1].index(False))
-    is_room = len(found) == 2 and words[found[0]].lower() in ROOMS and _ROOM.fullmatch(words[found[1]])
-    return range(0) if is_room else found
+    room = type_ in ("LOCATION", "ORGANIZATION") and len(found) == 2 and words[found[0]].lower() in ROOMS
+    return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
 
 
 def _unhyphened(words: Sequence[str], start: int, end: int) -> range:

@@ -81,6 +81,7 @@ NUMBERS = frozenset(
 )
 """Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
 _FIGURE = regex.compile(r"\d{1,3}(?!\d)")
+"""The years of an age, before their unit."""
 _STOPPED = {
     "ADDRESS": regex.compile(r"(?<=[\p{L}\d])\.\Z"),
     **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
@@ -368,7 +369,7 @@ class Grouping:
         spans = [
             each
             for span in (judged(found, tokens) if self.judges else found)
-            if not any(is_none(span, tokens.texts) for is_none in (_is_title, _is_common, _is_illness))
+            if not any(is_nothing(span, tokens.texts) for is_nothing in (_is_title, _is_common, _is_illness))
             for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
@@ -580,12 +581,12 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
 
 
 def _is_title(span: Span, texts: Sequence[str]) -> bool:
-    """Whether a person that textveil found is nobody: a title, or several, alone."""
+    """Whether a person that textveil found is nobody: a title, or several, alone, also one cut short ("geom.")."""
     if span.type != "PERSON" or span.source.partition(":")[0] not in OWN:
         return False
     text = texts[span.text]
     word = text[span.start : span.end]
-    return is_nobody(word) or (word.lower() in SHORT and text[span.end : span.end + 2] == ". ")
+    return is_nobody(word) or (word in SHORT and text[span.end : span.end + 2] == ". ")
 
 
 def _is_common(span: Span, texts: Sequence[str]) -> bool:
@@ -610,7 +611,7 @@ def _is_illness(span: Span, texts: Sequence[str]) -> bool:
         return False
     text = texts[span.text]
     before = text[max(0, span.start - LONGEST_RELATION) : span.start]
-    return is_illness(before, text[span.end : span.end + LONGEST_RELATION])
+    return is_illness(before, text[span.start : span.end], text[span.end : span.end + LONGEST_RELATION])
 
 
 def _country(span: Span, texts: Sequence[str]) -> Span:
@@ -659,7 +660,10 @@ def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 
 
 def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
-    """What a span names: a name without title and possessive, a whole date, each number of a guess without signs."""
+    """What a span names, without the full stop of a sentence.
+
+    Names are without title and possessive, dates whole, ages without their unit, guessed numbers without signs.
+    """
     text = tokens.texts[span.text][span.start : span.end]
     if span.type == "ORGANIZATION" and span.source == GUESSED and is_called(text):
         span = span._replace(type="PERSON")

@@ -72,7 +72,8 @@ LEGAL = frozenset(
 _JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
 _BEGINS = regex.compile(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
-_NUMBERED = regex.compile(r",? \d")
+_DATED = regex.compile(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
+"""What follows the name of a month."""
 _BEHIND = 40
 _JOINS = frozenset("@_/\\#=-~&")
 
@@ -396,8 +397,12 @@ class _Context:
         """Whether what is also a name tells a month or day here: "in April", "3 May"."""
         if place.form.text not in CALENDAR:
             return False
-        before = self._atoms[place.first - 1].text if place.first else ""
-        return before in TEMPORAL or before.isdigit() or _NUMBERED.match(self._text, place.end) is not None
+        if _DATED.match(self._text, place.end):
+            return True
+        last = self._atoms[place.first - 1] if place.first else None
+        if last is None or self._text[last.end : place.start] != " ":
+            return False
+        return last.text.isdigit() or last.text in TEMPORAL
 
     def is_name(self, place: Standing) -> bool:
         """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""

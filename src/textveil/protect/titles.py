@@ -27,8 +27,9 @@ _DOUBTFUL = """
 
 _AHEAD = """
     ông bà chị cô thầy السيد المهندس الحاج الحاجة श्री स्व
+    صديقي صديقتي زميلي زميلتي أختي والدي والدتي زوجي زوجتي ابنتي مديري مديرتي جاري جارتي
 """
-"""Titles in words of one language, that are names, too: a title only with a further name behind it."""
+"""Titles and words for relatives in one language, that are names, too: a title only with a further name behind it."""
 
 _SURE = """
     revd reverend auntie uncle grandma grandpa smt
@@ -42,7 +43,6 @@ _SURE = """
     bs sayın
     господин господину господина госпожа госпоже госпожу г-н г-на г-ну г-жа г-же г-жу гражданин гражданка
     доктор дядя тётя пациент пациентка оператор директор
-    صديقي صديقتي زميلي زميلتي أختي والدي والدتي زوجي زوجتي ابنتي مديري مديرتي جاري جارتي
     السيدة الآنسة الأستاذ الأستاذة الدكتور الدكتورة المهندسة مدام المريض المريضة العميل العميلة
     श्रीमती सुश्री डॉ डॉक्टर श्रीमान
 """

@@ -174,7 +174,7 @@ _PLACES = (
 """Words near which a name with a number is taken as an address."""
 
 _EDGE = r"(?<![\w.,$€£/:\-])"
-_MORE = rf"(?: (?<! \b (?: ave | rd | ln | ct | blvd | pl ) \. ) [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
+_MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
 _STREET = Expression(rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)")
 _BEHIND = r"""
     (?<= (?: \b (?: at | on | in | to | with | corner[ ]of | is | and | address | an | au | der | en ) | : ) \s{1,3} )

@@ -12,7 +12,8 @@ import regex
 from textveil.protect.patterns.rules import Expression, listed
 
 DATA_CENTRE = regex.compile(
-    r"(?<![\w-])[a-z]{2,12}-(?:[a-z]{2,6}-)?(?:north|south|east|west|central)(?:east|west)?-?\d(?:-?[a-z])?(?!\w)"
+    r"(?<![\w-])(?:us|eu|ap|ca|sa|me|af|cn|il|mx|(?:north|south)?america|asia|europe|australia)-(?:gov-|iso-)?"
+    r"(?:north|south|east|west|central)(?:east|west)?-?\d(?:-?[a-z])?(?!\w)"
 )
 """A region or zone of a provider of computers: eu-central-1, us-gov-west-1, europe-west4-a."""
 

@@ -86,7 +86,9 @@ _STOPS = (
 """Words that do not belong to an address any more."""
 _LYING = r"(?!(?<=[位居落])[于於])"
 _HAN = rf"(?:{_LYING}[\p{{Han}}--[的在到住寄去至往是为给称说叫把被跟让请我你他她您们了也还着就这那哪写寫卸、]])"
-_KANA = rf"(?:{_LYING}[[\p{{Han}}\p{{Katakana}}ーヶケのノ々]--[的了们这还到说为给在]])"
+_KANA = rf"(?:{_LYING}[[\p{{Han}}\p{{Katakana}}ーヶケのノ々]--[的了们这还到说为给]])"
+_AREA = _KANA.replace("[的", "[在的")
+"""A character of the first part of an address: 在 stands before it ("住在上海市..."), and later also in it (在家町)."""
 _HANGUL = r"[가-힣]"
 _ADMIN = r"(?:특별자치도|특별자치시|특별시|광역시|도|시|군|구|읍|면|동|리)"
 _RU_NAME = r"[\p{Lu}\d][\p{L}\d\-.]{0,30}"
@@ -168,7 +170,7 @@ RULES = (
     # 〒939-8214 富山県富山市黒崎512-3 メゾン樫ノ木205
     place(
         rf"""(?: 〒[ ]?\d{{3}}-?\d{{4}}[ ]{{0,2}} )?
-        (?<!{_KANA}) {_KANA}{{1,12}}? [都道府県市区町村郡] {_KANA}{{1,20}}? [ ]?
+        (?<!{_AREA}) {_AREA}{{1,12}}? [都道府県市区町村郡] {_KANA}{{1,20}}? [ ]?
         \d{{1,4}} (?: (?:丁目|番地の?|番町|番|号) \d{{0,4}} | [の\-]\d{{1,4}} ){{1,5}} (?:号室?|番地?)?
         (?: [ ] [\p{{Katakana}}ー\p{{Han}}ノA-Za-z・]{{2,20}} [ ]? \d{{2,4}} (?:号室?)? )?""",
         0.75,

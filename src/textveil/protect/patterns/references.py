@@ -8,6 +8,7 @@ import regex
 
 from textveil.protect.patterns import checksums as sums
 from textveil.protect.patterns.rules import LINK, Expression, Rule, has_digit, keyed, linked, words
+from textveil.text.lexicon import all_ordinary
 
 _FORM = (
     r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
@@ -19,7 +20,7 @@ _CODE = r"""
     (?: [.\-/_] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
 """Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
-_BRANCH = regex.compile(r"\d{1,6}(?:-[a-z]{2,20}){2,8}")
+_BRANCH = regex.compile(r"\d{1,6}-([a-z]{2,20}(?:-[a-z]{2,20}){1,8})")
 """What follows the key of a ticket in the name of a branch: 1234-login-fix."""
 _DATE = regex.compile(
     r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
@@ -41,8 +42,9 @@ def is_reference(value: str) -> bool:
     return (
         digits >= 2
         and sum(c.isalnum() for c in value) >= 3
-        and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL, _BRANCH))
+        and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL))
         and not (value.isdigit() and len(value) == 4 and value[:2] in ("19", "20"))
+        and not ((branch := _BRANCH.fullmatch(value)) and all_ordinary(branch[1].replace("-", " ")))
     )
 
 

@@ -80,23 +80,23 @@ LONGEST_DATE = 30
 
 
 def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
-    """The bounds of a date of which a part was found, so that no day stays without its month or a later one."""
+    """The bounds of a date of which a part was found: with its month, and with the first day of a range before it."""
     low, high = max(0, end - LONGEST_DATE), start + LONGEST_DATE
     for match in _DATE.compiled.finditer(text, low, high):
         if match.start() < end and match.end() > start:
             start, end = min(start, match.start()), max(end, match.start() + len(match[0].rstrip(".")))
-    since = _SINCE.search(text, max(0, start - LONGEST_DATE), start) if _DAY.match(text, start) else None
-    return (start if since is None else since.start()), end
+    first = _FIRST_DAY.search(text, max(0, start - LONGEST_DATE), start) if _DAY.match(text, start) else None
+    return (start if first is None else first.start()), end
 
 
 _DAY = regex.compile(r"\d{1,2}(?!\d)[^\d]{0,6}?\p{L}{3}")
-_SINCE = regex.compile(
+_FIRST_DAY = regex.compile(
     r"""(?<![\w.,:/\-]) \d{1,2} (?: st | nd | rd | th | er | \. )? [ ]?
-    (?: [\-–] | (?: to | till | until | au | bis | al | a | ao | do | tot | t/m | по | ile | and | et | und ) [ ] )
+    (?: [\-–] | (?: to | till | until | au | bis | al | a | ao | do | tot | t/m | по | ile ) [ ] )
     [ ]? \Z""",
     regex.VERBOSE,
 )
-"""The first day of several, before the last one with its month."""
+"""The first day of a range, before its last one."""
 
 
 _BORN = (

@@ -72,7 +72,7 @@ def plate(form: str, score: float, context: str = "", *, whole: bool = False) ->
 RULES = (
     Rule(
         "PLATE",
-        Expression(r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-]|[.,]\d)", 0),
+        Expression(r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-]|\.\d)", 0),
         score=0.88,
         check=is_plate,
         digits=1,

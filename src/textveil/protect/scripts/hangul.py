@@ -138,7 +138,7 @@ def _stems(word: str) -> list[str]:
 
 def without_particle(word: str) -> str:
     """A name without the particle behind it, where a listed name is left; else the word as it is."""
-    if word in _lists().given or _person(word, weak=False):
+    if word in _lists().given or _person(word, weak=True):
         return word
     return next((stem for stem in _stems(word) if stem in _lists().given or _person(stem, weak=False)), word)
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import regex
 
 from textveil.protect.name_lists import load_names
-from textveil.protect.patterns.hosts import DATA_CENTRE
 from textveil.protect.patterns.rules import Expression, listed
 from textveil.text.lexicon import all_ordinary
 
@@ -39,7 +38,11 @@ _CAPITAL = r"[\p{Lu}\p{Lt}][\p{L}\p{M}]*+(?:['’‘.\-]'?[\p{L}\p{M}]++)*+\.?"
 _SMALL = (
     r"(?:de|da|do|dos|das|del|della|di|la|le|van|von|der|den|ter|ten|el|al|bin|bint|ibn|y|e|zu|af|av|du|des|zum|dell')"
 )
-_COMMA = r"(?: , (?! (?<= \p{Ll}, ) [ ] [\p{Lu}.]{2,8}+ (?: [ ] \p{Ll}{2,8}+ ){0,2} [ ] \p{N} ) )?"
+_COMMA = (
+    r"(?: , (?! [ ] (?: DNI | NIE | NIF | NIP | CPF | RG | CURP | RFC | CUIT | SSN | SIN | NIN? | NINO | NHS | NIR"
+    r" | BSN | PESEL | T\.?C\.? | TCKN | PAN | ID | IBAN | DOB | VAT | ИНН | СНИЛС )"
+    r" (?!\w) ) )?"
+)
 """A comma before a name's other half, but not before what announces a number: "Ana Sousa, CPF 52..."."""
 CASED = rf"""(?: {_TITLES}{{0,3}} (?:{_SMALL}[ ]){{0,3}} {_CAPITAL}
     (?: {_COMMA}[ ](?:{_SMALL}[ ]){{0,3}} {_CAPITAL} | [ ]\(\p{{Lu}}[\p{{L}}\p{{M}}]+\)
@@ -404,8 +407,6 @@ def _town(text: str, start: int, end: int, *, whole: bool) -> Value | None:
         return None
     value = match.group().rstrip(" .,")
     if value.lower() in _countries() or all(word in _FILLERS for word in _words(value)):
-        return None
-    if DATA_CENTRE.match(text, start, end):
         return None
     return Value(start, start + len(value), "LOCATION", True)
 
