@@ -847,6 +847,8 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
     (tmp_path / "tickets.jsonl").write_text('{"id": 1, "client": "anna", "body": "Anna owes the bank"}\n')
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
+    (tmp_path / "customers.csv").write_text("id,name\n1,Anna\n")
+    (tmp_path / "prompts.txt").write_text("Anna owes the bank\n")
     (tmp_path / "letter.txt").write_text("Anna owes the bank\n")
     (tmp_path / "news.txt").write_text(
         "".join(f"the bank owes {word} and the river {i}\n" for i, word in enumerate(WORDS))
