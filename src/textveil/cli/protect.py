@@ -51,9 +51,9 @@ def protect(
 
     E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of private persons, of
     where they live and of whom they work for. All other words stay, and nothing is promised for them. A file is one
-    prompt, and what was valid JSON, CSV or code in it stays valid. The result is printed; nothing is sent anywhere.
-    With --session `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a
-    --config that names one, the profile is `prompt`.
+    prompt; JSON and CSV in it stay valid. The result is printed; nothing is sent anywhere. With --session
+    `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a --config that names
+    one, the profile is `prompt`.
     """
     texts.check(text, output, session, store=store, whole=not lines, files="`textveil corpus run --profile prompt`")
     results = texts.release(
