@@ -22,7 +22,7 @@ from training.data import Marked, Mention, Tagged
 from training.lists import countries
 from training.names import CITIES, ORGANIZATIONS
 
-TEMPLATES, REQUESTS, SENTENCES = (
+TEMPLATES, REQUESTS, NAMED_ALONE = (
     Path(__file__).resolve().parent / f"{name}.txt" for name in ("templates", "requests", "alone")
 )
 

@@ -136,7 +136,7 @@ def generated_texts(corpora: Path) -> Iterator[data.Marked]:
     texts = strangers.sources(corpora, held_out=True)
     yield from strangers.strangers(texts, generated.Names(rng), generated.Public(public, rng))
     yield from generated.sentences(REQUESTS, public, rng, generated.requests(held_out=True))
-    yield from generated.sentences(ALONE, public, rng, generated.templates(generated.SENTENCES))
+    yield from generated.sentences(ALONE, public, rng, generated.templates(generated.NAMED_ALONE))
 
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:

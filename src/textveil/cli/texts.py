@@ -85,7 +85,8 @@ def check(
 
     Raises:
         InputError: there is no text.
-        ConfigError: it is a file of rows, each a text, or packed, or two files are one, or there is no place for one.
+        ConfigError: it is a file of rows, each a text, or compressed or binary; or two files are one, or there is no
+            place for one.
     """
     streams.require_input(text)
     if text is not None and os.path.isfile(text):
