@@ -578,6 +578,7 @@ FOUND = {
     "ID": (
         "[⟦OPS-40117⟧] VPN",
         "case ref: ⟦20417-anna-weber⟧",
+        "case ref: ⟦20417-rose-baker⟧",
         "see #⟦TCK-20831⟧ again",
         "Mieternummer ⟦51-3307-02⟧",
         "studentnr. ⟦4417702⟧)",

@@ -4,11 +4,13 @@ In: nothing. Out: `RULES`.
 Not here: national numbers (`people`), vehicles (`vehicles`), accounts (`accounts`).
 """
 
+from collections.abc import Sequence
+
 import regex
 
 from textveil.protect.patterns import checksums as sums
 from textveil.protect.patterns.rules import LINK, Expression, Rule, has_digit, keyed, linked, words
-from textveil.text.lexicon import all_ordinary
+from textveil.text.lexicon import all_ordinary, lists
 
 _FORM = (
     r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
@@ -44,8 +46,13 @@ def is_reference(value: str) -> bool:
         and sum(c.isalnum() for c in value) >= 3
         and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL))
         and not (value.isdigit() and len(value) == 4 and value[:2] in ("19", "20"))
-        and not ((branch := _BRANCH.fullmatch(value)) and all_ordinary(branch[1].replace("-", " ")))
+        and not ((branch := _BRANCH.fullmatch(value)) and _are_words(branch[1].split("-")))
     )
+
+
+def _are_words(parts: Sequence[str]) -> bool:
+    """Whether all are ordinary words, and none may be a name besides."""
+    return all_ordinary(" ".join(parts)) and lists()[0].isdisjoint(parts)
 
 
 def is_telling(value: str) -> bool:
