@@ -347,7 +347,8 @@ def _needed(known: Sample, spans: Sequence[Span], odds: Values | None) -> list[V
     judged: set[int] = set()
     if odds is not None:
         for candidate, own in zip(known.found, odds.tolist(), strict=True):
-            judged.update(candidate.spans)
+            told = {i for i in candidate.spans if model.is_told(spans[i])}
+            judged.update({*candidate.spans} - told)
             for i in candidate.spans:
                 here = hidden[candidate.text][spans[i].start : spans[i].end]
                 np.maximum(here, own, out=here)

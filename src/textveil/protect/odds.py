@@ -33,7 +33,7 @@ from textveil.randomness import Values
 from textveil.text import Tokens
 
 JUDGED = ("tagger", "scripts", "structure")
-"""The detectors whose spans are judged."""
+"""The detectors whose spans are candidates."""
 
 DOUBT = 3.0
 """The doubt of the bundled tagger, see `TokenClassifier.doubt`."""
@@ -134,7 +134,7 @@ def jury() -> Jury:
 
 
 def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
-    """The spans, with the probability that each is private; spans of other detectors and types as they are.
+    """The spans, with the probability that each is private; as they are those of other detectors, and what keys tell.
 
     Args:
         spans: what was found, by the bundled tagger with `DOUBT`.
@@ -150,8 +150,14 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     result = list(spans)
     for candidate, probable in zip(found, private.tolist(), strict=True):
         for i in candidate.spans:
-            result[i] = spans[i]._replace(private=probable)
+            if not is_told(spans[i]):
+                result[i] = spans[i]._replace(private=probable)
     return result
+
+
+def is_told(span: Span) -> bool:
+    """Whether a key tells that a value is private, so that its odds do not count; a name's key may be a thing's."""
+    return span.source == "structure" and span.type != "PERSON"
 
 
 def candidates(spans: Sequence[Span]) -> list[Candidate]:
