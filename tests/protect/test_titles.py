@@ -52,6 +52,14 @@ from textveil.text import tokenize
         ("李小姐", "李"),
         ("홍길동 과장님", "홍길동"),
         ("길동현에게", "길동현"),
+        ("Patentante Hannelore", "Hannelore"),
+        ("Voorzitter Uilke Vorst", "Uilke Vorst"),
+        ("Prezes Hubert Karp", "Hubert Karp"),
+        ("maestra Xóchitl", "Xóchitl"),
+        ("Dì Sáu Nhàn", "Sáu Nhàn"),
+        ("خالتي صباح", "صباح"),
+        ("Âdem Dayı", "Âdem"),
+        ("सबरी काकी", "सबरी"),
     ],
 )
 def test_words_by_which_people_are_called_stand_outside_of_the_name(value: str, name: str) -> None:

@@ -87,6 +87,8 @@ _STOPPED = {
     **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
 }
 """The full stop of a sentence behind a value, by type."""
+_NEXT_SENTENCE = regex.compile(r"(?<=[\p{L}\d])\.[ ]\p{Lu}\p{Ll}.*+\Z")
+"""The end of a sentence and a word behind it, which no number has."""
 _NUMBER = regex.compile(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
@@ -683,6 +685,8 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
     if span.type == "DATE" and span.source in OWN:
         start, end = whole_date(tokens.texts[span.text], span.start, span.end)
         return [span._replace(start=start, end=end)]
+    if span.type in NUMBERS and span.source in OWN and (sentence := _NEXT_SENTENCE.search(text)):
+        span, text = span._replace(end=span.start + sentence.start()), text[: sentence.start()]
     if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
         return [span]
     named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]

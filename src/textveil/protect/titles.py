@@ -21,30 +21,32 @@ from textveil.protect.spelling import TITLES
 
 _DOUBTFUL = """
     rev judge captain brother sister tonton juf opa oma bruder doc mag ing maître don doña dona lic tio zio tía tío tia
-    zia nonna avv geom sig gentile heer pani pana panu pan pat bayan bay av doç anh chú bác em cậu dì bạn cháu bé
+    zia nonna avv geom sig gentile heer pani pana panu pan pat bayan bay av doç anh chú bác em cậu bạn cháu bé
 """
 """Titles that are names, too: a title only in small letters, as an abbreviation, or before another title."""
 
 _AHEAD = """
-    ông bà chị cô thầy السيد المهندس الحاج الحاجة श्री स्व
+    ông bà chị cô thầy cụ dì mợ thím السيد المهندس الحاج الحاجة श्री स्व
     صديقي صديقتي زميلي زميلتي أختي والدي والدتي زوجي زوجتي ابنتي مديري مديرتي جاري جارتي
+    خالتي عمتي عمي خالي جدي جدتي نسيبي جوزي لجوزي
 """
 """Titles and words for relatives in one language, that are names, too: a title only with a further name behind it."""
 
 _SURE = """
     revd reverend auntie uncle grandma grandpa smt
-    bjr hr herrn dipl-ing schwester tante onkel kollege kollegin
-    docteur
-    dra pcte estimado estimada
+    bjr hr herrn dipl-ing schwester tante onkel kollege kollegin mutter vater tochter patentante patenonkel patenkind
+    kassierer kassiererin vorsitzender vorsitzende
+    docteur riverain riveraine
+    dra pcte estimado estimada tutora maestra
     senhor senhora eng
     dottor dottoressa dott.ssa suor nonno prof.ssa sig.ra egregio
-    mw drs
-    adw panią panie państwo
+    mw drs voorzitter penningmeester
+    adw panią panie państwo prezes skarbnik
     bs sayın
     господин господину господина госпожа госпоже госпожу г-н г-на г-ну г-жа г-же г-жу гражданин гражданка
     доктор дядя тётя пациент пациентка оператор директор
     السيدة الآنسة الأستاذ الأستاذة الدكتور الدكتورة المهندسة مدام المريض المريضة العميل العميلة
-    श्रीमती सुश्री डॉ डॉक्टर श्रीमान
+    श्रीमती सुश्री डॉ डॉक्टर श्रीमान सिस्टर प्रबंधक
 """
 """Words before a name that are hardly ever one, besides `TITLES`: titles, forms of address, what somebody is to
 others."""
@@ -86,8 +88,9 @@ _BEHIND = regex.compile(
         (?: さん | さま | くん | ちゃん | \L<japanese> )++ (?: です | から | より | [がはをにのもとへで] )?+
       | (?<= \p{Han} ) (?: \L<chinese> | 大 [哥姐叔婶嫂] )
       | (?: (?<= \p{Hangul} ) [ ] \L<korean> 님?+ | (?<= \p{Hangul}{2} ) (?: 씨 | 님 ) ) \L<endings>?+
-      | [ ] (?: (?i: hanım | abla | teyze ) | bey | abi | (?: Bey | Abi ) (?= ['’] ) ) (?: ['’] \p{L}{1,5}+ )?+
-      | [ ] (?: जी | साहब | साहिब | साब | भाई | भैया | दीदी | अंकल | आंटी | सर | मैडम | मैम | चाचा | काका )
+      | [ ] (?: (?i: hanım | abla | teyze | dayı | amca ) | bey | abi | (?: Bey | Abi ) (?= ['’] ) )
+        (?: ['’] \p{L}{1,5}+ )?+
+      | [ ] (?: जी | साहब | साहिब | साब | भाई | भैया | दीदी | अंकल | आंटी | सर | मैडम | मैम | चाचा | काका | काकी | चाची )
     )++
     """,
     japanese=[title for title in japanese.TITLES if title != "家"],

@@ -433,5 +433,13 @@ def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Ite
             yield Named(at, at + len(value), "PERSON")
 
 
+_LEVEL = regex.compile(
+    r"(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|FEHLER|WARNUNG|WAARS\w*|FOUT|ERREUR|AVISO|ERRO|UYARI|HATA)[ ]"
+)
+"""A level of a log, in capitals, before other words."""
+
+
 def _is_speaker(value: str) -> bool:
+    if _LEVEL.match(value):
+        return False
     return len(value.split()) <= 4 and not no_name(value) and not _NOBODY.issuperset(value.lower().split())
