@@ -87,8 +87,8 @@ _STOPPED = {
     **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
 }
 """The full stop of a sentence behind a value, by type."""
-_NEXT_SENTENCE = regex.compile(r"(?<=[\p{L}\d])\.[ ]\p{Lu}\p{Ll}.*+\Z")
-"""The end of a sentence and a word behind it, which no number has."""
+_NEXT_SENTENCE = regex.compile(r"(?<=[\p{L}\d])\.[ ]\p{Lu}\p{Ll}\P{N}*+\Z")
+"""The end of a sentence and words without figures behind it, which no number has."""
 _NUMBER = regex.compile(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
