@@ -71,6 +71,19 @@ _KNOWN = listed(
 )
 """Accounts that everybody knows."""
 
+_PROGRAMS = listed(
+    """api app auth backend backup batch broker build cache client cluster consumer container controller
+    cron daemon database db dns exporter firewall frontend gateway handler host http https ingress
+    instance job kernel listener loader logger manager metrics monitor nginx node pipeline pod
+    postgres primary producer proxy queue redis replica router runner scheduler server service session
+    socket ssh svc switch sync system systemd task test thread vm web webhook worker
+    dienst serveur servicio serviço servidor servizio serwer usługa sunucu servis сервер сервис служба база
+    очередь задача"""
+)
+"""Parts of the names of programs and machines, which write lines of logs as people write lines of chats."""
+_WORDS = regex.compile(r"\p{L}+")
+_UNCASED = regex.compile(r"\p{Lo}{2}")
+
 
 def is_user(value: str) -> bool:
     """Whether it can be somebody's user name, and not one of the system or a placeholder."""
@@ -98,6 +111,17 @@ def is_login(value: str) -> bool:
         and not ("." in bare and parts[-1] in _GENERIC)
         and not (len(parts) > 1 and parts[0] in _GENERIC | {"os", "req", "ctx", "e", "i", "np", "pd"} and "." in bare)
     )
+
+
+def is_program(value: str) -> bool:
+    """Whether a name has a part that programs and machines have."""
+    return not _PROGRAMS.isdisjoint(_WORDS.findall(value.lower()))
+
+
+def is_speech(text: str, start: int) -> bool:
+    """Whether in a line, from `start` on, stand two words, or letters of a script without capitals; a figure is none."""
+    said = text[start : start + 100].partition("\n")[0]
+    return len(_WORDS.findall(said)) > 1 or _UNCASED.search(said) is not None
 
 
 def is_mention(value: str) -> bool:
@@ -445,7 +469,7 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
     """Start, end and score of names behind an at sign, and of the speakers of a chat.
 
     A name behind an at sign counts unless the text is code that uses the sign otherwise. A speaker counts if the name
-    looks like a login, and stands behind a time or speaks twice.
+    looks like a login and not like a program's name, and stands behind a time or speaks twice, in sentences.
     """
     if "@" in plain:
         code = _CODE.compiled.search(plain) is not None
@@ -457,9 +481,11 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
                 yield start, end, 0.8
     said = list(_SAID.compiled.finditer(plain)) if ":" in plain or ">" in plain else []
     often = Counter(match["name"] for match in said)
+    speech = 2 * sum(is_speech(plain, match.end()) for match in said) >= len(said)
     for match in said:
         name = match["name"]
-        if is_login(name) and (match["time"] or (often[name] > 1 and plain[match.end("name")] == ":")):
+        spoken = match["time"] or (speech and often[name] > 1 and plain[match.end("name")] == ":")
+        if spoken and is_login(name) and not is_program(name):
             yield *match.span("name"), 0.8
     wrote = list(_WROTE.compiled.finditer(plain)) if ":" in plain else []
     often = Counter(match["name"] for match in wrote)

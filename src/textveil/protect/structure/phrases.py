@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import regex
 
+from textveil.protect.patterns.handles import is_program, is_speech
 from textveil.protect.patterns.rules import Expression, listed
 from textveil.protect.structure.keys import kind_of
 from textveil.protect.structure.values import CASED, NAME, find, is_known, looks_like_name, no_name
@@ -411,7 +412,8 @@ def _chats(text: str) -> Iterator[Named]:
     names = Counter(text[slice(*place)].strip() for place in spoken)
     turns = sum(text[slice(*a)] != text[slice(*b)] for a, b in pairwise(spoken))
     if 1 < len(names) < 12 and len(spoken) >= 4 and turns >= 3 and sum(count > 1 for count in names.values()) > 1:
-        yield from _speakers(text, spoken, certain=False)
+        if 2 * sum(is_speech(text, end) for _, end in spoken) >= len(spoken):
+            yield from _speakers(text, spoken, certain=False)
 
 
 def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Iterator[Named]:
@@ -425,7 +427,8 @@ def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Ite
         if len(value) < 2 or regex.search(r"[.!?,;][ ]", raw):
             continue
         if _HANDLE_LIKE.fullmatch(value):
-            yield Named(at, at + len(value), "HANDLE")
+            if not is_program(value) or any(map(is_known, regex.findall(r"\p{L}{2,}", value))):
+                yield Named(at, at + len(value), "HANDLE")
         elif value[0] in "+0123456789":
             if found := find("phone", text, at, at + len(value), whole=True):
                 yield Named(found.start, found.end, "PHONE")
