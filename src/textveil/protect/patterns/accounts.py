@@ -71,8 +71,16 @@ _PAYEES = (
 
 
 def is_card(value: str) -> bool:
-    """Whether the check digit is right, and it is no row of years."""
-    return sums.luhn(value) and not _YEARS.fullmatch(value)
+    """Whether the check digit is right, it is as long as its issuer's are, and it is no row of years or measures."""
+    return sums.luhn(value) and _ISSUED.fullmatch(sums.compact(value)) is not None and not _YEARS.fullmatch(value)
+
+
+_ISSUED = regex.compile(
+    r"""4(?:\d{12}|\d{15}|\d{18}) | 5[1-5]\d{14} | 2[2-7]\d{14} | 220[0-4]\d{12,15} | 3[47]\d{13} | 3[0689]\d{12,17}
+    | 35\d{14,17} | 1800\d{11} | (?:8600|9792|9860)\d{12} | 6\d{11,18} | 5[0678]\d{10,17} | 2[01]\d{13}""",
+    regex.VERBOSE,
+)
+"""Numbers of cards by their first digits, after ISO/IEC 7812."""
 
 
 def has_account_length(value: str) -> bool:

@@ -316,7 +316,7 @@ RULES = (
     ),
     # postal codes: CO 80014, SW1A 1AA, K1A 0B1, D-10115 Berlin, ZIP: 8592
     address(rf"(?<!\w) {_AMERICAN} ,? [ ] \d{{5}} (?:-\d{{4}})? (?!\w)", 0.7, digits=5, leads=True),
-    address(rf"(?<!\w) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2, leads=True),
+    address(rf"(?<![\w\#]) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2, leads=True),
     address(rf"(?<!\w) (?: [AD] | CH ) -\d{{4,5}} [ ] {_TOWN}", 0.7, digits=4, leads=True),
     address(
         rf"(?<!\w) (?P<value> {_CODE} )",

@@ -469,7 +469,8 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
     """Start, end and score of names behind an at sign, and of the speakers of a chat.
 
     A name behind an at sign counts unless the text is code that uses the sign otherwise. A speaker counts if the name
-    looks like a login and not like a program's name, and stands behind a time or speaks twice, in sentences.
+    looks like a login and not like a program's name, and stands behind a time or speaks twice; values alone are no
+    speech.
     """
     if "@" in plain:
         code = _CODE.compiled.search(plain) is not None
@@ -481,7 +482,7 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
                 yield start, end, 0.8
     said = list(_SAID.compiled.finditer(plain)) if ":" in plain or ">" in plain else []
     often = Counter(match["name"] for match in said)
-    speech = 2 * sum(is_speech(plain, match.end()) for match in said) >= len(said)
+    speech = any(is_speech(plain, match.end()) for match in said)
     for match in said:
         name = match["name"]
         spoken = match["time"] or (speech and often[name] > 1 and plain[match.end("name")] == ":")

@@ -42,12 +42,21 @@ def is_password(value: str) -> bool:
         and not variable
         and not bare.startswith(_NO_STARTS)
         and not _CODE.fullmatch(value)
+        and not _MEASURE.fullmatch(value)
     )
+
+
+_MEASURE = regex.compile(r"-?\d+(?:\.\d+)?[eE][+\-]?\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
+"""What a price per token is, and the version of a package whose name ends in "pass"."""
 
 
 def is_token(value: str) -> bool:
     """Whether it is a password, and neither a plain word nor a plain number."""
-    return is_password(value) and not value.strip(".,;:!?()[]{}*\"'").isalpha() and not value.isdigit()
+    bare = value.strip(".,;:!?()[]{}*\"'")
+    return is_password(value) and not bare.isalpha() and not _NUMBER.fullmatch(bare)
+
+
+_NUMBER = regex.compile(r"\d+(?:\.\d+)?")
 
 
 def is_strong(value: str) -> bool:

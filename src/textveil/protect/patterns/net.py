@@ -26,7 +26,7 @@ def is_address(value: str) -> bool:
 def is_mail(value: str) -> bool:
     """Whether what stands behind the at sign can be a host, and is no version of a package: react@18.2.0."""
     host = value.rpartition("@")[2]
-    return not regex.fullmatch(r"\d+(?:\.\d+){1,2}(?:[.\-].*)?", host) or is_address(host)
+    return not regex.fullmatch(r"v?\d+(?:\.\d+){1,2}(?:[.\-].*)?", host) or is_address(host)
 
 
 def is_foreign_mail(value: str) -> bool:
@@ -210,7 +210,7 @@ RULES = (
     Rule(
         "HOST",
         Expression(
-            r"(?<![\w\\:]) (?:\\\\|\\\\\\\\) (?P<value> (?! wsl | server | localhost | host | computer | pipe | \?)"
+            r"(?<![\w\\:%}\])\[\"']) (?:\\\\|\\\\\\\\) (?P<value> (?! wsl | server | localhost | host | computer | pipe | \?)"
             r" [a-z0-9] [\w.\-]{1,62} ) \\{1,2} [\w$]"
         ),
         score=0.9,

@@ -274,6 +274,13 @@ def has_digits(value: str) -> bool:
     return count >= 4 and 3 * count >= whole and 5 <= whole <= 20
 
 
+def is_measured(number: str) -> bool:
+    """Whether figures are those of a table, and no number that was issued: 1 0 1 1, 8.1 33.8 515, 39.8534675789927."""
+    groups, gaps = regex.findall(r"\d+", number), regex.findall(r"\D+", number)
+    single = len(groups) >= 8 and all(len(group) == 1 for group in groups)
+    return single or {".", " "} <= {*gaps} or regex.fullmatch(r"\d{1,4}\.\d{5,}", number) is not None
+
+
 def is_dummy(number: str) -> bool:
     """Whether a number stands for any: six zeros or more, or ten figures that count up."""
     figures = "".join(regex.findall(r"\d", number))

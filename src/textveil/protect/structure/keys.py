@@ -340,6 +340,9 @@ def _tails() -> tuple[str, ...]:
     return tuple(sorted(filter(_UNSPACED.fullmatch, _table()), key=len, reverse=True))
 
 
+_HEXADECIMAL = regex.compile(r"0[xX][\da-fA-F]+")
+
+
 @lru_cache(maxsize=4096)
 def kind_of(key: str) -> str | None:
     """The kind of value that a key announces; None if it says nothing.
@@ -347,7 +350,7 @@ def kind_of(key: str) -> str | None:
     The last words count, whatever stands before them ("shipping city"); a `name`, `number` or `id` needs a person or an
     order beside it ("patient name", "nom du client"), or stands alone.
     """
-    if len(key) > LONGEST:
+    if len(key) > LONGEST or _HEXADECIMAL.fullmatch(key):
         return None
     words = folded(key).split()
     if not words or len(words) > 8:

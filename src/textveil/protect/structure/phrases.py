@@ -412,7 +412,7 @@ def _chats(text: str) -> Iterator[Named]:
     names = Counter(text[slice(*place)].strip() for place in spoken)
     turns = sum(text[slice(*a)] != text[slice(*b)] for a, b in pairwise(spoken))
     if 1 < len(names) < 12 and len(spoken) >= 4 and turns >= 3 and sum(count > 1 for count in names.values()) > 1:
-        if 2 * sum(is_speech(text, end) for _, end in spoken) >= len(spoken):
+        if any(is_speech(text, end) for _, end in spoken):
             yield from _speakers(text, spoken, certain=False)
 
 
