@@ -126,8 +126,8 @@ class TaggerDetector:
         """The entities of all texts, tagged in one batch.
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
-        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, and what is
-        only a slug.
+        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, what is
+        only a slug, part of a figure, or what a program calls.
         """
         tokens = tokenize(texts)
         slugs = [sorted(_nameless(text)) for text in texts]
@@ -140,7 +140,9 @@ class TaggerDetector:
             elif entity.type == "HANDLE":
                 words = _unhyphened(tokens.words, words.start, words.stop)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
-            if not places or _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
+            if not places or _is_part(texts[entity.text], places[0][0], places[-1][1]):
+                continue
+            if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
             for start, end in _lines(texts[entity.text], places):
                 score = min(entity.score, 1.0)  # a sum of probabilities
@@ -194,6 +196,18 @@ def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs
     if entity.type in encoder.DETAILS:
         return inside and (start, end) != (first, last)
     return inside or not any(word != word.lower() or _is_name(word) for word in words)
+
+
+_CALL = re.compile(r"[A-Z][a-z]{3,}[A-Z]\w*")
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Whether an entity is part of a figure, or what a program calls: 0x…, 0.…, PhoneNumberDesc(…)."""
+    if text[max(0, start - 2) : start] in ("0x", "0X"):
+        return True
+    if text[start:end].isdigit() and text[start - 1 : start] == "." and text[max(0, start - 2) : start - 1].isdigit():
+        return True
+    return text[end : end + 1] == "(" and _CALL.fullmatch(text, start, end) is not None
 
 
 def _is_name(word: str) -> bool:

@@ -23,7 +23,7 @@ _TABLE = {
         |segundo apellido|apellido1|apellido2|sobrenome|apelido|ultimo nome|cognome|achternaam|tussenvoegsel
         |nazwisko|nazwisko rodowe|soyad|soyadi|soyisim|ho|姓氏|苗字|성씨|фамилия|девичья фамилия|اسم العائلة|اللقب
         |उपनाम|कुलनाम|last""",
-    "full": """full name|fullname|real name|realname|legal name|display name|name on card|cardholder
+    "full": """full name|fullname|real name|realname|legal name|name on card|cardholder
         |card holder|account holder|name and surname|names of|person name|your name|my name|contact name|signed
         |signed by|signature|signatory|vor und nachname|vor- und nachname|name vorname|nachname vorname
         |nom et prenom|nom prenom|nom complet|nombre completo|nombre y apellidos|nombre y apellido|nombres
@@ -31,7 +31,7 @@ _TABLE = {
         |ad soyad|adi soyadi|ad soyadi|ho ten|ho va ten|ho ten day du|姓名|氏名|お名前|名前|フリガナ|ふりがな|カナ
         |이름|성명|성함|예금주|фио|ф.и.о|имя и фамилия|фамилия имя отчество|полное имя|الاسم|الاسم الكامل
         |الاسم رباعيا|الاسم ثلاثي|नाम|पूरा नाम|hasta adi|voorletters|also known as""",
-    "name": "name|nombre|nom|nome|naam|ten|isim|ad|adi|имя|nafn|navn|naziv|cn|fn|nominativo|voller name",
+    "name": "name|display name|nombre|nom|nome|naam|ten|isim|ad|adi|имя|nafn|navn|naziv|cn|fn|nominativo|voller name",
     "author": """author|artist|written by|creator|photographer|composer|editor|translator|autor|autorin|auteur
         |autore|yazar|tac gia|作者|著者|저자|글쓴이|автор|المؤلف|लेखक|copyright|maintainer|committer|maintained by""",
     "role": "@persons",
