@@ -98,6 +98,8 @@ def test_common_words_and_days_are_no_names_where_a_tagger_alone_took_them_for_o
         ("the geom. calls", "PERSON", "geom", []),
         ("he is called Sig. So", "PERSON", "Sig", ["Sig"]),
         ("on 5 March. Now", "BIRTH_DATE", "5 March.", ["5", "March"]),
+        ("the code 4711-22. Call now", "ID", "4711-22. Call", ["4711-22"]),
+        ("the code AB12. Xy99 on", "ID", "AB12. Xy99", ["AB12", ".", "Xy99"]),
         ("leave from 3 to 5 March", "DATE", "5 March", ["3", "to", "5", "March"]),
         ("diagnosed with Hashimoto's, and ill", "PERSON", "Hashimoto", []),
     ],

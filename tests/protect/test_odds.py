@@ -198,3 +198,11 @@ def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> N
     sure, more = tagger.find(texts), tagger.doubting(3.0).find(texts)
     assert sum(span.end - span.start for span in more) > sum(span.end - span.start for span in sure)
     assert tagger.find(texts) == sure
+
+
+def test_what_a_key_tells_is_private_whatever_the_odds_are_and_a_name_is_judged() -> None:
+    text = '{"age": 29, "name": "Orchard Room"}'
+    spans = of(text, ("29", "AGE", "structure", 1.0, 1.0), ("Orchard Room", "PERSON", "structure", 1.0, 1.0))
+    age, name = odds.judged(spans, tokenize([text]))
+    assert age.private == 1.0
+    assert name.private < 1.0

@@ -674,6 +674,19 @@ WRONG = {
 }
 
 NOTHING = (
+    "44 1 0 1 1 0 1 0 0 1 1 1 0 1 0 1 1 0 0 1 0 1",
+    "North 344 157 60 57.7 30.2 718 884 158 1.66 126 6.4 14.9 63.8 15.9",
+    "-26.8,-39.9193022836345,-39.8534675789927,-42.0320180043",
+    "131.58601678 or 131.586016786",
+    "5199952453220191146, 55555555555544441",
+    "NA,1.2516738426,9.9126194601,NA\n0.43982 -21.04665 -72.21337",
+    '{"input_cost_per_token": 1e-07, "output_cost_per_token": 0.00012, "minipass": "^7.0.4"}',
+    "pkg:github/acme/abseil@v20250127.0.1 and protobuf@v31.1.0",
+    'mkdir %USERPROFILE%\\\\projects\\\\a, "\\\\bde-munge\\\\b"',
+    "border: 1px solid #E1E4E5",
+    'author: table_of_contents, id="package_scope_and_file_extensions"',
+    "10:00:01 payment-service_1: started\n10:00:04 queue_worker: took it",
+    "min_depth: 3\nmax_depth: 9\nmin_depth: 4\nmax_depth: 8",
     "git push origin feature/JIRA-1234-login-fix",
     'form.login("user", "password")',
     'server.login("oharlow", os.environ["PW"])',

@@ -158,6 +158,13 @@ STAYS = (
     "Note: the manager: he left. Warning: age: unknown. Time: 10:42, ratio 3:4, see http://localhost:8080/users?id=1",
     "Agenda:\n- Introduction: Project Overview\n- Owner: Marketing\n- Status: Open\n- Location: Room 3\n",
     "User-Agent: Mozilla/5.0\nHost: localhost\nFrom: 2020\nTo: 2024\n",
+    "[10:00] ERROR disk: full\n[10:01] WARN disk: slow\n[10:02] INFO disk: ok\n",
+    "10:00:01 payment-service: started\n10:00:04 queue_worker: took it\n10:00:05 api.gateway: 200\n",
+    "build-server_1: ok\ntest-runner_2: failed\nbuild-server_1: ok\ntest-runner_2: failed\n",
+    "min_depth: 3\nmax_depth: 9\nmin_depth: 4\nmax_depth: 8\n",
+    '{"display_name": "Northern Lamp", "version": 2}',
+    "seed, 0x58f824b4fff3f0cf\n588, 0xa501a02586c352bf\n589, 0x71eb2359d9e012f9\n",
+    "0x58f824b4fff3f0cf, 0x58f824b4fff3f0ca\n0xa501a02586c352bf, 0x71eb2359d9e012f9\n",
     'printf("Name: %s\\n", name); const user = useAuth(); let owner = this.owner;',
 )
 

@@ -127,7 +127,7 @@ class TaggerDetector:
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
         public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, what is
-        only a slug, part of a figure, or what a program calls.
+        only a slug, a measured number, or what a program calls.
         """
         tokens = tokenize(texts)
         slugs = [sorted(_nameless(text)) for text in texts]
@@ -140,7 +140,7 @@ class TaggerDetector:
             elif entity.type == "HANDLE":
                 words = _unhyphened(tokens.words, words.start, words.stop)
             places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
-            if not places or _is_part(texts[entity.text], places[0][0], places[-1][1]):
+            if not places or _is_called(texts[entity.text], places[0][0], places[-1][1]):
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
@@ -151,14 +151,20 @@ class TaggerDetector:
         return spans
 
 
+_MEASURED = re.compile(r"-?\d+\.\d{4,}(?:,-?\d+\.\d+)*|0[xX][\da-fA-F]+")
+
+
 def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
     """The range of an entity's words without small public words at either end; empty if nothing else is left.
 
-    A number with a unit is nobody's name, either, nor is a room with a number or letter.
+    A number with a unit is nobody's name, either, nor is a measured or hexadecimal number, or a room with a number or
+    letter.
     """
     small = [word == word.lower() and is_public(word) for word in words[start:end]]
     number, *unit = words[start:end]
     if all(small) or (_NUMBER.fullmatch(number) and unit and UNITS.issuperset(unit)):
+        return range(0)
+    if all(map(_MEASURED.fullmatch, words[start:end])):
         return range(0)
     found = range(start + small.index(False), end - small[::-1].index(False))
     room = type_ in ("LOCATION", "ORGANIZATION") and len(found) == 2 and words[found[0]].lower() in ROOMS
@@ -201,12 +207,8 @@ def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs
 _CALL = re.compile(r"[A-Z][a-z]{3,}[A-Z]\w*")
 
 
-def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether an entity is part of a figure, or what a program calls: 0x…, 0.…, PhoneNumberDesc(…)."""
-    if text[max(0, start - 2) : start] in ("0x", "0X"):
-        return True
-    if text[start:end].isdigit() and text[start - 1 : start] == "." and text[max(0, start - 2) : start - 1].isdigit():
-        return True
+def _is_called(text: str, start: int, end: int) -> bool:
+    """Whether an entity is what a program calls: PhoneNumberDesc(…)."""
     return text[end : end + 1] == "(" and _CALL.fullmatch(text, start, end) is not None
 
 

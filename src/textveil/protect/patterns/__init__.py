@@ -30,7 +30,16 @@ from textveil.protect.patterns import (
 )
 from textveil.protect.patterns.hosts import EXAMPLES, FREE_MAIL, OWN, host_name
 from textveil.protect.patterns.phones import REGIONS, are_regions, find_phones
-from textveil.protect.patterns.rules import NUMBERED, Folded, Rule, folded, is_dummy, is_measured, without_foreign
+from textveil.protect.patterns.rules import (
+    NUMBERED,
+    Folded,
+    Rule,
+    folded,
+    is_dummy,
+    is_fraction,
+    is_measured,
+    without_foreign,
+)
 from textveil.protect.spans import IDENTIFIERS, Span
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
@@ -199,7 +208,7 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
         end = start + len(value.rstrip(".,;:?)]}*"))
     if end <= start or (rule.check is not None and not rule.check(value)):
         return None
-    if rule.type in NUMBERED and (is_dummy(value) or (rule.leads and is_measured(value))):
+    if rule.type in NUMBERED and (is_dummy(value) or is_fraction(value) or (rule.leads and is_measured(value))):
         return None
     return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
 

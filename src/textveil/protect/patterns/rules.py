@@ -281,6 +281,11 @@ def is_measured(number: str) -> bool:
     return single or {".", " "} <= {*gaps} or regex.fullmatch(r"\d{1,4}\.\d{5,}", number) is not None
 
 
+def is_fraction(number: str) -> bool:
+    """Whether it is a number below 1, or written with an exponent."""
+    return regex.fullmatch(r"0\.\d+|\d(?:\.\d+)?[eE][+\-]?\d{1,3}", number) is not None
+
+
 def is_dummy(number: str) -> bool:
     """Whether a number stands for any: six zeros or more, or ten figures that count up."""
     figures = "".join(regex.findall(r"\d", number))
