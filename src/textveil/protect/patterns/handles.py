@@ -121,7 +121,7 @@ def is_program(value: str) -> bool:
 
 
 def is_speech(text: str, start: int) -> bool:
-    """Whether in a line, from `start` on, stand two words, or letters of a script without capitals; a figure is none."""
+    """Whether two words stand in a line from `start` on, or letters of a script without capitals; a figure is none."""
     said = text[start : start + 100].partition("\n")[0]
     return len(_WORDS.findall(said)) > 1 or _UNCASED.search(said) is not None
 

@@ -93,6 +93,7 @@ _BRACKETED = tuple(
 )
 _DOT = "dot|punkt|point|punto|ponto|punt|kropka|точка|닷|점|点|點|nokta|ch[ấa]m|डॉट"
 _WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
+_SHARING = r"(?! wsl | server | localhost | host | computer | pipe | \?) [a-z0-9] [\w.\-]{1,62}"
 _BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
 
 RULES = (
@@ -210,8 +211,9 @@ RULES = (
     Rule(
         "HOST",
         Expression(
-            r"(?<![\w\\:%}\])\[\"']) (?:\\\\|\\\\\\\\) (?P<value> (?! wsl | server | localhost | host | computer | pipe | \?)"
-            r" [a-z0-9] [\w.\-]{1,62} ) \\{1,2} [\w$]"
+            rf"(?<![\w\\:%}}\])\[\"']) (?:\\\\|\\\\\\\\) (?P<value>{_SHARING}) \\{{1,2}} [\w$]"
+            # in quotes, two backslashes may stand for one
+            rf" | (?<=[\"']) (?: \\\\\\\\ (?P<value>{_SHARING}) \\{{1,2}} | \\\\ (?P<value>{_SHARING}) \\ ) [\w$]"
         ),
         score=0.9,
         signs=("\\\\",),

@@ -411,9 +411,11 @@ def _chats(text: str) -> Iterator[Named]:
     spoken = [match.span("value") for match in _SPOKEN.compiled.finditer(text)]
     names = Counter(text[slice(*place)].strip() for place in spoken)
     turns = sum(text[slice(*a)] != text[slice(*b)] for a, b in pairwise(spoken))
-    if 1 < len(names) < 12 and len(spoken) >= 4 and turns >= 3 and sum(count > 1 for count in names.values()) > 1:
-        if any(is_speech(text, end) for _, end in spoken):
-            yield from _speakers(text, spoken, certain=False)
+    often = sum(count > 1 for count in names.values())
+    if not (1 < len(names) < 12 and len(spoken) >= 4 and turns >= 3 and often > 1):
+        return
+    if any(is_speech(text, end) for _, end in spoken):
+        yield from _speakers(text, spoken, certain=False)
 
 
 def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Iterator[Named]:
