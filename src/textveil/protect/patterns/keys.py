@@ -46,7 +46,7 @@ def is_password(value: str) -> bool:
     )
 
 
-_MEASURE = regex.compile(r"-?\d+(?:\.\d+)?[eE][+\-]?\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
+_MEASURE = regex.compile(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
 """What a price per token is, and the version of a package whose name ends in "pass"."""
 
 

@@ -277,13 +277,13 @@ def has_digits(value: str) -> bool:
 def is_measured(number: str) -> bool:
     """Whether figures are those of a table, and no number that was issued: 1 0 1 1, 8.1 33.8 515, 39.8534675789927."""
     groups, gaps = regex.findall(r"\d+", number), regex.findall(r"\D+", number)
-    single = len(groups) >= 8 and all(len(group) == 1 for group in groups)
-    return single or {".", " "} <= {*gaps} or regex.fullmatch(r"\d{1,4}\.\d{5,}", number) is not None
+    binary = len(groups) >= 8 and {*groups} <= {"0", "1"}
+    return binary or {".", " "} <= {*gaps} or regex.fullmatch(r"\d{1,4}\.\d{5,}", number) is not None
 
 
 def is_fraction(number: str) -> bool:
     """Whether it is a number below 1, or written with an exponent."""
-    return regex.fullmatch(r"0\.\d+|\d(?:\.\d+)?[eE][+\-]?\d{1,3}", number) is not None
+    return regex.fullmatch(r"0\.\d+|\d(?:\.\d+)?e[+\-]\d{1,2}", number) is not None
 
 
 def is_dummy(number: str) -> bool:
