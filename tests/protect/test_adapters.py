@@ -157,6 +157,20 @@ def test_a_slug_room_figure_or_call_is_a_name_only_where_a_word_of_it_is(text, w
     assert bool(TaggerDetector(name="t", model=Row(words, type_)).find([text])) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "type_", "found"),
+    [
+        ("Name,Mobile\nZoë Lee,7", "Mobile Zoë Lee", "person", ["Zoë Lee"]),
+        ("Name,Mark\nZoë Lee,7", "Mark Zoë Lee", "person", ["Mark", "Zoë Lee"]),
+        ("Mobile\tZoë Lee", "Mobile Zoë Lee", "person", ["Mobile", "Zoë Lee"]),
+        ("in Blue\nLamp Street 7", "Blue Lamp Street 7", "ADDRESS", ["Blue", "Lamp Street 7"]),
+    ],
+)
+def test_the_last_word_of_a_header_is_no_part_of_the_name_below(text, words, type_, found):
+    spans = TaggerDetector(name="t", model=Row(words, type_)).find([text])
+    assert [text[span.start : span.end] for span in spans] == found
+
+
 def test_a_span_is_as_private_as_its_entity():
     class Half:
         name = "half"

@@ -238,6 +238,20 @@ def test_the_type_is_that_of_the_most_certain(spans, expected):
             [("PERSON", "Bo Ash"), ("PERSON", "Ann Lee"), ("ADDRESS", "Al Kay")],
         ),
         (
+            "12.50,035 4471 220",
+            [
+                ("PHONE", "12.50,035 4471", "tagger"),
+                ("PHONE", "035 4471 220", "structure"),
+                ("ID", "220", "tagger"),
+            ],
+            [("PHONE", "035 4471 220")],
+        ),
+        (
+            "06 12 44 87,16 11 20 33 x",
+            [("PHONE", "06 12 44 87,16 11", "tagger"), ("ID", "20 33", "structure")],
+            [("PHONE", "06 12 44 87,16 11"), ("ID", "20 33")],
+        ),
+        (
             "Bo Ash,Al Kay,",
             [("PERSON", "Bo Ash,Al Kay,", "tagger"), ("ADDRESS", "Al Kay", "structure")],
             [("PERSON", "Bo Ash"), ("ADDRESS", "Al Kay")],

@@ -144,7 +144,7 @@ class TaggerDetector:
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
-            for start, end in _lines(texts[entity.text], places):
+            for start, end in _named(entity.type, texts[entity.text], [*_lines(texts[entity.text], places)]):
                 score = min(entity.score, 1.0)  # a sum of probabilities
                 private, evidence = entity.private, entity.evidence
                 spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name, private, evidence))
@@ -169,6 +169,17 @@ def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
     found = range(start + small.index(False), end - small[::-1].index(False))
     room = type_ in ("LOCATION", "ORGANIZATION") and len(found) == 2 and words[found[0]].lower() in ROOMS
     return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
+
+
+def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of an entity; of a person in several lines without the first if it holds ordinary words alone.
+
+    So the last word of a header does not belong to the name below it.
+    """
+    if len(parts) < 2 or type_of(type_) != "PERSON" or "\n" not in text[parts[0][1] : parts[1][0]]:
+        return parts
+    first = text[slice(*parts[0])].lower().split()
+    return parts[all(is_ordinary(word) and word not in lexicon.lists()[0] for word in first) :]
 
 
 def _unhyphened(words: Sequence[str], start: int, end: int) -> range:

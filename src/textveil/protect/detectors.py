@@ -197,12 +197,15 @@ SEPARATORS = frozenset(",;|\t")
 FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD")
 """Types that are known by a form, and are no part of a name."""
 
+FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
+"""Types of numbers that the tagger finds, and the figures that one has at least."""
+
 BARE: Mapping[str, tuple[str, ...]] = {
     "AGE": ("AGE",),
     "DATE": ("DATE", "BIRTH_DATE"),
     **dict.fromkeys(
-        ("ID", "ACCOUNT", "PHONE"),
-        ("ID", "ACCOUNT", "PHONE", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
+        FIGURES,
+        (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
     ),
 }
 """Types of figures that the tagger finds with words around them, and what others know them to be."""
@@ -323,6 +326,13 @@ def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]
     return [each for each in places[first:last] if each[1] <= span.end]
 
 
+def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """The parts of sorted places, none of which overlap, that lie in a span."""
+    first = bisect_right(places, span.start, key=lambda place: place[1])
+    last = bisect_left(places, span.end, key=lambda place: place[0])
+    return [(max(start, span.start), min(end, span.end)) for start, end in places[first:last]]
+
+
 def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """The spans; names that hold what is known by its form give way to what they hold besides."""
     forms: dict[int, list[tuple[int, int]]] = {}
@@ -344,7 +354,10 @@ def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 
 
 def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; those that hold values of a structure and cells beside them give way to what they hold besides."""
+    """The spans; those that hold values of a structure and cells beside them give way to what they hold besides.
+
+    A number of the tagger may begin or end in a value; the few figures of another cell are no part of it.
+    """
     values: dict[int, list[tuple[int, int]]] = {}
     for b, start, end in sorted((span.text, span.start, span.end) for span in spans if span.source == VALUES):
         own = values.setdefault(b, [])
@@ -354,7 +367,8 @@ def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
             own.append((start, end))
     found: list[Span] = []
     for span in spans:
-        held = _held(values.get(span.text, ()), span)
+        number = span.source.partition(":")[0] == GUESSED and span.type in FIGURES
+        held = (_touched if number else _held)(values.get(span.text, ()), span)
         text = texts[span.text]
         between = {
             text[i]
@@ -370,7 +384,7 @@ def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
             cells = [at - 1, *(i for i in range(at, start) if text[i] in between), start]
             for before, after in pairwise(cells):
                 told = [i for i in range(before + 1, after) if text[i].isalnum()]
-                if told:
+                if told and not (number and sum(text[i].isdigit() for i in told) < FEWEST):
                     found.append(span._replace(start=told[0], end=told[-1] + 1))
             at = end
     return found
