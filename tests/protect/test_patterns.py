@@ -687,6 +687,8 @@ NOTHING = (
     "pkg:github/acme/abseil@v20250127.0.1 and protobuf@v31.1.0",
     'mkdir %USERPROFILE%\\\\projects\\\\a, "\\\\bde-munge\\\\b"',
     "border: 1px solid #E1E4E5",
+    "image: acme/api:1.8.1.5",
+    "self._tenant_id = tenant_id",
     'author: table_of_contents, id="package_scope_and_file_extensions"',
     "10:00:01 payment-service_1: started\n10:00:04 queue_worker: took it",
     "min_depth: 3\nmax_depth: 9\nmin_depth: 4\nmax_depth: 8",

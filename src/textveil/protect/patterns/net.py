@@ -264,7 +264,7 @@ RULES = (
         "IP",
         Expression(
             r"(?<![\w.\-]) (?<! \b v \. | \b v[ ] | version[ ] | release[ ] | build[ ] | section[ ] | chapter[ ]"
-            r" | §[ ]? )"
+            r" | §[ ]? | /[\w.\-]{1,60}: )"
             r" \d{1,3} (?: \.\d{1,3} ){3} (?: /\d{1,2} )? (?! [\w\-] | \.\d )"
         ),
         score=0.95,
