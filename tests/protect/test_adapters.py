@@ -162,6 +162,8 @@ def test_a_slug_room_figure_or_call_is_a_name_only_where_a_word_of_it_is(text, w
     [
         ("Name,Mobile\nZoë Lee,7", "Mobile Zoë Lee", "person", ["Zoë Lee"]),
         ("Name,Mark\nZoë Lee,7", "Mark Zoë Lee", "person", ["Mark", "Zoë Lee"]),
+        ("Name,Mobile\nA,Mobile\nZoë Lee,7", "Mobile Zoë Lee", "person", ["Mobile", "Zoë Lee"]),
+        ("ask Mobile\nZoë Lee", "Mobile Zoë Lee", "person", ["Mobile", "Zoë Lee"]),
         ("Mobile\tZoë Lee", "Mobile Zoë Lee", "person", ["Mobile", "Zoë Lee"]),
         ("in Blue\nLamp Street 7", "Blue Lamp Street 7", "ADDRESS", ["Blue", "Lamp Street 7"]),
     ],

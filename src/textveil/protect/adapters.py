@@ -171,12 +171,15 @@ def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
     return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
 
 
-def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of an entity; of a person in several lines without the first if it holds ordinary words alone.
+_CELLS = re.compile(r"[^\n]*[,;|\t] ?")
 
-    So the last word of a header does not belong to the name below it.
-    """
+
+def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of an entity; of a person without ordinary words in the last cell of a table's header, a line above."""
     if len(parts) < 2 or type_of(type_) != "PERSON" or "\n" not in text[parts[0][1] : parts[1][0]]:
+        return parts
+    line = text.rfind("\n", 0, parts[0][0]) + 1
+    if not _CELLS.fullmatch(text, line, parts[0][0]) or text[max(0, line - 2) : line] not in ("", "\n\n"):
         return parts
     first = text[slice(*parts[0])].lower().split()
     return parts[all(is_ordinary(word) and word not in lexicon.lists()[0] for word in first) :]

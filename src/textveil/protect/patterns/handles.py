@@ -43,7 +43,7 @@ _GENERIC = listed(
     agent crawl delay sitemap disallow allow content length encoding transfer cache control accept language cookie
     connection origin referer forwarded real via mime thread priority mailer signature dkim spf arc received return
     reply delivered references list unsubscribe unused no required optional read write only access level
-    tenant customer product company org organization project payment invoice device parent child entry record source
+    tenant
     msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
 )
 _TAGS = listed(
