@@ -983,6 +983,11 @@ def test_speakers_of_a_chat_are_found_where_they_speak_twice():
     assert spans("max_size: 3\nmin_size: 1") == []
 
 
+def test_a_login_of_ordinary_words_is_none_unless_they_are_names():
+    assert spans("opened by: table.of.contents") == []
+    assert spans("opened by: mark.hope.rose") == [(11, 25, "HANDLE")]
+
+
 def test_names_behind_an_at_sign_in_code_are_none():
     assert spans("@alice thanks @bob") == [(0, 6, "HANDLE"), (14, 18, "HANDLE")]
     assert spans("class A:\n    @alice\n    def f(self): ...") == []

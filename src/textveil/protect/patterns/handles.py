@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import regex
 
 from textveil.protect.patterns.rules import Expression, Rule, has_digit, listed, words
-from textveil.text import is_ordinary
+from textveil.text import is_ordinary, lexicon
 
 _SYSTEM = listed(
     """root admin administrator administrador runner ubuntu debian centos fedora ec2-user vagrant pi node app apps
@@ -99,6 +99,11 @@ def is_user(value: str) -> bool:
     )
 
 
+def _is_word(part: str) -> bool:
+    """Whether a part of a name is a word of programs or an ordinary one, and on no list of names."""
+    return part in _GENERIC or len(part) < 3 or (is_ordinary(part) and part not in lexicon.lists()[0])
+
+
 def is_login(value: str) -> bool:
     """Whether it looks like a user name and no other word: letters with digits, dots or underscores."""
     bare = value.removeprefix("@")
@@ -106,7 +111,7 @@ def is_login(value: str) -> bool:
     return (
         is_user(bare)
         and not all(part in _GENERIC or len(part) < 2 for part in parts)
-        and not (len(parts) > 2 and all(part in _GENERIC or len(part) < 3 or is_ordinary(part) for part in parts))
+        and not (len(parts) > 2 and all(map(_is_word, parts)))
         and bool(regex.search(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}", bare))
         and not regex.search(
             r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$", bare
