@@ -45,6 +45,25 @@ def test_the_answer_is_restored(run, tmp_path):
     assert run("restore", "Write to <EMAIL_1>.", "--session", session)[1] == "Write to maria@example.org.\n"
 
 
+@pytest.mark.parametrize(
+    ("verb", "options"), [("protect", LEAN), ("protect", (*LEAN, "--lines")), ("privatize", (*LEAN, "--whole"))]
+)
+@pytest.mark.parametrize("content", ["\ufeffwrite to maria@example.org\nnow\n", "\ufeff", "now\n"])
+def test_a_byte_order_mark_stays_where_it_was(run, tmp_path, verb, options, content):
+    file, output, session = (tmp_path / name for name in ("in.txt", "out.txt", "a.session"))
+    file.write_bytes(content.encode())
+    begin = content[: content.startswith("\ufeff")]
+    for source, given in ((file, None), ("-", content.encode())):
+        out = run(verb, source, *options, "--session", session, stdin=given)[1]
+        assert out.startswith(begin)
+        assert out.count("\ufeff") == len(begin)
+        assert run(verb, source, *options, "--session", session, "--output", output, stdin=given)[0] == 0
+        assert output.read_bytes().decode() == out
+        if verb == "protect":
+            assert run("restore", output, "--session", session)[1] in (content, content + "\n")
+        assert "\ufeff" not in run(verb, source, *options, "--json", stdin=given)[1]
+
+
 def test_what_was_not_measured_is_said_and_strict_says_that_it_is_hidden(run):
     assert run("protect", "សួស្តី", *LEAN)[2].endswith("for Khmer text; names in it may pass.\n")
     code, out, err = run("protect", "សួស្តី", *LEAN, "-o", "protect.unmeasured=strict")

@@ -139,11 +139,12 @@ def repair(
 
     endpoint = Endpoint(url=upstream, model=model)
     with streams.texts(text, whole=whole, output=output) as given:
-        texts = list(given)
+        texts, mark = list(given), given.mark
     with progress.bars(unit=" texts") as report:
         repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
     lines = not whole and (text is None or not streams.is_text(text))
     with streams.output(output) as sink:
+        sink.write("" if sink.terminal else mark)
         for each in repaired:
             line = " ".join(each.splitlines()) if lines else each
             sink.write(line if line.endswith("\n") else line + "\n")

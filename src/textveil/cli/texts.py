@@ -194,14 +194,19 @@ def release(
     ):
         results = released(Privatizer.from_config(config), texts, session, store)
         exact = whole and not sink.terminal and not (text is not None and streams.is_text(text))
+        plain = not (diff or as_json or with_original or sink.terminal)
         empty = True
         for result in progress.read(results) if whole else results if sink.terminal else progress.counted(results):
+            if empty and plain:
+                sink.write(texts.mark)
             if diff:
                 write_diff(sink, result)
             else:
                 write(sink, result, as_json=as_json, with_original=with_original, exact=exact)
             empty = False
             yield result
+        if empty and plain:
+            sink.write(texts.mark)
     if empty:
         say_empty()
 

@@ -39,7 +39,7 @@ _PATH_LIKE = re.compile(
 
 
 @contextmanager
-def texts(argument: str | None, *, whole: bool = False, output: str | None = None) -> Iterator[Iterable[str]]:
+def texts(argument: str | None, *, whole: bool = False, output: str | None = None) -> Iterator["Texts"]:
     """The texts behind an argument: each line of a file or of standard input, or the argument itself as one text.
 
     What was given is never repeated in an error: it may be the text itself.
@@ -54,11 +54,30 @@ def texts(argument: str | None, *, whole: bool = False, output: str | None = Non
         ConfigError: the output is the input file.
     """
     if argument is not None and is_text(argument):
-        yield [decode(os.fsencode(argument))]
+        yield Texts([decode(os.fsencode(argument))])
         return
     with opened(argument) as stream:
         _refuse_same(stream, output)
-        yield list(filter(None, [read_whole(stream)])) if whole else read_lines(stream)
+        read = Texts(())
+        read.texts = filter(None, [read_whole(stream, read)]) if whole else read_lines(stream, read)
+        yield read
+
+
+class Texts:
+    """Gives the texts of one input, once.
+
+    Attributes:
+        texts: as they are read.
+        mark: the byte order mark at the start of the input, "" without one; known when the first text was read.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = texts
+        self.mark = ""
+
+    def __iter__(self) -> Iterator[str]:
+        """Gives the texts, without the mark."""
+        return iter(self.texts)
 
 
 def is_text(argument: str) -> bool:
@@ -99,18 +118,18 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
         yield stream
 
 
-def read_lines(stream: BinaryIO) -> Iterator[str]:
-    r"""One text per line, without its line end, \n or \r\n; memory holds one line."""
+def read_lines(stream: BinaryIO, into: Texts | None = None) -> Iterator[str]:
+    r"""One text per line, without its line end, \n or \r\n; memory holds one line. `into` learns the mark."""
     offset = 0
     while line := _read(stream.readline):
-        body, start = _without_mark(line, offset)
+        body, start = _without_mark(line, offset, into)
         yield decode(body.removesuffix(b"\n").removesuffix(b"\r"), start)
         offset += len(line)
 
 
-def read_whole(stream: BinaryIO) -> str:
-    """All of a stream as one text."""
-    return decode(*_without_mark(_read(stream.read), 0))
+def read_whole(stream: BinaryIO, into: Texts | None = None) -> str:
+    """All of a stream as one text. `into` learns the mark."""
+    return decode(*_without_mark(_read(stream.read), 0, into))
 
 
 def read_pieces(stream: BinaryIO) -> Iterator[bytes]:
@@ -145,9 +164,13 @@ def _read(read: Callable[[], bytes]) -> bytes:
         raise InputError(f"the input cannot be read: {error.strerror}") from None
 
 
-def _without_mark(content: bytes, offset: int) -> tuple[bytes, int]:
+def _without_mark(content: bytes, offset: int, into: Texts | None) -> tuple[bytes, int]:
     """Content without a byte order mark at the start of the input, and where it then starts."""
-    return (content[len(MARK) :], len(MARK)) if offset == 0 and content.startswith(MARK) else (content, offset)
+    if offset or not content.startswith(MARK):
+        return content, offset
+    if into is not None:
+        into.mark = MARK.decode()
+    return content[len(MARK) :], len(MARK)
 
 
 def _refuse_same(stream: BinaryIO, output: str | None) -> None:
