@@ -130,6 +130,10 @@ def answers() -> list[tuple[str, str]]:
             continue  # the two would be another form
         if frame in ("<{}>", "<<{}>>") and " " in pairs[0][0]:
             continue  # the two would be a tag with attributes
+        if frame.startswith("{{"):  # in a string of JSON an original is escaped
+            pairs = [
+                (each, back if each.startswith(r"\u") else json.dumps(back, ensure_ascii=False)[1:-1]) for each, back in pairs
+            ]
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
         made[f"{answer}, {extra}"] = f"{restored}, {extra}"
     return list(made.items())

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from textveil.errors import ConfigError, InputError
 from textveil.protect import may_be_name
 from textveil.session.placeholders import DIGITS, named
+from textveil.session.quoting import Place, Quoting, is_plain, spelled
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
 from textveil.session.surroundings import Inside, Surroundings, maybe_inside
 from textveil.text import casing_of, lexicon
@@ -42,6 +44,7 @@ Where = Literal["text", "everywhere"]
 
 _LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _POSSESSIVE = re.compile(r"['’ʼ]+[sS]?\Z|\A['’ʼ]+")
+_ENDS_VALUE = re.compile(r"[ \t\r]*(?:\Z|\n|[,\]}]|[ \t]#)")
 _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
@@ -172,7 +175,7 @@ def _plural(name: str) -> str:
 
 
 class Restorer:
-    """Restores an answer that comes in pieces; the outputs, joined, do not depend on where it was cut.
+    r"""Restores an answer that comes in pieces; the outputs, joined, do not depend on where it was cut.
 
     Inside a URL, the target of a link or image, or an HTML tag nothing is restored, because what stands there may be
     fetched without being asked for; only a target in which the session itself put its placeholders is, if it is the
@@ -190,6 +193,10 @@ class Restorer:
         where: with "everywhere", originals are put in targets of others, too.
         known: the targets in which the session put placeholders, sorted.
         said: folded words that were released as they stood.
+        stood: the kinds of places (`quoting`) where originals stood that are not written alike everywhere.
+        exact: whether originals stay as they stood wherever that breaks no string, as arguments of tools need it, which
+            name the bytes of files; else what came from an escape, `Ren\u00e9`, comes back as characters in prose. By
+            default with "json".
 
     Attributes:
         left: how many placeholders and names were left in targets so far.
@@ -203,6 +210,8 @@ class Restorer:
         where: Where = "text",
         known: Sequence[str] = (),
         said: Container[str] = frozenset(),
+        stood: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        exact: bool | None = None,
     ) -> None:
         if escape not in ("none", "json"):
             raise ConfigError("escape must be none or json")
@@ -210,6 +219,8 @@ class Restorer:
             raise ConfigError("where must be text or everywhere")
         self.left = self.longer = 0
         self._said = said
+        self._stood, self._exact = stood, escape == "json" if exact is None else exact
+        self._quoting = Quoting()
         self._key_end = -1  # the end of the last key, from which on a word begins that is no stranger
         self._root = root
         self._known = known
@@ -267,6 +278,7 @@ class Restorer:
                 text = "".join([unit.char for unit in passed])
                 for around in self._around:
                     around.pass_plain(text)
+                self._pass(passed, text)
                 self._at = end
                 continue
             end, key, certain = self._next(self._at)
@@ -285,7 +297,11 @@ class Restorer:
                 self.longer += bool(allowed and not alone)
                 out += [unit.raw for unit in found]
             else:
-                out.append(self._spell(key, original, found))
+                put = self._spell(key, original, found)
+                if put is None:
+                    break
+                out.append(put)
+            self._pass(found, "".join([unit.read for unit in found]))
             if key is not None:
                 self._key_end = end
             for around, read in zip(self._around, (True, False), strict=False):
@@ -463,17 +479,41 @@ class Restorer:
             return False
         return may_be_name(word) and not _marks(word) & lexicon.ORDINARY
 
-    def _spell(self, key: Key, original: str, found: list[Unit]) -> str:
+    def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
+        """How an original is written in the place of a key; None if further text decides that."""
         if key.kind in ("name", "plural"):
             original = _cased(original, key.shown, "".join([unit.char for unit in found]))
         elif found[0].escape == "markdown" and self._at > 0 and _continues_path(self._units[self._at - 1].char):
             original = "\\" + original
-        escapes = {unit.escape for unit in found}
-        if "html" in escapes:
-            original = html.escape(original)
-        for _ in range(("json" in escapes) + (self._json is not None)):
+        place, escapes = Place(), {unit.escape for unit in found}
+        if not is_plain(original):
+            place, stood = self._quoting.place(), self._stood.get(original, ())
+            whole = place.asks and self._is_whole(self._at + len(found))
+            if whole is None:
+                return None
+            original = html.escape(original) if "html" in escapes else original
+            original = spelled(original, place, stood, exact=self._exact, whole=whole)
+        for _ in range(("json" in escapes and not place.literals) + (self._json is not None)):
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original
+
+    def _is_whole(self, end: int) -> bool | None:
+        """Whether a plain value of YAML ends at a unit; None if further text decides that."""
+        behind = self._word(end, end + BEHIND)
+        if not behind.strip(" \t\r") and not self._final and len(behind) < BEHIND:
+            return None
+        return _ENDS_VALUE.match(behind) is not None
+
+    def _pass(self, units: Sequence[Unit], text: str) -> None:
+        """Follow the quoting over units that are read as `text`; each string of an outer JSON is a text of its own."""
+        if self._json is None or '"' not in text:
+            self._quoting.feed(text)
+            return
+        for unit in units:
+            if unit.raw == '"':
+                self._quoting = Quoting()
+            else:
+                self._quoting.feed(unit.read)
 
 
 class TargetFinder(Restorer):
@@ -533,7 +573,7 @@ class KeyFinder(Restorer):
     def _ends(self, end: int) -> bool | None:
         return end == len(self._units) or not _together(self._units[end - 1].char, self._units[end].char)
 
-    def _spell(self, key: Key, original: str, found: list[Unit]) -> str:
+    def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
         self.found.append((self._starts[self._at], self._starts[self._at + len(found)]))
         return ""
 

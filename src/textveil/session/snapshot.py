@@ -16,6 +16,7 @@ from textveil.errors import InputError
 from textveil.guarantee import Loss
 from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import KEYED, Given, Original, named, spelled_in
+from textveil.session.quoting import Quoting, is_plain, tells
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, numbered, targets_in, tree
 from textveil.session.spending import micro
@@ -52,6 +53,8 @@ class Facts:
         counts: the last number of each type, or how many there are where numbers follow from a key.
         private: what was found to be private, by (type, value as it is compared).
         targets: targets of links, attributes and URLs in which a release put placeholders.
+        stood: the kinds of places (`quoting`) where a value stood, the first one first, by value, to the character;
+            of those values alone whose writing depends on the place.
         replaced: by (shown, original).
         owners: for released names that must lead back, the one original that they stand for.
         said: words that were released as they stood, as keys: in an answer they are themselves.
@@ -67,6 +70,7 @@ class Facts:
     counts: ChainMap[str, int] = field(default_factory=ChainMap)
     private: ChainMap[tuple[str, str], PrivateValue] = field(default_factory=ChainMap, repr=False)
     targets: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
+    stood: ChainMap[str, tuple[str, ...]] = field(default_factory=ChainMap, repr=False)
     replaced: ChainMap[tuple[str, str], Replaced] = field(default_factory=ChainMap, repr=False)
     owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
     said: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
@@ -311,12 +315,27 @@ class Notes:
             text: the release.
             values: those of its placeholders.
         """
-        self.put_in(targets_in(text, {given.shown: given.value for given in map(self._given, values)}))
+        given = list(map(self._given, values))
+        self.put_in(targets_in(text, {each.shown: each.value for each in given}))
+        self.stand(places_of(text, given))
 
     def put_in(self, targets: Iterable[str]) -> None:
         """Note targets of links, attributes and URLs in which a release has placeholders."""
         for target in sorted(targets):
             self._facts.targets.setdefault(target, None)
+
+    def stand(self, places: Iterable[tuple[str, str]]) -> None:
+        """Note kinds of places where values stood, so that they go back to such places as they stood.
+
+        Args:
+            places: values with kinds of places.
+        """
+        places = list(places)
+        expect(self._facts, stood=[value for value, _ in places])
+        for value, kind in places:
+            known = self._facts.stood.get(value, ())
+            if kind not in known:
+                self._facts.stood[value] = (*known, kind)
 
     def was_said(self, value: PrivateValue) -> bool:
         """Whether a word that tells of a value passed earlier."""
@@ -473,6 +492,27 @@ def _grown(known: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[Any, 
     while len(maps) > 1 and 2 * len(maps[0]) > len(maps[1]):
         maps[:2] = [{**maps[1], **maps[0]}]
     return ChainMap(*maps)
+
+
+def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
+    """The kinds of places where values stood, where that must be remembered; so for the words of each.
+
+    Args:
+        text: the release.
+        given: its placeholders, in order.
+    """
+    found: list[tuple[str, str]] = []
+    quoting, fed, at = Quoting(), 0, 0
+    for each in given:
+        begin = text.find(each.shown, at)
+        if begin < 0:
+            continue
+        at = begin + len(each.shown)
+        if not is_plain(each.value):
+            quoting.feed(text[fed:begin])
+            fed, kind = begin, quoting.place().kind
+            found += [(part, kind) for part in {each.value, *each.value.split()} if tells(part, kind)]
+    return found
 
 
 def _is_said(shown: str, said: Container[str]) -> bool:

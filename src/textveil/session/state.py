@@ -24,7 +24,7 @@ from textveil.session.spending import Spend
 
 T = TypeVar("T")
 
-VERSION: Literal[5] = 5
+VERSION: Literal[6] = 6
 """Of the form in which a session is kept; a change that older versions cannot read makes it another one."""
 
 LASTING = "lasting "
@@ -189,6 +189,9 @@ class Session:
     def restore(self, text: str, *, escape: Escape = "none", where: Where = "text") -> str:
         """An answer with the originals in place of placeholders, and of names that stand for one original only.
 
+        In strings of JSON, Python, JavaScript, shells and YAML that the answer has, fenced or evident, an original that
+        would break the string is escaped.
+
         Args:
             text: what came back.
             escape: "json" if the text is JSON, or the inside of a JSON string: the originals are then escaped.
@@ -199,10 +202,17 @@ class Session:
         restorer = self.restorer(escape=escape, where=where)
         return restorer.feed(text) + restorer.close()
 
-    def restorer(self, *, escape: Escape = "none", where: Where = "text") -> Restorer:
-        """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left."""
+    def restorer(self, *, escape: Escape = "none", where: Where = "text", exact: bool | None = None) -> Restorer:
+        """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left.
+
+        Args:
+            escape: see `restore`.
+            where: see `restore`.
+            exact: whether an original that came from an escape stays one in prose, too: in arguments of tools, which
+                may name the bytes of a file. By default with "json".
+        """
         known = self.snapshot()
-        return Restorer(known.tree, escape, where, known.known_targets, known.said)
+        return Restorer(known.tree, escape, where, known.known_targets, known.said, known.stood, exact)
 
     # ---- to be kept --------------------------------------------------------------------------------------------------
 
@@ -223,6 +233,7 @@ class Session:
             spelled=sorted(known.spelled),
             private=[_Private(type=each.type, text=each.text, score=each.score) for each in known.private.values()],
             targets=known.known_targets,
+            stood={value: list(kinds) for value, kinds in sorted(known.stood.items())},
             draws=draws,
             losses=[_Loss(**loss._asdict()) for loss in known.losses.values()],
         ).model_dump_json(indent=1)
@@ -289,7 +300,7 @@ class _Loss(_Part):
 
 class _Kept(_Part):
     format: Literal["textveil session"] = "textveil session"
-    version: Literal[1, 2, 3, 4, 5] = VERSION
+    version: Literal[1, 2, 3, 4, 5, 6] = VERSION
     owner: str
     placeholders: list[_Placeholder]
     replacements: list[_Replacement]
@@ -297,6 +308,7 @@ class _Kept(_Part):
     spelled: list[str] = []  # version 1 forgot them
     private: list[_Private] | None = None  # versions 1 and 2 had only what became of it
     targets: list[str] = []
+    stood: dict[str, list[str]] = {}  # versions 1 to 5 did not know them
     draws: dict[str, list[_Draw]]
     losses: list[_Loss] = []  # versions 1 to 4 did not count them
 
@@ -315,6 +327,7 @@ class _Kept(_Part):
             **remembered(given),
             private=ChainMap({value.key: value for value in private}),
             targets=ChainMap(dict.fromkeys(self.targets)),
+            stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
             replaced=ChainMap(
                 {
                     (fold(name.shown), fold(name.original)): Replaced(name.shown, name.original)

@@ -1,0 +1,813 @@
+"""Quoting: inside which string of which language a place in an answer stands, and how an original is spelled there.
+
+In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written at them.
+Not here: what is looked for in the answer (`restore`), and targets of links (`surroundings`).
+
+Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are code by their form.
+Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a string of JSON is followed, too.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple, Self
+
+import regex
+
+PROSE = "prose"
+UNCLEAR = "unclear"
+"""A place where quotation marks or code are, of which the language is not known."""
+
+HELD = 200
+"""Characters at the start of a line that may say in which language it is."""
+
+BUFFERED = 1 << 14
+"""Characters that are kept before they are followed."""
+
+LEVELS = 3
+"""How deep strings in strings of JSON are followed."""
+
+LANGUAGES = {
+    **dict.fromkeys(("json", "jsonc", "json5", "jsonl", "ndjson", "geojson", "ipynb"), "json"),
+    **dict.fromkeys(("python", "py", "python3", "py3", "pycon", "ipython"), "python"),
+    **dict.fromkeys(("javascript", "js", "jsx", "mjs", "cjs", "typescript", "ts", "tsx", "node"), "javascript"),
+    **dict.fromkeys(("shell", "sh", "bash", "zsh", "ksh", "dash", "dotenv", "env"), "shell"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"),
+}
+"""The languages whose strings are followed, by the names that stand at fences."""
+
+
+class Literal(NamedTuple):
+    """A kind of string.
+
+    Args:
+        language: of the string.
+        prefix: letters before its quotation marks that change it (`r`, `f`), or `flow` in YAML.
+        quote: its quotation marks; "" for a word without any, "|" for a block of YAML.
+    """
+
+    language: str
+    prefix: str
+    quote: str
+
+    def __str__(self) -> str:
+        return f"{self.language} {self.prefix}{self.quote}"
+
+
+class Place(NamedTuple):
+    """Where in an answer an original is put.
+
+    Args:
+        literals: the strings around it, from the outermost; none in prose.
+        unclear: whether there is no string, but no prose either.
+        begins: whether a plain value of YAML begins there.
+        indent: of the line in YAML.
+    """
+
+    literals: tuple[Literal, ...] = ()
+    unclear: bool = False
+    begins: bool = False
+    indent: int = 0
+
+    @property
+    def kind(self) -> str:
+        """How the place is remembered."""
+        return "/".join(map(str, self.literals)) or (UNCLEAR if self.unclear else PROSE)
+
+    @property
+    def asks(self) -> bool:
+        """Whether what comes behind decides how an original is spelled: where a value of YAML has no quotes."""
+        return self.begins and len(self.literals) == 1 and self.literals[0].quote == ""
+
+
+# ---- where a place is ------------------------------------------------------------------------------------------------
+
+
+class Quoting:
+    """Follows an answer. What it says of a place follows from the text before it alone, however that was cut.
+
+    Args:
+        levels: how many strings in strings are followed.
+    """
+
+    def __init__(self, levels: int = LEVELS) -> None:
+        self._levels = levels
+        self._pieces: list[str] = []
+        self._buffered = 0
+        self._held = ""  # of the line, while it is not decided what it is
+        self._line: _Scanner | None = None  # what follows the rest of the line
+        self._doc: _Scanner | None = None  # what goes on in the next line
+        self._fence = ""
+        self._first = True  # no line has ended yet
+        self._dashes = False  # the line before is ---, which may begin YAML
+
+    def feed(self, text: str) -> None:
+        """Go on behind this text."""
+        self._pieces.append(text)
+        self._buffered += len(text)
+        if self._buffered > BUFFERED:
+            self._follow()
+
+    def place(self) -> Place:
+        """Where the answer is now."""
+        self._follow()
+        if self._line is not None:
+            return self._line.place()
+        if self._doc is not None:
+            probe = self._doc.copy()
+            probe.feed(self._held)
+            return probe.place()
+        return Place(unclear=bool(self._fence) or '"' in self._held)
+
+    def copy(self) -> Self:
+        """Another one at the same place."""
+        made = type(self)(self._levels)
+        vars(made).update(vars(self))
+        made._pieces = self._pieces.copy()
+        made._doc = self._doc and self._doc.copy()
+        made._line = made._doc if self._line is self._doc else self._line and self._line.copy()
+        return made
+
+    def _follow(self) -> None:
+        text = "".join(self._pieces)
+        self._pieces, self._buffered = [], 0
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._take(line, ended=True)
+        if rest:
+            self._take(rest, ended=False)
+
+    def _take(self, text: str, *, ended: bool) -> None:
+        dashes = False
+        if self._line is None:
+            self._held += text
+            if self._first:
+                self._held = self._held.removeprefix("\ufeff")
+            self._line = self._decided(ended)
+            dashes = ended and self._held.rstrip() == "---"
+            text, self._held = (self._held, "") if self._line is not None or ended else ("", self._held)
+        while self._line is not None and (text or ended):
+            rest = self._line.feed(text + "\n" * ended)
+            if rest is None:
+                break
+            self._line, text = _Words(bool(self._fence)), rest.removesuffix("\n")
+        if ended:
+            if self._line is not None:
+                self._doc = self._line if self._line.goes_on() else None
+            self._line, self._first, self._dashes = None, False, dashes
+
+    def _decided(self, ended: bool) -> "_Scanner | None":
+        """What follows the line whose start is held; None while that is not decided, or if nothing does."""
+        held = self._held + "\n" * ended
+        if len(held) <= HELD:
+            fence = _FENCE.fullmatch(self._held, partial=not ended)
+            if fence is not None and (not ended or self._turned(fence[1], fence[2])):
+                return None
+        if self._doc is not None:
+            return self._doc
+        if not self._fence and (self._first or self._dashes) and _SETTING.match(held, 0, HELD):
+            return _Yaml(lasting=False)
+        start = len(held) - len(_NUMBERED.sub("", held, count=1))
+        if _JSON.match(held, start, HELD) or (ended and held[start:].strip() in ("{", "[")):
+            return _Code("json", self._levels, strict=True)
+        key = _KEY.match(held, start, HELD, partial=not ended and len(held) < HELD)
+        if key is not None:
+            return None if key.partial else _Code("json" if key[1] == '"' else "python", self._levels)
+        mark = _MARK.search(held, start, HELD)
+        if mark is not None and (language := _language(held[start : mark.start()], mark[0])):
+            return _Yaml() if language == "yaml" else _Code(language, self._levels)
+        return _Words(bool(self._fence)) if mark is not None or len(held) >= HELD or ended else None
+
+    def _turned(self, marks: str, name: str) -> bool:
+        """Open or close a fence; false if the line does neither."""
+        if self._fence:
+            if name.strip() or not marks.startswith(self._fence):
+                return False
+            self._fence, self._doc = "", None
+            return True
+        if "`" in name:
+            return False
+        self._fence = marks
+        language = LANGUAGES.get(_NAME.split(name.strip().lower().lstrip("{."))[0])
+        self._doc = _Yaml(lasting=True) if language == "yaml" else None
+        if language not in (None, "yaml"):
+            self._doc = _Code(language, self._levels, lasting=True)
+        return True
+
+
+_FENCE = regex.compile(r"(?:[ \t>]|[-*+][ ]|\d{1,3}[.)][ ])*+(`{3,}+|~{3,}+)([^\n]*)")
+_NAME = re.compile(r"[^\w+#-]")
+_NUMBERED = re.compile(r"\A(?:[ \t]*\d{1,6}(?:→|\t|[:|]\s))?[+-]?")
+_JSON = re.compile(r"""\s*(?:\{\s*["}] | \[\s*["{\[\]\d])""", re.VERBOSE)
+_KEY = regex.compile(r"""\s*+(["'])(?:[^"'\\\n]|\\.)*+\1\s*+:""")
+_MARK = re.compile(r"[\"'`]")
+_SETTING = re.compile(r"(?:- )?[a-z_][\w.\-]*:\s")
+
+_LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
+    (language, marks, re.compile(rf"\s*(?:{pattern})\Z", re.VERBOSE))
+    for language, marks, pattern in (
+        ("shell", "\"'", r"(?:export\s+)?[A-Z_][A-Z0-9_]*= | \$[ ].*[\s=]"),
+        (
+            "shell",
+            "\"'",
+            r"(?:sudo\s+)?(?:echo|curl|git|ssh|scp|docker|kubectl|psql|mysql|printf|wget|npm|pip|export|grep|sed|chmod"
+            r"|mkdir|aws|gh)\s(?:[^.?!,]|[.?!,]\S)*(?<=[\s=])\$?",
+        ),
+        ("javascript", "\"'`", r"(?:export\s+)?(?:const|let|var)\s+[\w$]+\s*(?::\s*[\w<>\[\]|]+\s*)?=[^.?!]*(?<!\w)"),
+        ("javascript", "\"'`", r"(?:console\.\w+|document\.[\w.]+|require)\([^)]*(?<!\w)"),
+        ("javascript", "`", r"(?:return|throw|await)?\s*[\w$.]*\s*(?:\(|=|:)[^.?!]*"),
+        ("javascript", "\"'", r"import\b.*\bfrom\s+"),
+        ("python", "\"'", r"(?:>>>[ ])?(?:async[ ]def|def|class)\s+\w+\(.*(?<!\w)(?:[rfbu]{0,2})"),
+        ("python", "\"'", r"(?:>>>[ ])?(?:if|elif|while|assert)\s+[^.?!,]*(?:==|!=|\()\s*(?:[rfbu]{0,2})"),
+        ("python", "\"'", r"(?:>>>[ ])?(?:return|yield|raise|await)\s+(?:[\w.]+\()?[({\[]*(?:[rfbu]{0,2})"),
+        (
+            "python",
+            "\"'",
+            r"(?:>>>[ ])?(?:(?:await|return|yield|with)\s+)?@?[A-Za-z_][\w.]*\((?:[\w.,=:+\[{(\s]*(?<!\w))?[rfbu]{0,2}",
+        ),
+        (
+            "python",
+            "\"'",
+            r"(?:>>>[ ])?[A-Za-z_][\w.\[\]]*\s*(?::\s*[\w\[\], |.]+)?\s*[+:]?=\s*"
+            r"(?:[\w.,=:+\[{(\s]*(?<!\w))?[rfbu]{0,2}",
+        ),
+        ("yaml", "\"'", r"(?:-[ ])?[a-z_][\w.\-]*:[ \t]+"),
+    )
+]
+"""How a line of code begins before its first quotation mark: the language, the marks that may follow, the form."""
+
+
+def _language(header: str, mark: str) -> str | None:
+    """The language of a line of which it is evident, by what stands before its first quotation mark."""
+    return next((name for name, marks, form in _LINES if mark in marks and form.match(header)), None)
+
+
+class _Scanner:
+    """Follows text in one language."""
+
+    def copy(self) -> Self:
+        """Another one at the same place."""
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self))
+        return made
+
+    def feed(self, text: str) -> str | None:
+        """Go on behind this text; gives the rest that is no more in the language, None where all is."""
+        raise NotImplementedError
+
+    def place(self) -> Place:
+        """Where the text is now."""
+        raise NotImplementedError
+
+    def goes_on(self) -> bool:
+        """Whether the next line is in the language, too."""
+        return False
+
+
+class _Words(_Scanner):
+    """Follows a line of prose, in which nothing opens a string."""
+
+    def __init__(self, fenced: bool) -> None:
+        self._fenced, self._marks = fenced, 0
+
+    def feed(self, text: str) -> str | None:
+        self._marks += text.count('"')
+        return None
+
+    def place(self) -> Place:
+        return Place(unclear=self._fenced or self._marks % 2 == 1)
+
+
+class _Open(NamedTuple):
+    """What is open in code: a string, a comment, or code in a string.
+
+    Args:
+        literal: which string; None for others.
+        ends: how a comment or code in a string ends.
+        depth: of brackets in code in a string.
+    """
+
+    literal: Literal | None
+    ends: str = ""
+    depth: int = 0
+
+
+class _Code(_Scanner):
+    """Follows code of JSON, Python, JavaScript or a shell.
+
+    Args:
+        language: which.
+        levels: how many strings in strings are followed.
+        strict: whether JSON ends where its brackets are closed, or where something is none.
+        lasting: whether all further lines are in it, and not only those of a string that is open.
+    """
+
+    def __init__(self, language: str, levels: int, *, strict: bool = False, lasting: bool = False) -> None:
+        self.language, self._levels, self._strict, self._lasting = language, levels, strict, strict or lasting
+        self._open: list[_Open] = []
+        self._rest = ""  # what may become a longer mark
+        self._before = ""  # the last character that was no space, in code
+        self._depth = 0
+        self._inner: Quoting | None = None
+        self._here: list[str] = []  # what ends documents that begin in the next line
+
+    def copy(self) -> Self:
+        made = super().copy()
+        made._open, made._here = self._open.copy(), self._here.copy()
+        made._inner = self._inner and self._inner.copy()
+        return made
+
+    def goes_on(self) -> bool:
+        literal = self._open[-1].literal if self._open else None
+        return self._lasting or (literal is not None and literal.quote in ('"""', "'''", "`"))
+
+    def place(self) -> Place:
+        probe = self.copy()
+        probe._run(final=True)
+        top = probe._open[-1] if probe._open else None
+        if top is not None and top.literal is not None:
+            inner = probe._inner.place() if probe._inner is not None else Place()
+            return inner._replace(literals=(top.literal, *inner.literals), unclear=False)
+        if self.language == "shell" and (top is None or top.ends == ")"):
+            return Place((Literal("shell", "", ""),))
+        return Place(unclear=True)
+
+    def feed(self, text: str) -> str | None:
+        self._rest += text
+        return self._run(final=False)
+
+    def _run(self, *, final: bool) -> str | None:
+        text, at = self._rest, 0
+        while at < len(text):
+            top = self._open[-1] if self._open else _Open(None)
+            found = _marks(self.language, top.literal, top.ends).search(text, at)
+            begin = len(text) if found is None else found.start()
+            if self._passed(text[at:begin], top):
+                self._rest = ""
+                return text[at:]
+            if found is None:
+                at = begin
+                break
+            if found.end() == len(text) and not final and found[0] != "\n":
+                self._rest = text[begin:]
+                return None
+            at = found.end()
+            self._step(found, top)
+            if self._strict and not self._open and not self._depth and found[0] in "}]":
+                self._rest = ""
+                return text[at:]
+        self._rest = ""
+        return None
+
+    def _passed(self, text: str, top: _Open) -> bool:
+        """Step over text without marks; whether it shows that this is no JSON."""
+        if top.literal is not None:
+            if self._inner is not None:
+                self._inner.feed(text)
+            return False
+        if top.ends in ("", "}", ")") and text.strip():
+            self._before = text.rstrip()[-1]
+        return self._strict and _NO_JSON.search(text) is not None
+
+    def _step(self, found: re.Match[str], top: _Open) -> None:
+        mark = found[0]
+        if top.literal is not None:
+            self._step_in(mark, top.literal)
+        elif top.ends not in ("", "}", ")"):
+            if mark.strip() == top.ends.strip() or (top.ends == "/" and mark == "\n"):
+                self._open.pop()
+                self._documents(mark)
+        else:
+            self._step_code(found, top)
+
+    def _step_in(self, mark: str, literal: Literal) -> None:
+        if mark in (literal.quote, "\n"):
+            self._open.pop()
+            self._inner, self._before = None, '"'
+        elif mark in ("${", "$(", "{"):
+            self._open.append(_Open(None, ")" if mark == "$(" else "}"))
+        elif self._inner is not None:
+            self._inner.feed(_unescaped("json", mark) or "")
+
+    def _step_code(self, found: re.Match[str], top: _Open) -> None:
+        mark, word = found[0], found.groupdict().get("word") or ""
+        before, self._before = self._before, mark.strip()[-1:] or self._before
+        if mark == "\n":
+            self._documents(mark)
+        elif found.groupdict().get("here"):
+            self._here.append(found["here"])
+        elif found.groupdict().get("quote"):
+            quote, language = found["quote"], self.language
+            if quote in ('""', "''"):  # an empty string, at the end
+                return
+            if language == "javascript" and quote == "`":
+                self._begin(Literal(language, "r" if word == "raw" else "", quote))
+            elif language == "python" and word.lower() in _PREFIXES:
+                prefix = "".join(sorted(set(word.lower()) - {"u"}))
+                self._begin(Literal(language, prefix, quote))
+            elif quote == "$'":
+                self._begin(Literal(language, "$", "'"))
+            elif not word or word in ("return", "case", "typeof", "in", "of", "await", "yield"):
+                self._begin(Literal(language, "", quote))
+        elif mark in ("#", "//"):
+            self._open.append(_Open(None, "\n"))
+        elif mark == "/*":
+            self._open.append(_Open(None, "*/"))
+        elif mark == "/":
+            if before in _BEFORE_REGEX:
+                self._open.append(_Open(None, "/"))
+        elif mark in ("{", "[", "("):
+            self._depth += 1
+            if mark + top.ends in ("{}", "()"):
+                self._open[-1] = top._replace(depth=top.depth + 1)
+        elif mark in ("}", "]", ")"):
+            self._depth -= 1
+            if top.ends == mark:
+                if top.depth:
+                    self._open[-1] = top._replace(depth=top.depth - 1)
+                else:
+                    self._open.pop()
+
+    def _begin(self, literal: Literal) -> None:
+        self._open.append(_Open(literal))
+        self._inner = Quoting(self._levels - 1) if literal.language == "json" and self._levels else None
+
+    def _documents(self, mark: str) -> None:
+        """Begin the next of the documents of a shell that were announced in a line that has ended."""
+        if "\n" in mark and self._here:
+            self._open.append(_Open(None, f"\n{self._here.pop(0)}\n"))
+
+
+_PREFIXES = ("", "r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt")
+_BEFORE_REGEX = ("", *"(,=:[!&|?{};+-*%~^")
+_NO_JSON = re.compile(r"[^\w\s{}\[\],:.+\-<>→]")
+
+
+def _is_one_line(literal: Literal) -> bool:
+    return literal.language == "json" or (
+        literal.language in ("python", "javascript") and len(literal.quote) == 1 and literal.quote != "`"
+    )
+
+
+@lru_cache
+def _marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
+    """What changes something in a string, a comment, or code."""
+    if literal is not None:
+        quote = re.escape(literal.quote[-1])
+        marks = [rf"{quote}{{3}}|{quote}{{1,2}}\Z" if len(literal.quote) == 3 else quote]
+        if literal != Literal("shell", "", "'"):
+            marks.append(r"\\(?:u[0-9a-fA-F]{0,4}|.)?" if language == "json" else r"\\.?")
+        if "f" in literal.prefix or "t" in literal.prefix:
+            marks.append(r"\{\{|\{")
+        if literal.quote == "`":
+            marks.append(r"\$\{|\$\Z")
+        if literal == Literal("shell", "", '"'):
+            marks.append(r"\$\(|\$\Z")
+        if _is_one_line(literal):
+            marks.append(r"\n")
+        return re.compile("|".join(marks), re.DOTALL)
+    if ends == "/":
+        return re.compile(r"\\.?|\[(?:\\.|[^\]\\\n])*\]?|/|\n", re.DOTALL)
+    if ends == "*/":
+        return re.compile(r"\*/|\*\Z")
+    if ends == "\n":
+        return re.compile("\n")
+    if ends.startswith("\n"):  # a document of a shell: line by line
+        return re.compile(r"[^\n]*\n|[^\n]+\Z")
+    return _CODE[language]
+
+
+_CODE = {
+    "json": re.compile(r"""(?P<quote>")|//|/\*|/\Z|[{}\[\]]"""),
+    "python": re.compile(
+        r"""\#|(?P<word>\w*)(?P<quote>\"\"\"|'''|\"\"\Z|''\Z|"|')|\w+|[{}()\[\]]""",
+    ),
+    "javascript": re.compile(r"""//|/\*|/|(?P<word>[\w$]*)(?P<quote>["'`])|[\w$]+|[{}()\[\]]"""),
+    "shell": re.compile(
+        r"""\\.?|(?<![^\s;&|()])\#|<<-?[ ]*\\?["']?(?P<here>\w+)["']?|<\Z|<<-?[ ]*["']?\w*\Z|"""
+        r"""(?P<quote>\$'|["'])|\$\(|\$\Z|[{}()]|\n""",
+        re.DOTALL,
+    ),
+}
+
+
+class _Yaml(_Scanner):
+    """Follows YAML, line by line.
+
+    Args:
+        lasting: whether all further lines are YAML, else those that have a form of it; None for one line.
+    """
+
+    def __init__(self, *, lasting: bool | None = None) -> None:
+        self._lasting = lasting
+        self._text = ""  # of the line
+        self._at = 0  # how far it was followed
+        self._value = 0  # where the value before `_at` begins
+        self._quote = ""  # of a string that is open
+        self._flow = 0  # how many brackets are open
+        self._block = -1  # the indent of the key of a block of text
+
+    def goes_on(self) -> bool:
+        return self._lasting is not None
+
+    def feed(self, text: str) -> str | None:
+        *lines, rest = text.split("\n")
+        for i, line in enumerate(lines):
+            self._text += line
+            if self._lasting is False and not self._fits():
+                return "\n".join([self._text, *lines[i + 1 :], rest])
+            self._end()
+        self._text += rest
+        return None
+
+    def place(self) -> Place:
+        probe = self.copy()
+        probe._scan(final=True)
+        value, indent = probe._text[probe._value :], _indent(self._text)
+        if self._in_block():
+            return Place((Literal("yaml", "", "|"),), indent=indent)
+        if probe._quote:
+            return Place((Literal("yaml", "", probe._quote),), indent=indent)
+        if _COMMENT.search(value):
+            return Place(unclear=True)
+        begins = not value.strip() and bool(probe._value or probe._flow)
+        return Place((Literal("yaml", "flow" if probe._flow else "", ""),), begins=begins, indent=indent)
+
+    def _in_block(self) -> bool:
+        return self._block >= 0 and (not self._text.strip() or _indent(self._text) > self._block)
+
+    def _fits(self) -> bool:
+        if self._quote or self._flow or self._in_block():
+            return True
+        return _YAML_LINE.match(self._text) is not None
+
+    def _end(self) -> None:
+        self._scan(final=True)
+        if self._block >= 0 and not self._in_block():
+            self._block = -1
+        if self._block < 0 and not self._quote and _BLOCK.search(self._text):
+            self._block = _indent(self._text)
+        self._text, self._at, self._value = "", 0, 0
+
+    def _scan(self, *, final: bool) -> None:
+        """Follow the line; its last character only if nothing comes behind it."""
+        text = self._text
+        limit = len(text) if final else len(text) - 1
+        while self._at < limit and not self._in_block():
+            if self._quote:
+                found = _YAML_STRINGS[self._quote].search(text, self._at)
+                if found is None or found.start() >= limit:
+                    self._at = limit
+                    return
+                self._at = found.end()
+                if found[0] == self._quote:
+                    self._quote, self._value = "", self._at
+                continue
+            char, following = text[self._at], text[self._at + 1 : self._at + 2]
+            blank = not text[self._value : self._at].strip()
+            ends_word = following in ("", " ", "\t")
+            if char in "\"'" and blank:
+                self._quote = char
+            elif char in "[{" and (self._flow or blank):
+                self._flow += 1
+            elif char in "]}" and self._flow:
+                self._flow -= 1
+            if (char == ":" and ends_word) or (char == "-" and ends_word and blank) or (self._flow and char in "[{,"):
+                self._value = self._at + 1
+            elif char == "#" and (self._at == 0 or text[self._at - 1].isspace()):
+                self._value, self._at = self._at, limit
+                return
+            self._at += 1
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" "))
+
+
+_BLOCK = re.compile(r"(?::|-|^)\s+[|>][-+\d]*\s*(?:\#.*)?\Z")
+_COMMENT = re.compile(r"(?:\A|\s)#")
+_YAML_LINE = re.compile(r"(?!(?:---|\.\.\.)\s*\Z)(?:\s*(?:#|\Z|-(?:\s|\Z)|[\w.\-<>\"' ]+?:(?:\s|\Z))|\s+\S)")
+_YAML_STRINGS = {'"': re.compile(r'\\.?|"', re.DOTALL), "'": re.compile(r"''|'")}
+
+
+# ---- how an original is spelled there --------------------------------------------------------------------------------
+
+
+def spelled(original: str, place: Place, stood: Sequence[str], *, exact: bool = False, whole: bool = False) -> str:
+    """An original as it is written at a place: as it stood, unless that would mean something else there.
+
+    Args:
+        original: as it stood in the text that came.
+        place: where it is put.
+        stood: the kinds of places where it stood, the first one first; none where that is not known.
+        exact: whether it stays as it stood wherever it breaks nothing: in arguments of tools, which may name the
+            bytes of a file.
+        whole: whether nothing stands beside it in a plain value of YAML.
+    """
+    if place.kind in stood:
+        return original
+    came = next((kind for kind in stood if kind != UNCLEAR), None)
+    meaning = original if came in (None, PROSE) else _read(_literals(came), original)
+    if meaning is None:  # it broke the string in which it stood
+        meaning = original
+    if not place.literals:
+        return original if exact else meaning
+    here = _read(place.literals, original)
+    if here is not None and (came is None or here == meaning):
+        return original
+    made = meaning
+    for literal in reversed(place.literals):
+        made = _write(literal, made, place, whole=whole)
+    return made
+
+
+def is_plain(original: str) -> bool:
+    """Whether a value is written alike everywhere; quick, and never wrongly true."""
+    return _SPECIAL.search(original) is None
+
+
+def tells(original: str, kind: str) -> bool:
+    """Whether it must be remembered that a value stood at a place of this kind."""
+    return not is_plain(original) and (kind not in (PROSE, UNCLEAR) or _READABLE.search(original) is not None)
+
+
+_SPECIAL = re.compile(r"[^\w .,@+/=~:\-]|:(?:\s|\Z)|\A[^\w./+]|\s\Z|\A\s|[\x00-\x1f\x7f\x85\u2028\u2029]")
+_READABLE = re.compile(r"[\\{}]|''")
+"""What a language may read as something else."""
+
+
+def _literals(kind: str) -> list[Literal]:
+    found = []
+    for each in kind.split("/"):
+        language, written = each.split(" ", 1)
+        match = re.fullmatch(r"(flow|\$|[a-z]*)(.*)", written, re.DOTALL)
+        assert match is not None
+        found.append(Literal(language, match[1], match[2]))
+    return found
+
+
+def _read(literals: Sequence[Literal], text: str) -> str | None:
+    """What a text means inside of strings; None where it breaks one of them."""
+    read: str | None = text
+    for literal in literals:
+        read = None if read is None else _read_one(literal, read)
+    return read
+
+
+def _read_one(literal: Literal, text: str) -> str | None:
+    language, prefix, quote = literal
+    if not quote:
+        return _read_word(literal, text)
+    if quote == "|":
+        return None if "\n" in text else text
+    if quote == "'" and (language, prefix) in (("yaml", ""), ("shell", "")):
+        escaped = "''" if language == "yaml" else r"'\''"
+        broken = "'" in text.replace(escaped, "") or (language == "yaml" and "\n" in text)
+        return None if broken else text.replace(escaped, "'")
+    bare = re.sub(r"(?s)\\.", "", text)
+    if bare.endswith("\\") or quote in bare or (len(quote) == 3 and bare.endswith(quote[0])):
+        return None
+    if (language in ("json", "yaml") or _is_one_line(literal)) and re.search(r"[\n\r]", bare):
+        return None
+    if language == "json" and re.search(r"[\x00-\x1f]", bare):
+        return None
+    if (quote == "`" and "${" in bare) or (language == "shell" and not prefix and re.search(r"[$`]", bare)):
+        return None
+    if "f" in prefix:
+        if re.search(r"[{}]", re.sub(r"\{\{|\}\}", "", bare)):
+            return None
+        text = text.replace("{{", "{").replace("}}", "}")
+    if "r" in prefix:
+        return None if quote[0] in text else text
+    return _unescaped(language + prefix.strip("bfut"), text)
+
+
+def _read_word(literal: Literal, text: str) -> str | None:
+    if literal.language == "shell":
+        broken = re.search(r"""["'`$&|;<>()*?\[\]#!{}\n\\]""", re.sub(r"\\[^\n]", "", text))
+        return None if broken else re.sub(r"\\(.)", r"\1", text)
+    flow = r"|[,\[\]{}]" if literal.prefix else ""
+    broken = re.search(
+        rf"""\A[,\[\]{{}}#&*!|>'"%@`]|\A[-?:](?:\s|\Z)|:(?:\s|\Z)|\s\#|\A\s|\s\Z|[\x00-\x1f\x7f]{flow}""", text
+    )
+    return None if broken else text
+
+
+def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
+    """A text as it is written inside of a string."""
+    language, prefix, quote = literal
+    if language == "json":
+        return json.dumps(text, ensure_ascii=False)[1:-1]
+    if not quote:
+        if language == "shell":
+            return re.sub(r"""["'`$&|;<>()*?\[\]#!{}\\]""", r"\\\g<0>", text).replace("\n", "$'\\n'")
+        return f'"{_escaped(_YAML_BREAKS, text)}"' if whole and place.asks else text
+    if quote == "|":
+        return text.replace("\n", "\n" + " " * place.indent)
+    if language == "yaml":
+        if quote == '"':
+            return _escaped(_YAML_BREAKS, text)
+        return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
+    if language == "shell" and not prefix:
+        return text.replace("'", r"'\''") if quote == "'" else re.sub(r'["\\$`]', r"\\\g<0>", text)
+    if "f" in prefix:
+        text = re.sub(r"[{}]", r"\g<0>\g<0>", text)
+    if "r" in prefix:
+        return _joined(literal, text)
+    if quote == "`":
+        return re.sub(r"\\|`|\$(?=\{)", r"\\\g<0>", text)
+    multiline = r"" if len(quote) == 3 else r"\n"
+    return _escaped(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
+
+
+_YAML_BREAKS = r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]'
+
+
+def _escaped(breaks: str, text: str) -> str:
+    def escaped(match: re.Match[str]) -> str:
+        char = match[0]
+        if char in _NAMED:
+            return "\\" + _NAMED[char]
+        if char.isprintable():
+            return "\\" + char
+        return f"\\x{ord(char):02x}" if char < "\x80" else f"\\u{ord(char):04x}"
+
+    return re.sub(breaks, escaped, text)
+
+
+_NAMED = {"\n": "n", "\r": "r", "\t": "t"}
+
+
+def _joined(literal: Literal, text: str) -> str:
+    """A text in a string that reads no escapes: what would end it stands in a string of its own beside it."""
+    script = literal.language == "javascript"
+    quote = literal.quote[0]
+    breaks = r"`|\$(?=\{)|\\\Z" if script else rf"{quote}|\\\Z" + ("" if len(literal.quote) == 3 else r"|\n")
+
+    def apart(match: re.Match[str]) -> str:
+        other = json.dumps(match[0]) if match[0] != '"' else "'\"'"
+        if script:
+            return f"${{{other}}}"
+        return f"{literal.quote} {other} {literal.prefix}{literal.quote}"
+
+    return re.sub(breaks, apart, text)
+
+
+_ESCAPE = re.compile(
+    r"""\\(?: x(?P<x>[0-9a-fA-F]{2}) | u(?P<u>[0-9a-fA-F]{4}) | U(?P<U>[0-9a-fA-F]{8}) | u\{(?P<b>[0-9a-fA-F]{1,6})\}
+    | N\{(?P<N>[^}\n]{1,80})\} | (?P<o>[0-7]{1,3}) | (?P<letter>.) )""",
+    re.VERBOSE | re.DOTALL,
+)
+_USUAL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SAME = {char: char for char in "\\\"'"}
+_MORE = {"a": "\a", "v": "\v", "\n": ""}
+_KNOWN: dict[str, tuple[str, dict[str, str], str]] = {
+    "json": ("u", {**_USUAL, '"': '"', "\\": "\\", "/": "/"}, "none"),
+    "python": ("xuUNo", {**_USUAL, **_SAME, **_MORE}, "none"),
+    "javascript": ("xubo", {**_USUAL, "v": "\v", "\n": ""}, "dropped"),
+    "yaml": (
+        "xuU",
+        {**_USUAL, **_MORE, '"': '"', "\\": "\\", "/": "/", "e": "\x1b", "0": "\0", " ": " ", "\t": "\t"}
+        | {"N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
+        "none",
+    ),
+    "shell": ("", {"$": "$", "`": "`", '"': '"', "\\": "\\", "\n": ""}, "kept"),
+    "shell$": ("xuUo", {**_USUAL, **_SAME, "a": "\a", "v": "\v", "e": "\x1b", "E": "\x1b", "?": "?"}, "kept"),
+}
+"""By language: the forms of numbers, the letters, and what becomes of the backslash of any other character."""
+
+
+def _unescaped(language: str, text: str) -> str | None:
+    """A text with its backslashes read; None where one means nothing in the language."""
+    if "\\" not in text:
+        return text
+    forms, letters, others = _KNOWN[language]
+    read, at = [], 0
+    for match in _ESCAPE.finditer(text):
+        char = _meant(match, forms, letters, others)
+        if char is None:
+            return None
+        read += [text[at : match.start()], char]
+        at = match.end()
+    made = "".join([*read, text[at:]])
+    try:  # two halves of a character are one
+        return made.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return made
+
+
+def _meant(match: re.Match[str], forms: str, letters: dict[str, str], others: str) -> str | None:
+    form = match.lastgroup or ""
+    if form in forms:
+        try:
+            if form == "N":
+                return unicodedata.lookup(match["N"])
+            return chr(int(match[form], 8 if form == "o" else 16))
+        except (KeyError, ValueError, OverflowError):
+            return None
+    letter, rest = match[0][1], match[0][2:]
+    if letter in letters:
+        return letters[letter] + rest
+    return {"kept": match[0], "dropped": letter + rest}.get(others)
