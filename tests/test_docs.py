@@ -10,11 +10,13 @@ A page that begins with `<!-- slow -->` runs with `-m slow` only: one that measu
 """
 
 import codecs
+import html
 import io
 import os
 import re
 import shlex
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -345,6 +347,44 @@ def test_the_picture_is_well_formed():
     assert {"svg", "title", "desc", "text"} <= seen
 
 
+PICTURE = ROOT / "docs" / "assets" / "two-jobs.svg"
+
+
+def drawn_words(readme: Page) -> dict[str, str]:
+    """What stands in the picture of the two jobs, by its place: what the examples of the README take and print."""
+    ran = {}
+    for example in readme.examples:
+        verb, shown = example.source.split()[1], (example.shown or "").splitlines()
+        ran.setdefault(verb, (shlex.split(example.source)[2], shown))
+    (prompt, sent), (answer, restored), (note, released) = (ran[verb] for verb in ("protect", "restore", "privatize"))
+    texts = {"prompt": readme.files[prompt], "sent": sent[0], "answer": answer, "restored": restored[0]}
+    texts |= {"note": readme.files[note], "released": released[0]}
+    found = {"stated": wrapped(released[1], 44, 1)[0]}
+    for place, text in texts.items():
+        found |= {f"{place}-{number}": line for number, line in enumerate(wrapped(text, 32, 2), 1)}
+    return found
+
+
+def wrapped(text: str, width: int, lines: int) -> list[str]:
+    """The beginning of a text in some lines."""
+    return textwrap.wrap(text, width, max_lines=lines, placeholder=" \u2026", break_on_hyphens=False)
+
+
+def redrawn(picture: str, words: dict[str, str]) -> str:
+    """The picture with these words in their places."""
+    return re.sub(
+        r'( id="([a-z]+(?:-\d)?)">)[^<]*(?=</text>)', lambda text: text[1] + html.escape(words[text[2]], False), picture
+    )
+
+
+def test_the_picture_of_the_two_jobs_shows_what_the_product_makes():
+    """Its words are those of the README's examples, which run."""
+    picture, words = PICTURE.read_text(encoding="utf-8"), drawn_words(read(ROOT / "README.md"))
+    assert sorted(re.findall(r' id="([a-z]+(?:-\d)?)">[^<]*</text>', picture)) == sorted(words)
+    assert redrawn(picture, words) == picture, "write it with `python -m tests.test_docs README.md`"
+    assert redrawn(picture, words | {"released-1": "sent to the hospital in"}) != picture
+
+
 # ---- writing what the examples print -----------------------------------------------------------------------
 
 
@@ -374,3 +414,5 @@ if __name__ == "__main__":
         if not wanted or name_of(chosen) in wanted:
             with tempfile.TemporaryDirectory() as scratch:
                 print(name_of(chosen), "written" if rewrite(chosen, Path(scratch)) else "unchanged", flush=True)
+    picture = redrawn(PICTURE.read_text(encoding="utf-8"), drawn_words(read(ROOT / "README.md")))
+    PICTURE.write_text(picture, encoding="utf-8")

@@ -138,7 +138,7 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
         other = store.open("s1", "kept").restore(released(tmp_path / "out")[0]["text"])
     assert CANARY not in other
     assert (done.document["placeholders"], done.document["session"]) == ("subject", "kept")
-    said = dict(done.statement.lines())
+    said = done.statement.lines()
     assert said["placeholders"].startswith("Equal values have one placeholder in all rows of a subject")
     assert "kept in a store" in said["mapping"]
     assert said["mapping"] in (tmp_path / "out" / "statement.md").read_text()

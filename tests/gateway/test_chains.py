@@ -127,6 +127,26 @@ def test_a_clock_in_the_first_message_leads_to_no_new_draws(noisy, store, small_
     assert len(set(clock(gateway(noisy, store), small_table.words))) == 1
 
 
+def test_counts_follow_from_what_was_drawn(noisy, hiding, small_table):
+    """New messages, those in which something was drawn, and those that are sent again."""
+    word, mail = small_table.words[40], "mail a@first.example"
+    hidden, first = [("user", mail)], [("user", word)]
+    talks = [  # what is asked one after the other of a new gateway, and the counts
+        (noisy, [first, first, [*first, ("user", "the")]], [(1, 1, 0), (0, 0, 1), (1, 0, 1)]),
+        (noisy, [[("system", f"10:0{i}"), *first] for i in range(3)], [(2, 2, 0), (1, 1, 1), (1, 1, 1)]),
+        (noisy, [[("system", "the"), *first], [("system", "of"), *first]], [(2, 1, 0), (1, 0, 1)]),
+        (noisy, [[("user", "")], [("user", "!")]], [(1, 0, 0), (1, 0, 0)]),
+        (hiding, [hidden, hidden, [("system", mail), *hidden]], [(1, 0, 0), (0, 0, 1), (1, 0, 1)]),
+        (hiding, [[("tool", mail)], [("tool", mail), ("tool", "done")]], [(1, 0, 0), (1, 0, 1)]),
+    ]
+    for privatizer, asked, expected in talks:
+        served = gateway(privatizer, SessionStore())
+        made = [ask(served, messages)[2] for messages in asked]
+        assert [(each["new"], each["drawn"], each["repeated"]) for each in made] == expected
+        for (_, drawn, _), each in zip(expected, made, strict=True):
+            assert ("drawn for this request" in each["said"]) == (drawn > 0)
+
+
 def test_without_memory_of_messages_a_clock_would(noisy, store, small_table, monkeypatch):
     monkeypatch.setattr(Repeats, "applied", lambda _, release: release)
     assert len(set(clock(gateway(noisy, store), small_table.words))) == 3
@@ -140,7 +160,7 @@ def test_a_branch_knows_nothing_of_the_other(hiding, store):
     assert one == ["write to <EMAIL_1>", "done", "and to <EMAIL_2>"] == two
     assert first.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example b@second.example"
     assert second.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example c@third.example"
-    assert (promise["drawn"], promise["repeated"]) == (1, 2)
+    assert (promise["new"], promise["drawn"], promise["repeated"]) == (1, 0, 2)
     assert ask(served, [*start, ("user", "and to b@second.example")])[1].session.restore("<EMAIL_2>").startswith("b@")
 
 
@@ -182,11 +202,11 @@ def test_what_a_store_forgets_is_not_known_from_memory(hiding, url):
         served = gateway(hiding, store)
         messages = [("user", "write to a@first.example"), ("assistant", "done"), ("user", "to b@second.example")]
         first = ask(served, messages)
-        assert ask(served, messages)[2]["drawn"] == 0
+        assert ask(served, messages)[2]["new"] == 0
         (account,) = store.sessions()
         assert store.forget(account.subject) == 1
         promise = ask(served, messages)[2]
-        assert promise["drawn"] == 3
+        assert promise["new"] == 3
         assert first[0] == ask(served, messages)[0]
 
 
@@ -392,9 +412,10 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "and now?"}]
         raw = client.chat.completions.with_raw_response.create(model="echo", messages=messages)
         promise = json.loads(raw.headers["textveil-statement"])
-        assert (promise["drawn"], promise["repeated"]) == (1, 2)
+        assert (promise["new"], promise["drawn"], promise["repeated"]) == (1, 0, 2)
         assert promise["said"] == (
-            "1 new message released; 2 sent again as before: values became placeholders. There is no promise."
+            "1 new message was released without a draw; 2 are sent again as they were: released once, sent again, "
+            "spent once. There is no promise."
         )
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
 

@@ -99,7 +99,7 @@ def test_copies_are_the_same_and_pickles_have_options_only():
     assert CANARY.encode() not in packed
     again = pickle.loads(packed)
     assert again.options() == guard.options()
-    assert again.begin(CHAT, said(CANARY)).statement["drawn"] == 1, "it knows nothing of the other"
+    assert again.begin(CHAT, said(CANARY)).statement["new"] == 1, "it knows nothing of the other"
     assert CANARY not in repr(guard.begin(CHAT, said(CANARY)))
     with pytest.raises(ConfigError, match="as a URL"):
         pickle.dumps(ChatGuard(store=SessionStore()))

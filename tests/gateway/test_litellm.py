@@ -194,7 +194,7 @@ def test_a_message_of_a_conversation_is_drawn_once(asking) -> None:
     body = {"input_type": "request", "request_data": data, "structured_messages": [first, again]}
     came = asking.post(GENERIC, body, **{"x-api-key": "sk"})
     said = json.loads(came.headers["textveil-statement"])
-    assert (said["drawn"], said["repeated"]) == (1, 1)
+    assert (said["new"], said["drawn"], said["repeated"]) == (1, 0, 1)
     assert came.json()["texts"] == []
 
 

@@ -222,7 +222,7 @@ def test_the_system_prompt_is_text_or_blocks_and_the_conversation_is_the_same(up
     said, blocks = f"For {CANARY}", [{"type": "text", "text": f"For {CANARY}"}]
     client.messages.create(**MODEL, system=said, messages=[user("x")])
     raw = client.messages.with_raw_response.create(**MODEL, system=blocks, messages=[user("x")])
-    assert json.loads(raw.headers["textveil-statement"])["drawn"] == 0
+    assert json.loads(raw.headers["textveil-statement"])["new"] == 0
     assert upstream.asked[0].body["system"] == last(upstream)["system"][0]["text"]
 
 
@@ -234,7 +234,7 @@ def test_a_client_that_names_itself_anew_goes_on_with_its_conversation(upstream,
         raw = client.messages.with_raw_response.create(**MODEL, system=system, messages=turns)
         turns += [back(raw.parse()), user(f"And {CANARY}?")]
         statements.append(json.loads(raw.headers["textveil-statement"]))
-    assert [each["drawn"] for each in statements] == [3, 2, 2]  # what names it, and the new question
+    assert [each["new"] for each in statements] == [3, 2, 2]  # what names it, and the new question
     assert [each["repeated"] for each in statements] == [0, 3, 5]
     assert CANARY not in upstream.seen
 

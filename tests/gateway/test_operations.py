@@ -260,7 +260,7 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
         "model": "m",
         "dry": False,
         "protected": {"WORD": 3},
-        "drawn": 1,
+        "drawn": 0,
         "spent": [],
         "status": 200,
         "reason": "",

@@ -96,7 +96,7 @@ def test_the_message_of_an_answer_goes_back_as_it_came(client, upstream):
         user("and to <EMAIL_2>, and <EMAIL_1> again"),
     ]
     promise = json.loads(raw.headers["textveil-statement"])
-    assert (promise["drawn"], promise["repeated"]) == (1, 3)
+    assert (promise["new"], promise["drawn"], promise["repeated"]) == (1, 0, 3)
     assert raw.headers["textveil-protected"] == "EMAIL=2"
     assert raw.headers["textveil-unresolved"] == "0"
 
@@ -129,7 +129,7 @@ def test_a_round_trip_of_a_tool(client, upstream, stream):
     assert first["tools"][0]["function"]["parameters"]["properties"]["to"]["default"] == "<EMAIL_2>"
 
 
-def test_each_message_is_drawn_once_with_tools_too(hiding, upstream):
+def test_each_message_is_released_once_with_tools_too(hiding, upstream):
     gateway = Gateway(privatizer=hiding, upstream=upstream.url)
     messages: list[Any] = [user(f"mail {MAIL}")]
     upstream.asked.clear()
@@ -138,7 +138,8 @@ def test_each_message_is_drawn_once_with_tools_too(hiding, upstream):
         for turn in range(4):
             raw = client.chat.completions.with_raw_response.create(model="m", messages=messages, tools=[TOOL])
             promise = json.loads(raw.headers["textveil-statement"])
-            assert (promise["drawn"], promise["repeated"]) == (2, 3 * turn)  # at first a message and the tools
+            assert (promise["new"], promise["repeated"]) == (2, 3 * turn)  # at first a message and the tools
+            assert promise["drawn"] == 0
             result = {"role": "tool", "tool_call_id": "call_1", "content": f"sent {turn} to {OTHER}"}
             messages += [raw.parse().choices[0].message, result, user(f"again {turn} {MAIL}")]
     for before, after in zip(upstream.bodies, upstream.bodies[1:], strict=False):
@@ -585,7 +586,7 @@ def test_a_part_of_which_nothing_is_left_is_not_sent(hiding, upstream, rest, par
     assert sent["messages"][0]["content"] == made[:parts]
     statement = json.loads(answer.headers["textveil-statement"])
     assert statement["kind"] == "none"
-    assert statement["said"] == "1 new message released: values became placeholders. There is no promise."
+    assert statement["said"] == "1 new message was released without a draw. There is no promise."
 
 
 def test_schemas_may_pass(hiding, upstream):

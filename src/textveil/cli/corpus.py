@@ -277,7 +277,7 @@ def _about(done: "Done", telling: Telling) -> "list[str]":
     if done.statement is not None:
         said += [
             sentence
-            for name, sentence in done.statement.lines()
-            if name in ("document", "subject", "copied", "equality", "placeholders", "mapping")
+            for name, sentence in done.statement.lines().items()
+            if name in ("document", "person", "copied", "equality", "placeholders", "mapping")
         ]
     return said

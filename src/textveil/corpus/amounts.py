@@ -42,10 +42,8 @@ def per_word(guarantee: Guarantee) -> "Amounts":
     """What each protected word loses."""
     made = Amounts()
     for value, many in zip(*(each.tolist() for each in _each(guarantee)), strict=True):
-        if math.isinf(value):
-            made.open += many
-        else:
-            made.counts[_micro(value)] += many
+        made.counts[0 if math.isinf(value) else _micro(value)] += many
+        made.open += many if math.isinf(value) else 0
     made.largest = max(made.counts, default=0)
     return made
 
@@ -57,8 +55,8 @@ class Amounts:
     Attributes:
         counts: how many there are of each amount, in millionths of local DP, rounded up to `DIGITS` digits.
         largest: the largest amount, in millionths.
-        open: how many have a word for which no bound holds; of documents and subjects, what their other words lose is
-            among the amounts.
+        open: how many have a word, or are one, for which no bound holds; what their other words lose is among the
+            amounts.
     """
 
     counts: Counter[int] = field(default_factory=Counter)

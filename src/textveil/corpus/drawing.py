@@ -10,7 +10,8 @@ given last.
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,6 +35,7 @@ from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer
 from textveil.randomness import KeyedRandomness
 from textveil.session import KeyedNames
+from textveil.text import tokenize
 
 WORK = "_textveil"
 """The folder in the output where a run keeps what it needs until it has ended."""
@@ -166,6 +168,7 @@ class _State:
     privatizer: Privatizer
     options: RowOptions
     rows: int = 0
+    copied: int = 0
     texts: dict[str, int] = field(default_factory=dict)
     guarantee: Guarantee | None = None
     documents: Amounts = field(default_factory=Amounts)
@@ -191,10 +194,18 @@ class _State:
                 own = self.subjects.setdefault(mark(self.key, "subject", subject), [0, 0, 0])
                 own[:] = own[0] + 1, own[1] + micro, own[2] + words
             self.rows += len(batch)
+            self.copied += _words(self._copied(batch))
             yield batch, made
         found = content.hexdigest(), self.rows, storage.state(part.path)
         if found != (part.cut.digest, part.cut.rows, part.state):
             raise InputError("the input changed during the run; restore it and use --resume")
+
+    def _copied(self, batch: Batch) -> Iterator[str]:
+        """The values of a batch that are copied as they are."""
+        for name in self.options.copied_labels:
+            yield from (each for each in batch.values(name) if each is not None)
+        if self.options.others == "copy":
+            yield from batch.copied()
 
     def _drawn(self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]) -> list[str | None]:
         """The released texts of one field."""
@@ -244,6 +255,7 @@ class _State:
         return {
             "rows": self.rows,
             "texts": self.texts,
+            "copied": self.copied,
             "statement": None if self.guarantee is None else self.guarantee.pack(),
             "documents": self.documents.pack(),
         }
@@ -257,6 +269,15 @@ class _State:
         target = BytesIO()
         np.save(target, found[np.argsort(found["mark"][:, 0], kind="stable")], allow_pickle=False)
         return target.getvalue()
+
+
+def _words(values: Iterable[str]) -> int:
+    """How many words values have, counted as in texts, but for punctuation marks."""
+    found = Counter(each.encode(errors="replace").decode() for each in values)  # a lone surrogate may be copied
+    tokens = tokenize([*found])
+    worded = np.fromiter((any(map(str.isalnum, word)) for word in tokens.words), np.int64, len(tokens.words))
+    sums = np.concatenate(([0], np.cumsum(worded)))[tokens.documents]
+    return int(np.diff(sums) @ np.fromiter(found.values(), np.int64, len(found)))
 
 
 class _Counted:

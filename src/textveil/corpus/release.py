@@ -9,7 +9,9 @@ import math
 import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -21,16 +23,21 @@ from textveil.corpus.drawing import RUN, WORK, Part, require_own
 from textveil.corpus.mapping import MappingStore, StoreAddress
 from textveil.corpus.plan import KEY, MANIFEST, BegunRun, begun_with, claimed, kept_by
 from textveil.corpus.rows import RowOptions
-from textveil.corpus.statement import STYLES, CorpusStatement, of_subjects
+from textveil.corpus.statement import CorpusStatement, of_subjects
 from textveil.errors import ConfigError, InputError
 from textveil.files.storage import Storage
-from textveil.guarantee import Guarantee
-from textveil.show import page
+from textveil.guarantee import Guarantee, count, listing
+from textveil.show import plain
 
-VERSION = 1
+VERSION = 2
 """Version of the manifest; it changes when a field changes its meaning."""
 
-TITLE = "What this release guarantees"
+READABLE = (1, 2)
+"""Versions of releases that are read: what is read of them has not changed."""
+
+NAMED = 10
+"""Files of a release that its statement names; of more, the first and the last."""
+
 MARKDOWN, PAGE = "statement.md", "statement.html"
 PART = re.compile(r"part-[0-9]{8,}\..+")
 
@@ -96,20 +103,27 @@ def publish(
             yield found
 
     copied = tuple(others) if options.others == "copy" else ()
-    labels = tuple(name for name in options.labels if options.others != "drop" or name == options.id)
     statement = CorpusStatement.of(
         records(),
-        others=(*labels, *copied),
+        subject=options.subject,
+        others=(*options.copied_labels, *copied),
         equal=options.ids == "content",
         alike=options.placeholders == "subject",
         kept=options.session is not None,
     )
     if options.subject is not None:
         statement.subjects = of_subjects(begun.subjects(part) for part in parts)
-    written = {
-        MARKDOWN: statement.markdown(TITLE),
-        PAGE: page.shell(TITLE, statement.html(), styles=STYLES),
-    }
+    date = datetime.now(UTC).date().isoformat()
+    sheet = statement.sheet(
+        [
+            ("date", date),
+            ("version", f"textveil {__version__}"),
+            ("files", _files(listed)),
+            ("rows", f"{count(rows, 'row')} of {count(inputs, 'input file')}"),
+            ("texts", "; ".join(f"{plain(name)}: {count(many, 'text')}" for name, many in counted.items()) or "none"),
+        ]
+    )
+    written = {MARKDOWN: sheet.markdown(), PAGE: sheet.html()}
     for name, content in written.items():
         begun.output.write(name, content.encode(), within=WORK)
     document = {
@@ -118,6 +132,7 @@ def publish(
         "versions": {"python": platform.python_version(), **{name: version(name) for name in ("numpy", "onnxruntime")}},
         "processors": sorted(processors),
         "release": begun.name,
+        "date": date,
         "configuration": configuration(config),
         "table_sha256": table,
         "fields": list(texts),
@@ -126,7 +141,7 @@ def publish(
         "inputs": inputs,
         "rows": rows,
         "texts": counted,
-        "statement": statement.to_json(),
+        "statement": sheet.to_json() | statement.to_json(),
         "statement_sha256": {name: sha256(content.encode()).hexdigest() for name, content in written.items()},
         "parts": listed,
     }
@@ -145,13 +160,26 @@ def read(output: Storage) -> dict[str, Any]:
     """
     if not output.exists(MANIFEST):
         raise InputError(f"the folder has no {MANIFEST}, so there is no finished release in it")
-    try:
-        document = dict(json.loads(output.read(MANIFEST)))
-        if document["version"] == VERSION and document["sha256"] == _digest(document):
-            return document
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise InputError(f"the {MANIFEST} of the release was changed or is of another version of textveil")
+    document = dict[str, Any]()
+    with suppress(ValueError, KeyError, TypeError):
+        found = dict(json.loads(output.read(MANIFEST)))
+        document = found if found["sha256"] == _digest(found) else {}
+    if not document:
+        raise InputError(f"the {MANIFEST} of the release is damaged or was changed")
+    if (made := document.get("version")) not in READABLE:
+        raise InputError(
+            f"the {MANIFEST} of the release has version {made}, and this textveil reads "
+            f"{listing([*map(str, READABLE)])}"
+        )
+    return document
+
+
+def _files(parts: Sequence[Mapping[str, Any]]) -> str:
+    """The files of a release by their names; no input is named, because a name may say whom a text is about."""
+    names = [f"{each['name']} ({count(each['rows'], 'row')})" for each in parts]
+    if len(names) > NAMED:
+        return f"{len(names):,} files, {names[0]} to {names[-1]}; {MANIFEST} lists all of them"
+    return ", ".join(names) or "none"
 
 
 def verify(output: str | Path) -> list[str]:

@@ -87,6 +87,11 @@ class RowOptions:
         """The fields besides the texts that are read."""
         return tuple(dict.fromkeys(each for each in (self.id, self.subject, self.query) if each is not None))
 
+    @property
+    def copied_labels(self) -> tuple[str, ...]:
+        """Those of them that stand in the output as they are."""
+        return tuple(name for name in self.labels if self.others != "drop" or name == self.id)
+
     def source(self, path: str) -> Source:
         """A file, with its fields.
 

@@ -1,22 +1,32 @@
-"""The statement of a corpus: what a word, a document and a subject lose, what passed, and what was unknown.
+"""The statement of a corpus: what a word, a document and a person lose, what passed, and what was unknown.
 
-In: records of parts. Out: `CorpusStatement`, as JSON, as Markdown and as a page.
-Not here: the statement about one text (`guarantee`), and where these are written (`release`).
+In: records of parts. Out: `CorpusStatement`, and all that it says as a sheet.
+Not here: the statement about one text (`guarantee`), how a sheet is written (`show`), and where it goes (`release`).
 """
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from io import BytesIO
 from typing import Any, Self
 
 import numpy as np
+import regex
 
 from textveil.corpus.amounts import Amounts, per_word
-from textveil.guarantee import MICRO, Guarantee, condense, listing, number, summarize
+from textveil.guarantee import MICRO, Guarantee, condense, count, listing, number, summarize
+from textveil.show import Sheet, SheetSection, SheetTable, plain
+
+TITLE = "What this release guarantees"
 
 SLICE = 1 << 22
 """Subjects that are added up at once, so that memory does not grow with them."""
+
+LARGE = 10.0
+"""An epsilon above which nobody is protected as a whole: e^10 is 22,026."""
+
+MANY = 1_000_000
+"""A factor above which its digits say nothing."""
 
 
 @dataclass(kw_only=True)
@@ -27,7 +37,9 @@ class CorpusStatement:
         guarantee: the statement about all its words; None without any text.
         documents: what the rows lose.
         subjects: what the subjects lose, the sum over their rows; None where no field says whom a row is about.
+        subject: the name of that field.
         others: fields that are copied and not covered.
+        copied: how many words stand in those fields.
         equal: whether equal texts have equal releases.
         alike: whether equal values have one placeholder in all rows of a subject.
         kept: whether what placeholders stand for is kept.
@@ -36,7 +48,9 @@ class CorpusStatement:
     guarantee: Guarantee | None = None
     documents: Amounts
     subjects: Amounts | None = None
+    subject: str | None = None
     others: tuple[str, ...] = ()
+    copied: int = 0
     equal: bool = False
     alike: bool = False
     kept: bool = False
@@ -47,11 +61,19 @@ class CorpusStatement:
         made = cls(documents=Amounts(), **more)
         for record in records:
             made.documents.merge(Amounts.unpack(record["documents"]))
+            made.copied += record["copied"]
             if record["statement"] is not None:
                 found = Guarantee.unpack(record["statement"])
                 before = made.guarantee
                 made.guarantee = condense(found if before is None else summarize([before, found]))
         return made
+
+    @property
+    def person(self) -> str:
+        """Whom texts are about, in plain words: "customer" for a field `customer_id`."""
+        words = regex.sub(r"(?<=\p{Ll})(?=\p{Lu})|[_\W]+", " ", plain(self.subject or "")).split()
+        words = words[:-1] if len(words) > 1 and words[-1].lower() in ("id", "ids") else words
+        return " ".join(words).lower() or "subject"
 
     @property
     def amounts(self) -> dict[str, Amounts]:
@@ -61,7 +83,7 @@ class CorpusStatement:
         return {"word": words, "document": self.documents, **subjects}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """As plain data, without the sheet."""
         found = self.guarantee
         return {
             "guarantee": None if found is None else found.to_json(),
@@ -74,90 +96,254 @@ class CorpusStatement:
         }
 
     def counts(self) -> dict[str, int]:
-        """How many words there are, and what became of them."""
+        """How many words there are, and what became of them.
+
+        All are public words, punctuation marks and protected ones; those are drawn, names, figures, placeholders, left
+        out, replaced without a draw, or pass.
+        """
         found = self.guarantee
         if found is None:
             return {}
-        covered = found.protected + found.repeated
-        assert found.counts is not None, "it is condensed"
+        by = {"name": 0, "figure": 0}
+        for group in found.groups:
+            if group.by in by:
+                by[group.by] += group.words
+        others = by["name"] + by["figure"] + found.placeholders + found.dropped + found.passed
+        words = found.covered - others
         return {
             "all": found.words,
-            "public": found.words - covered,
+            "public": found.words - found.covered,
             "punctuation": found.punctuation,
-            "protected": covered,
-            "drawn": found.drawn,
+            "protected": found.covered,
+            "distinct": found.protected,
+            "drawn": words if found.draws else 0,
+            "names": by["name"],
+            "figures": by["figure"],
             "placeholders": found.placeholders,
-            "passed": int(found.counts[np.isinf(found.epsilon_per_word)].sum()),
-            "unknown": round(found.oov_share * covered),
+            "left_out": found.dropped,
+            "replaced": 0 if found.draws else words,
+            "passed": found.passed,
+            "unknown": round(found.oov_share * found.covered),
+            "copied": self.copied,
         }
 
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """What it says, as pairs of a name and a sentence."""
+    # ---- what it says ----------------------------------------------------------------------------------------------
+
+    def lines(self) -> dict[str, str]:
+        """What it says, sentences by what they are about."""
         found = self.guarantee
         if found is None:
-            yield "texts", "There is no text in it, so nothing was released."
-            return
-        yield "word", found.summary()
-        for name, amounts in self.amounts.items():
-            if name != "word":
-                yield name, _told(name, amounts)
-        counts = self.counts()
-        yield (
-            "passed",
-            f"{counts['public']:,} of {counts['all']:,} words are common words and punctuation marks, which pass; "
-            f"{counts['passed']:,} others passed, {counts['unknown']:,} were unknown to the table.",
+            return {"texts": "There is no text in it, so nothing was released."} | self._copied()
+        made = {
+            "word": found.summary(),
+            "document": _of_documents(self.documents),
+            "person": self._of_a_person(),
+        }
+        passed = (
+            (found.words - found.covered - found.punctuation, "common word"),
+            (found.punctuation, "punctuation mark"),
+            (found.passed, "other word"),
         )
-        if self.others:
-            yield (
-                "copied",
-                f"The fields {listing(self.others)} are copied as they are, and nothing is claimed for them.",
-            )
+        if stand := [count(many, what) for many, what in passed if many]:
+            made["passed"] = f"What passes as it is: {listing(stand)}. Nothing is claimed for that."
+        made |= self._copied()
         if self.equal:
-            yield "equality", "Equal texts have equal releases, so the release shows which texts are equal."
+            made["equality"] = "Equal texts have equal releases, so the release shows which texts are equal."
         if self.alike:
-            yield (
-                "placeholders",
+            made["placeholders"] = (
                 "Equal values have one placeholder in all rows of a subject and in no others, so the release shows "
-                "which values are equal, and which rows have a subject in common.",
+                "which values are equal, and which rows have a subject in common."
             )
         if self.kept:
-            yield (
-                "mapping",
-                "What placeholders stand for is kept in a store; whoever has it and its keys can put it back.",
+            made["mapping"] = (
+                "What placeholders stand for is kept in a store; whoever has it and its keys can put it back."
             )
+        return made
 
-    def markdown(self, title: str) -> str:
-        """The statement as Markdown, with a table of the amounts."""
-        said = "\n\n".join(f"**{name}**: {sentence}" for name, sentence in self.lines())
-        rows = "\n".join(f"| {' | '.join(row)} |" for row in self._rows())
-        table = f"| loss of a | number | largest | median | without a bound |\n|---|---|---|---|---|\n{rows}"
-        exact = "" if self.guarantee is None else f"\n\n```text\n{self.guarantee.explain()}\n```"
-        return f"# {title}\n\n{said}\n\n{table}{exact}\n"
+    def sheet(self, facts: Sequence[tuple[str, str]]) -> Sheet:
+        """All that it says.
 
-    def html(self) -> str:
-        """The statement as the content of a page, with a figure of how many documents and subjects lose how much."""
-        said = "\n".join(f"<p><b>{escape(name)}</b>: {escape(each)}</p>" for name, each in self.lines())
-        rows = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
-        head = "".join(f"<th>{each}</th>" for each in ("loss of a", "number", "largest", "median", "without a bound"))
-        figures = "\n".join(
-            f"<h2>What a {name} loses</h2>\n{_figure(amounts)}"
-            for name, amounts in self.amounts.items()
-            if amounts.number
+        Args:
+            facts: what the release is, as names and values.
+        """
+        said, found = self.lines(), self.guarantee
+        if found is None:
+            return Sheet(
+                title=TITLE, facts=facts, sections=[SheetSection(heading="In plain words", said=[*said.values()])]
+            )
+        rest = [each for name, each in said.items() if name not in ("word", "document", "person")]
+        shows = f"Besides its words the release shows, computed from the private texts: {listing(found.mask)}."
+        once = (
+            "All this is for one release. Who gets another release of the same texts, drawn anew, knows more: the "
+            "bounds of both add up."
         )
-        return f"{said}\n<table><tr>{head}</tr>\n{rows}</table>\n{figures}"
+        return Sheet(
+            title=TITLE,
+            facts=facts,
+            sections=[
+                SheetSection(heading="In plain words", said=[*self._plainly(found), said["person"]]),
+                SheetSection(
+                    heading="What became of the words", said=[*self._explained(found)], tables=[*self._became()]
+                ),
+                SheetSection(
+                    heading="What is proved",
+                    said=[said["word"], said["document"]],
+                    tables=[
+                        SheetTable(
+                            head=("loss of a", "number", "largest", "median", "without a bound"), rows=[*self._rows()]
+                        )
+                    ],
+                ),
+                SheetSection(
+                    heading="What is not covered", said=[*rest, f"{shows} Nothing is claimed about that either.", once]
+                ),
+                SheetSection(heading="The statement in full", exact=found.explain()),
+            ],
+        )
+
+    def _plainly(self, found: Guarantee) -> Iterator[str]:
+        """What was done and what it is worth, for a reader who knows no epsilon."""
+        counts = self.counts()
+        ways = {
+            "drawn": "by words drawn at random",
+            "names": "by names drawn from public lists",
+            "figures": "by figures of the same kind, moved at random",
+            "placeholders": "by placeholders, which say what kind of thing stood there and nothing of what it was",
+            "replaced": "by other words, without a draw",
+        }
+        done = [f"{counts[name]:,} {way}" for name, way in ways.items() if counts[name]]
+        words, replaced = counts["all"] - counts["punctuation"], sum(counts[name] for name in ways)
+        said = f"None of the {count(words, 'word')} of these texts was replaced"
+        if done:
+            were = "was" if replaced == 1 else "were"
+            how = f": {listing(done)}" if len(done) > 1 else f" {done[0].partition(' ')[2]}"
+            said = f"{replaced:,} of the {count(words, 'word')} of these texts {were} replaced{how}"
+        if found.dropped:
+            said += f"; {found.dropped:,} {'was' if found.dropped == 1 else 'were'} left out"
+        said += ". A word may be drawn as itself, and nothing marks it." if found.draws else "."
+        if stand := [
+            count(many, what)
+            for many, what in (
+                (words - replaced - found.dropped, "other word"),
+                (counts["punctuation"], "punctuation mark"),
+            )
+            if many
+        ]:
+            said += f" {listing(stand)} of the texts stand there as they were."
+        yield said
+        reasons, bound = "; ".join(found.reasons), self._largest(found)
+        if bound is None:
+            yield f"Nothing bounds what the release tells of the words that stood there: {reasons}."
+            reasons = ""
+        elif found.draws and bound:
+            other = {"word": "word" if found.oov == "surrogate" else "word of the table"}.get(
+                found.unit, "word as long"
+            )
+            factor, more = f"at most {math.ceil(math.exp(min(bound, 99))):,}", ""
+            if bound > math.log(MANY):
+                factor, more = f"more than {MANY:,}", "; the bound rules out no more than certainty"
+            yield (
+                f"What is proved of a replaced word: with all else as it is, any other {other} could have stood in its "
+                "place and led to the same release. A reader who held two words for equally likely there can, by "
+                f"reading the release, come to hold one of them for {factor} times as likely as the other{more}. At 1 "
+                "the release would tell nothing of the word; the larger the number, the weaker the promise."
+            )
+        if reasons:
+            yield f"For the texts as a whole nothing is proved: {reasons}."
+        if found.repeatable:
+            yield "The draws follow from a seed. Whoever knows it can repeat them, and nothing is protected from them."
+
+    def _explained(self, found: Guarantee) -> Iterator[str]:
+        """How words are counted."""
+        counts = self.counts()
+        common = counts["public"] - counts["punctuation"]
+        yield (
+            f"The texts have {count(counts['all'], 'word')}, each counted wherever it stands: {counts['protected']:,} "
+            f"protected, {common:,} common, and {count(counts['punctuation'], 'punctuation mark')}, which pass too and "
+            "have no part in the bar."
+        )
+        if found.repeated:
+            yield (
+                f"The {counts['protected']:,} protected words are {counts['distinct']:,} distinct ones: in one text, "
+                "equal words are replaced alike, so what is proved counts them once."
+            )
+        elif counts["protected"] > 1:
+            yield (
+                f"The {counts['protected']:,} protected words are as many distinct ones: each counts by itself, "
+                "wherever it stands."
+            )
+        if counts["names"]:
+            yield "Names count word by word: a given name and a family name are two."
+        if counts["unknown"]:
+            were = "was" if counts["unknown"] == 1 else "were"
+            yield f"{counts['unknown']:,} of the protected words {were} outside the table in which words are looked up."
+
+    def _became(self) -> Iterator[SheetTable]:
+        counts = self.counts()
+        through = counts["protected"] - counts["passed"]
+        bar = (through, counts["public"] - counts["punctuation"] + counts["passed"], counts["copied"])
+        bounded = self.guarantee is not None and self._largest(self.guarantee) is not None
+        names = (
+            f"{'covered' if bounded else 'not covered'} (replaced or left out)",
+            "passed (common words and others that pass)",
+            "copied (words in fields that are copied)",
+        )
+        yield SheetTable(
+            head=("words", "number", "share"),
+            rows=[(name, f"{each:,}", f"{each / max(1, sum(bar)):.1%}") for name, each in zip(names, bar, strict=True)],
+            bar=bar,
+        )
+        kinds = {
+            "drawn": "drawn at random",
+            "names": "names, drawn from public lists",
+            "figures": "dates, ages and amounts, moved at random",
+            "placeholders": "placeholders",
+            "left_out": "left out",
+            "replaced": "replaced without a draw",
+            "passed": "passed as they are",
+        }
+        rows = [(what, f"{counts[name]:,}") for name, what in kinds.items() if counts[name]]
+        yield SheetTable(head=("protected words", "number"), rows=[*rows, ("together", f"{counts['protected']:,}")])
+
+    def _largest(self, found: Guarantee) -> float | None:
+        """The largest bound that holds for a word, in local DP; None where none holds for any."""
+        bounds = found.claim.ldp(found.epsilon_per_word)
+        bounds = bounds[np.isfinite(bounds)]
+        return float(bounds.max(initial=0.0)) if len(bounds) or not found.protected else None
+
+    def _of_a_person(self) -> str:
+        """What somebody loses who is behind several texts."""
+        lost, person = self.subjects, self.person
+        if lost is None or self.subject is None:
+            return "No field says whom a text is about. Who has several texts here loses the sum over all of them."
+        largest, median = number(lost.largest / MICRO), number(lost.median / MICRO)
+        added = f"Added up over all texts of one {person}"
+        said = f"{added} the bound is {largest} (median {median})."
+        if lost.open:
+            some = "" if lost.number == 1 else f" for {lost.open:,} of {lost.number:,}"
+            said = f"{added} there is no bound{some}: words of theirs pass, or have no bound."
+            if lost.largest:
+                said += f" By their other words alone the bound is {largest} (median {median})."
+        a = "an" if regex.match(r"(?!eu|one)[aeio]|u(?!s|ni|ti)|hono|heir", person) else "a"
+        if lost.largest > LARGE * MICRO:
+            said += f" That is too large to protect {a} {person} as a whole; what is proved is about single words."
+        elif lost.open:
+            said += f" That does not protect {a} {person} as a whole."
+        return said
+
+    def _copied(self) -> dict[str, str]:
+        if not self.others:
+            return {}
+        names = listing([plain(name) for name in self.others])
+        fields, are = ("field", "is copied as it is") if len(self.others) == 1 else ("fields", "are copied as they are")
+        words = f"{count(self.copied, 'word')}, and nothing is claimed for them" if self.copied else "with no words"
+        return {"copied": f"The {fields} {names} {are}: {words}."}
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
+        names = {"word": "distinct word", "subject": self.person}
         for name, each in self.amounts.items():
             bounds = ("no bound" if each.open else number(amount / MICRO) for amount in (each.largest, each.median))
-            yield name, f"{each.number:,}", *bounds, f"{each.open:,}"
-
-
-STYLES = """
-  table { border-collapse: collapse; font-size: .9rem; } th, td { text-align: right; padding: .15rem .8rem .15rem 0; }
-  th:first-child, td:first-child { text-align: left; } svg { width: 100%; height: auto; }
-  svg text { font: 11px system-ui, sans-serif; fill: #444; } svg rect { fill: #0072b2; }
-"""
-"""What its page needs besides what all pages have."""
+            yield names.get(name, name), f"{each.number:,}", *bounds, f"{each.open:,}"
 
 
 def of_subjects(packed: Iterable[bytes]) -> Amounts:
@@ -187,40 +373,16 @@ def of_subjects(packed: Iterable[bytes]) -> Amounts:
     return made
 
 
-def _told(name: str, amounts: Amounts) -> str:
-    """What documents or subjects lose; where no bound holds for some, that comes first."""
+def _of_documents(amounts: Amounts) -> str:
+    """What documents lose; where no bound holds for some, that comes first."""
     largest, median = number(amounts.largest / MICRO), number(amounts.median / MICRO)
     many = f"{amounts.number:,}"
+    half = "" if amounts.number == 1 else f"; half of the {many} lose {median} at most"
     if not amounts.open:
-        return (
-            f"A {name} loses epsilon {largest} at most, the sum over its words in local DP; half of the {many} lose "
-            f"{median} at most."
-        )
-    said = f"Nothing bounds what {amounts.open:,} of the {many} {name}s lose: words of theirs pass, or have no bound."
+        return f"A document loses epsilon {largest} at most, the sum over its words in local DP{half}."
+    some = "the document loses" if amounts.number == 1 else f"{amounts.open:,} of the {many} documents lose"
+    said = f"Nothing bounds what {some}: words of theirs pass, or have no bound."
     if not amounts.largest:
         return said
-    return (
-        f"{said} By its other words alone a {name} loses epsilon {largest} at most, their sum in local DP; half of the "
-        f"{many} lose {median} at most by these."
-    )
-
-
-def _figure(amounts: Amounts) -> str:
-    """A histogram of amounts, as SVG."""
-    largest = max(amounts.counts) or 1
-    bins = [0] * 24
-    for amount, many in amounts.counts.items():
-        bins[min(23, amount * 24 // largest)] += many
-    top = max(bins)
-    left = ", without the words that have no bound" if amounts.open else ""
-    bars = "".join(
-        f'<rect x="{20 + 28 * i}" y="{130 - 110 * many / top:.1f}" width="26" height="{110 * many / top:.1f}">'
-        f"<title>{many:,}</title></rect>"
-        for i, many in enumerate(bins)
-    )
-    return (
-        f'<svg viewBox="0 0 720 165" role="img" aria-label="How many lose how much"><g>{bars}</g>'
-        f'<text x="20" y="148">0</text><text x="690" y="148" text-anchor="end">{number(largest / MICRO)}</text>'
-        f'<text x="355" y="162" text-anchor="middle">epsilon in all, local DP{left}</text>'
-        f'<text x="20" y="12">{top:,}</text></svg>'
-    )
+    half = half and f"{half} by these"
+    return f"{said} By its other words alone a document loses epsilon {largest} at most, their sum in local DP{half}."

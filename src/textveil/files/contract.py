@@ -56,6 +56,10 @@ class Batch(Protocol):
         """The values of a field that was asked for, one per row; numbers as they are written."""
         ...
 
+    def copied(self) -> Iterator[str]:
+        """The values of all other fields, where they were read, too; what is no string as it is written."""
+        ...
+
 
 Released = Iterable[tuple[Batch, Mapping[str, Sequence[str | None]]]]
 """Batches with what stands in the place of their texts, by field; None where a row has no text."""

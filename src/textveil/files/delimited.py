@@ -60,7 +60,7 @@ class Delimited(Pieces):
             if (found := head.names.count(name)) != 1:
                 raise ConfigError(f"a field that is named must be one column of the first line; {found} have that name")
         places = {name: head.names.index(name) for name in asked}
-        texts = {places[name] for name in columns.texts}
+        texts, named = {places[name] for name in columns.texts}, {*places.values()}
         others = tuple(name for name in head.names if name not in places)
         width = len(head.names)
         for number, line in lines:
@@ -71,7 +71,8 @@ class Delimited(Pieces):
             if len(spans) != width:
                 raise InputError(f"line {number} must have {width} columns like the first line, got {len(spans)}")
             self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
-            yield Row(record, {name: self._cell(record, *spans[i], width) for name, i in places.items()}, others)
+            cells = {name: self._cell(record, *spans[i], width) for name, i in places.items()}
+            yield Row(record, cells, others, [_value(record, *span) for i, span in enumerate(spans) if i not in named])
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """A record; one empty field alone has quotes, because an empty line is no row."""

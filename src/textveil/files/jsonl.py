@@ -62,8 +62,8 @@ def _object(line: str, number: int) -> dict[str, Any]:
 def _row(number: int, line: str, columns: TextColumns) -> Row:
     members = _members(line, number)
     asked = {*columns.texts, *columns.labels}
-    others = [(str(name), line[start]) for name, _, start, _ in members if name not in asked]
-    if columns.guessed and any(name == USUAL or _holds(mark) is not Holds.OTHERS for name, mark in others):
+    others = [each for each in members if each[0] not in asked]
+    if columns.guessed and any(name == USUAL or _holds(line[at]) is not Holds.OTHERS for name, _, at, _ in others):
         raise ConfigError(f"--field is needed: in line {number} another field has strings too")
     cells: dict[str, FieldCell] = {}
     for name in asked:
@@ -77,7 +77,8 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
             kinds = "a string of valid Unicode" if name in columns.texts else "a string, a whole number"
             raise InputError(f"the field in line {number} must be {kinds}, or null")
         cells[name] = FieldCell(start, end, value, _spelled)
-    return Row(line, cells, tuple(name for name, _ in others))
+    rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
+    return Row(line, cells, tuple(str(name) for name, *_ in others), rest)
 
 
 def _spelled(text: str) -> str:

@@ -48,6 +48,13 @@ class ArrowBatch:
             found = self.table.column(self.table.schema.get_field_index(name)).to_pylist()
         return [each if each is None else str(each) for each in found]
 
+    def copied(self) -> Iterator[str]:
+        """All other columns that were read."""
+        with _reading():
+            for name, column in zip(self.table.schema.names, self.table.columns, strict=True):
+                if name in self.others:
+                    yield from (str(each) for each in column.to_pylist() if each is not None)
+
 
 class Parquet:
     """Parquet."""

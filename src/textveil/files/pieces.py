@@ -40,11 +40,13 @@ class Row(NamedTuple):
         line: as it stands there, with its end; it may be several lines.
         cells: the fields that were asked for, by name.
         others: the names of the other fields.
+        rest: their values; what is no string as it is written.
     """
 
     line: str
     cells: Mapping[str, FieldCell]
     others: tuple[str, ...] = ()
+    rest: Sequence[str] = ()
 
     def __repr__(self) -> str:
         return "Row()"
@@ -95,6 +97,10 @@ class LineBatch:
     def values(self, name: str) -> list[str | None]:
         """The values of a field."""
         return [row.cells[name].value for row in self.rows]
+
+    def copied(self) -> Iterator[str]:
+        """The values of all other fields; what is no string as it is written."""
+        return chain.from_iterable(row.rest for row in self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)

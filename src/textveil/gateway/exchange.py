@@ -24,7 +24,7 @@ from textveil.session import ALL, MessageChain
 
 STATEMENT = "textveil-statement"
 """Response header with the guarantee of the request, as JSON: the largest bound per word, over all messages; besides,
-how many messages were drawn and repeated."""
+how many messages are new, in how many something was drawn, and how many are repeated."""
 
 PROTECTED = "textveil-protected"
 """Response header that says how much of each type was hidden: PERSON=2, EMAIL=1."""
@@ -166,13 +166,12 @@ class Exchange:
     def _headers(self, asked: Asked, chain: MessageChain) -> dict[str, str]:
         promise = largest([link.promise for link in chain.links if link.promise is not None])
         known = chain.session.snapshot().losses
-        counts = {"drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
         more = {
             "per_person": [known[of].to_json() for of in sorted(known)],
-            "said": told(**counts, kind=promise.get("kind", "")),
+            "said": told(**chain.counts, kind=promise.get("kind", "")),
         }
         hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(self._record.protected.items()))
-        headers = {STATEMENT: json.dumps(promise | counts | more), PROTECTED: hidden}
+        headers = {STATEMENT: json.dumps(promise | chain.counts | more), PROTECTED: hidden}
         headers |= {} if self._gateway.policy.budget is None else {SPENT: self._spent()}
         counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
         return headers | {name: str(count) for name, count in counted.items() if count}

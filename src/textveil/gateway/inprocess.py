@@ -189,14 +189,14 @@ class GuardedRequest:
 
     Attributes:
         sent: the request as it may be sent.
-        statement: the largest bound per word, over all messages, as plain data; and how many were drawn.
+        statement: the largest bound per word, over all messages, as plain data; and how many are new, drawn, repeated.
     """
 
     def __init__(self, operation: Operation, body: Body, sent: Body, chain: MessageChain) -> None:
         self._operation, self._chain = operation, chain
         self.sent = sent
         promise = largest([link.promise for link in chain.links if link.promise is not None])
-        self.statement = {**promise, "drawn": chain.drawn, "repeated": len(chain.links) - chain.drawn}
+        self.statement = promise | chain.counts
         self.restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(sent, body))
 
     def __repr__(self) -> str:

@@ -79,7 +79,7 @@ class RequestRecord:
         status: of the answer; 0 before there is one.
         reason: why it was refused or failed; "" where it was not.
         protected: how many values of each type were hidden.
-        drawn: how many messages were drawn.
+        drawn: in how many messages something was drawn.
         spent: what they spend.
         unresolved: placeholders of the answer that were not restored.
         seconds: how long the steps took.

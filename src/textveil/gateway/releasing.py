@@ -197,9 +197,12 @@ def basis_of(privatizer: Privatizer, store: SessionStore) -> str:
 
 
 def promised(results: Sequence[Result]) -> dict[str, Any]:
-    """What is promised about the releases of a message; nothing where there are none."""
-    promise = summarize([result.guarantee for result in results]).to_json() if results else {}
-    return {name: promise[name] for name in PROMISE if promise}
+    """What is promised about the releases of a message, and how many draws were made; nothing where there are none."""
+    if not results:
+        return {}
+    found = summarize([result.guarantee for result in results])
+    promise = found.to_json()
+    return {"drawn": found.drawn} | {name: promise[name] for name in PROMISE}
 
 
 def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -218,15 +221,22 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def told(drawn: int, repeated: int, kind: str = "") -> str:
-    """How often the messages of a request were drawn, and what that means for the promise of this kind."""
-    if kind == "none":
-        again = f"; {repeated:,} sent again as before" if repeated else ""
-        return (
-            f"{drawn:,} new {'message' if drawn == 1 else 'messages'} released{again}: values became placeholders. "
-            "There is no promise."
-        )
-    now = f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
-    are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
-    again = f"; {repeated:,} {are} sent again as {they}: drawn once, released again, spent once" if repeated else ""
-    return f"{now}{again}. The promise is for one release; repeated releases add up."
+def told(new: int, drawn: int, repeated: int, kind: str = "") -> str:
+    """In how many messages of a request something was drawn, and what that means for the promise of this kind.
+
+    Args:
+        new: messages that were not released before.
+        drawn: those in which something was drawn.
+        repeated: those that are sent again as they were.
+        kind: of the promise.
+    """
+    said = []
+    if drawn:
+        said.append(f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request")
+    if plain := new - drawn:
+        said.append(f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a draw")
+    if repeated:
+        are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
+        said.append(f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once")
+    promise = "There is no promise" if kind == "none" else "The promise is for one release; repeated releases add up"
+    return f"{'; '.join(said) or 'No message was released'}. {promise}."

@@ -7,7 +7,7 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import MICRO, Group, Guarantee, Loss
-from textveil.guarantee.wording import hidden, hidden_counts, listing, number, things
+from textveil.guarantee.wording import count, hidden, hidden_counts, listing, number, things
 
 __all__ = [
     "FLOATING_POINT",
@@ -19,6 +19,7 @@ __all__ = [
     "Restricted",
     "compose",
     "condense",
+    "count",
     "hidden",
     "hidden_counts",
     "listing",

@@ -66,6 +66,8 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
         first,
         claim=replace(_sum(first.claim, releases), found=""),
         epsilon_per_word=spent,
+        passed=max(release.passed for release in releases),
+        dropped=min(release.dropped for release in releases),
         drawn=sum(release.drawn for release in releases),
         parameter=np.empty(0),
         placeholders=min(int((spent == 0).sum()) + first.repeated, *(release.placeholders for release in releases)),
@@ -103,7 +105,7 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
             "one statement about several texts needs the same mechanism and options for all of them, and these differ"
         )
     words = sum(text.words for text in texts)
-    covered = [text.protected + text.repeated for text in texts]
+    covered = [text.covered for text in texts]
     outside = sum(text.oov_share * n for text, n in zip(texts, covered, strict=True))
     return replace(
         first,
@@ -116,6 +118,8 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         words=words,
         punctuation=sum(text.punctuation for text in texts),
         placeholders=sum(text.placeholders for text in texts),
+        passed=sum(text.passed for text in texts),
+        dropped=sum(text.dropped for text in texts),
         drawn=sum(text.drawn for text in texts),
         oov_share=outside / sum(covered) if sum(covered) else 0.0,
         texts=sum(text.texts for text in texts),

@@ -122,8 +122,11 @@ class Guarantee:
         words: words of the text, public ones included; punctuation marks are words, too.
         punctuation: how many of the public words are punctuation marks.
         placeholders: protected words replaced by a placeholder.
+        passed: protected words that pass as they are.
+        dropped: protected words that are left out.
         mask: names of what is released besides the words.
-        drawn: positions at which something was drawn.
+        drawn: words, names and figures that were drawn for this release, and are no repetition: neither of an equal one
+            in the text, nor of an earlier release.
         seeded: whether the draws came from a seed.
         oov: what was done with words outside the table, the option `words.oov`.
         infinite: reasons, besides the claim's own, why no finite bound holds.
@@ -135,8 +138,8 @@ class Guarantee:
         groups: what each group spends; empty where words are not grouped.
         consistent: whether equal words are replaced alike, so that neighbouring texts differ in all of them at once.
         repeated: protected words that were replaced like an equal one before, and so have no value of their own.
-        drawn_before: of the words with a value of their own, those that an earlier release of the session has drawn;
-            they are released again as they were, and both releases together spend that value once.
+        drawn_before: of the drawn words with a value of their own, those that an earlier release of the session has
+            drawn; they are released again as they were, and both releases together spend that value once.
         releases: how many releases of the text it is about, each drawn anew.
         per_person: what the values of each type have lost in the session until then, this release included; empty
             without a session, or where nothing is drawn.
@@ -150,6 +153,8 @@ class Guarantee:
     words: int
     punctuation: int = 0
     placeholders: int
+    passed: int = 0
+    dropped: int = 0
     mask: tuple[str, ...]
     drawn: int = 0
     seeded: bool
@@ -177,6 +182,16 @@ class Guarantee:
     def protected(self) -> int:
         """n, the number of words that are not public; equal words that are replaced alike count once."""
         return len(self.epsilon_per_word) if self.counts is None else int(self.counts.sum())
+
+    @property
+    def covered(self) -> int:
+        """How many words are not public, wherever they stand: equal words that are replaced alike count each time."""
+        return self.protected + self.repeated
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything that is released was drawn, for this release or an earlier one of the session."""
+        return self.claim.draws and self.drawn + self.drawn_before > 0
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -230,7 +245,7 @@ class Guarantee:
     @property
     def repeatable(self) -> bool:
         """Whether something was drawn from a seed, so that whoever knows the seed can draw it again."""
-        return self.seeded and self.claim.draws and self.drawn > 0
+        return self.seeded and self.draws
 
     @property
     def neighbours(self) -> str:

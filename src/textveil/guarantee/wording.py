@@ -103,7 +103,7 @@ def _by_group(guarantee: "Guarantee") -> Iterator[str]:
 
 def _public(guarantee: "Guarantee") -> Iterator[str]:
     """What passed because it is on the public list."""
-    words = guarantee.words - guarantee.protected - guarantee.repeated - guarantee.punctuation
+    words = guarantee.words - guarantee.covered - guarantee.punctuation
     said = [count(words, "common word")] * (words > 0)
     said += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
     if said:
@@ -129,7 +129,7 @@ def _replaced(guarantee: "Guarantee") -> str:
     among = f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes" if codes else ""
     if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
         among = f" among at most {max(codes):,} codes"
-    return f"{'drawn' if guarantee.claim.draws and guarantee.drawn else 'replaced'}{among}"
+    return f"{'drawn' if guarantee.draws else 'replaced'}{among}"
 
 
 def _alike(guarantee: "Guarantee") -> str:
@@ -197,7 +197,12 @@ def _bound(guarantee: "Guarantee") -> str:
         return f"{name}: no finite bound holds: {'; '.join(guarantee.reasons)}."
     if not guarantee.protected:
         return f"{name}: no word was protected, so there is nothing to bound."
-    each = f"each of {guarantee.protected:,} protected words" if guarantee.protected > 1 else "the protected word"
+    distinct = "distinct " * bool(guarantee.repeated)  # equal words that are replaced alike are one
+    each = (
+        f"each of {guarantee.protected:,} {distinct}protected words"
+        if guarantee.protected > 1
+        else "the protected word"
+    )
     each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "ldp" or guarantee.epsilon == 0:
         return f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} for {_any_two(guarantee)} (local DP)."
@@ -284,7 +289,7 @@ def _spends(group: "Group") -> str:
 
 
 def _domain(guarantee: "Guarantee") -> str:
-    public = guarantee.words - guarantee.protected - guarantee.repeated
+    public = guarantee.words - guarantee.covered
     passed = ""
     if public:
         passed = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
@@ -303,7 +308,7 @@ def _domain(guarantee: "Guarantee") -> str:
 
 def _besides(guarantee: "Guarantee") -> str:
     draws = "Draws come from AES, keyed by the operating system."
-    if not (guarantee.claim.draws and guarantee.drawn):
+    if not guarantee.draws:
         draws = "Nothing is drawn."
     elif guarantee.repeatable:
         draws = (

@@ -56,14 +56,13 @@ def state(
         reasons.append(_passing_reason(parts, protection, span, plan))
     drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
     reasons += _unbounded(protection, span)
-    claim, places = parts.claim, (drawn.stop - drawn.start) * parts.claim.draws
+    claim = parts.claim
     if parts.table.root.book is not None and released.mask.consistent and not parts.words.consistent:
         claim = replace(claim, caveats=(*claim.caveats, RETURNED))
     if release.capped[drawn].any():
         claim = replace(claim, most=float(release.most[drawn].max()))
     if oov.draws(parts.words):
         claim = replace(claim, draws=True)
-        places += int(np.isin(plan.rules[span], (WordRule.UNIFORM, WordRule.ADD)).sum())
     if parts.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
         claim = claim.times(int(plan.counts[span].max(initial=1)))
     spent = release.spent[span]
@@ -77,9 +76,9 @@ def state(
         groups = tuple(_groups(parts, protection, plan, span, lost))
         if parts.names is not None or parts.figures is not None or parts.drawn_groups:
             claim, spent = replace(claim.induced(), restricted=None, codes=()), lost
-        drawn_besides = covered if parts.drawn_groups else named | moved  # labels, or names and figures
-        if drawn_besides.any():
-            claim, places = replace(claim, draws=True), places + int(drawn_besides.sum())
+        if (covered if parts.drawn_groups else named | moved).any():  # labels, or names and figures
+            claim = replace(claim, draws=True)
+    own = once & _drawn(parts, protection, plan, release)[span]
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[once],
@@ -90,7 +89,9 @@ def state(
         # a name or figure that gave way to one was drawn, and spent its epsilon
         placeholders=sum(item.kind is Kind.PLACEHOLDER and not (named | moved)[item.start] for item in released.items),
         mask=(*released.mask.fields, UNKNOWN_SHARE),
-        drawn=places,
+        passed=sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in released.items),
+        dropped=len(released.mask.dropped),
+        drawn=int((own & ~again[span]).sum()),
         seeded=parts.randomness.seeded,
         oov=parts.words.oov,
         infinite=tuple(reasons),
@@ -99,10 +100,19 @@ def state(
         groups=groups,
         consistent=parts.words.consistent,
         repeated=int((covered & ~once).sum()),
-        drawn_before=int((once & again[span]).sum()),
+        drawn_before=int((own & again[span]).sum()),
         per_person=per_person,
         lasting=parts.words.lasting,
     )
+
+
+def _drawn(parts: Parts, protection: Protection, plan: Plan, release: Release) -> Flags:
+    """The words, names and figures of a batch that are released by a draw, bool [N]; placeholders never are."""
+    by_mechanism = (plan.roles == Role.PROTECT) & (release.spent > 0) & parts.claim.draws
+    by_rule = np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))
+    labels = ~protection.public & parts.drawn_groups
+    found: Flags = by_mechanism | by_rule | protection.named | protection.moved | labels
+    return found
 
 
 def note_losses(

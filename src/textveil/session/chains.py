@@ -327,7 +327,8 @@ class MessageChain:
         session: knows what the messages have assigned; restores the answer.
         links: what became of the messages, in order, and of what is said besides; before `release` only of those that
             are known.
-        drawn: how many of them `release` has drawn; what is said besides counts the first time only.
+        drawn: in how many of them `release` has drawn something.
+        repeated: how many were released before, here or in another conversation, and in which nothing was drawn now.
     """
 
     def __init__(
@@ -363,7 +364,7 @@ class MessageChain:
             rows = since + [found[name] for name in takewhile(found.__contains__, self._names)]
             known = self._read(rows, len(before), heads)
         self.session = ChainSession(account, known, links.ledger, summed=summed)
-        self.drawn = 0
+        self.drawn, self.repeated = 0, len(self.links)
 
     def _read(self, rows: Sequence[bytes], before: int, heads: Heads | None) -> Snapshot:
         """What is known with the links that are known, which are read.
@@ -412,13 +413,23 @@ class MessageChain:
             link, row = {name: made.written()}, {again: _row(standing, known_draws)}
             self._links.add(*((link, row) if again in known else (link | row, {})), session.reserved)
             kept = Link.read(self._links.get([name]).get(name, made.written()))
-            if kept.released != made.released:  # the same message was released at the same time: there is one release
+            lost = (
+                kept.released != made.released
+            )  # the same message was released at the same time: there is one release
+            if lost:
                 made = kept
                 session.adopt(before.after(delta_of(made.facts, before.version)))
             elif own != known_draws:  # only now: draws that were thrown away must not be released later
                 self._links.add({}, {again: _row(standing, own)})
-            self.drawn += len(self.links) < self._said or again not in known
+            draws = promise.get("drawn", 0) > 0 and not lost
+            self.drawn += draws
+            self.repeated += not draws and (again in known or lost)
             self.links.append(made)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many messages are new, in how many something was drawn, and how many are sent again as they were."""
+        return {"new": len(self.links) - self.repeated, "drawn": self.drawn, "repeated": self.repeated}
 
     @staticmethod
     def is_retry(links: Links, key: str, request: bytes) -> bool:

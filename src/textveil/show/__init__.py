@@ -1,5 +1,9 @@
-"""Shows releases to their owner: groups and risk in colour, on a terminal and as pages.
+"""Shows releases to their owner, groups and risk in colour, and statements to everybody: on a terminal and as pages.
 
-In: releases, their statement, their risk. Out: coloured text, HTML without scripts.
+In: releases, their statement, their risk. Out: coloured text, HTML without scripts, Markdown.
 Not here: how words are grouped (`protect`), and how risk is assessed (`evaluate`).
 """
+
+from textveil.show.sheet import Sheet, SheetSection, SheetTable, plain
+
+__all__ = ["Sheet", "SheetSection", "SheetTable", "plain"]

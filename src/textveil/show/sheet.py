@@ -1,0 +1,159 @@
+"""A sheet: what is said of something, by parts, as a page, as Markdown and as data, which say the same.
+
+In: sentences, numbers, tables. Out: a `Sheet`; nothing stands in one of its three forms only.
+Not here: what is said (`corpus.statement`), and the frame of a page (`page`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import accumulate
+from typing import Any
+
+from textveil.show import page as pages
+
+SHADES = ("#0072b2", "#e69f00", "#c4c4c4")
+"""Of the parts of a bar, in order: they differ in lightness too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheetTable:
+    """A table of a sheet.
+
+    Attributes:
+        head: the names of its columns.
+        rows: their cells.
+        bar: how large the part of each row is in a bar above the table; none without a bar.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    bar: Sequence[int] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SheetSection:
+    """A section of a sheet.
+
+    Attributes:
+        heading: what it is about.
+        said: paragraphs.
+        tables: they follow.
+        exact: lines that come last, as they are.
+    """
+
+    heading: str
+    said: Sequence[str] = ()
+    tables: Sequence[SheetTable] = ()
+    exact: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """What is said of something.
+
+    Attributes:
+        title: what the sheet is.
+        facts: names and values that come first.
+        sections: what is said.
+    """
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    sections: Sequence[SheetSection]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "title": self.title,
+            "facts": dict(self.facts),
+            "sections": [
+                {
+                    "heading": section.heading,
+                    "said": list(section.said),
+                    "tables": [
+                        {"head": list(table.head), "rows": [list(row) for row in table.rows]}
+                        for table in section.tables
+                    ],
+                    "exact": section.exact.splitlines(),
+                }
+                for section in self.sections
+            ],
+        }
+
+    def markdown(self) -> str:
+        """As Markdown."""
+        made = [f"# {_escaped(self.title)}", _table(("", ""), self.facts)]
+        for section in self.sections:
+            made += [f"## {_escaped(section.heading)}", *map(_escaped, section.said)]
+            made += [_table(table.head, table.rows) for table in section.tables]
+            if section.exact:
+                fence = "`" * max(3, 1 + max(map(len, re.findall("`+", section.exact)), default=0))
+                made.append(f"{fence}text\n{section.exact}\n{fence}")
+        return "\n\n".join(made) + "\n"
+
+    def html(self) -> str:
+        """As a page."""
+        facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.facts)
+        made = [f'<table class="facts"><tbody>{facts}</tbody></table>']
+        for section in self.sections:
+            made += [f"<h2>{escape(section.heading)}</h2>", *(f"<p>{escape(each)}</p>" for each in section.said)]
+            for table in section.tables:
+                made += [_bar(table), _html(table)]
+            if section.exact:
+                made.append(f"<pre>{escape(section.exact)}</pre>")
+        return pages.shell(self.title, "\n".join(filter(None, made)), styles=_STYLES)
+
+
+def plain(name: str) -> str:
+    """A name that somebody gave, without what does not show or would turn the text around it."""
+    return "".join(char if char.isprintable() else " " for char in name)
+
+
+_MARKS = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
+
+
+def _escaped(text: str) -> str:
+    """A text as Markdown that shows it as it is."""
+    return _MARKS.sub(r"\\\g<0>", text)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(map(_escaped, row))} |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def _html(table: SheetTable) -> str:
+    head = "".join(f"<th>{escape(each)}</th>" for each in table.head)
+    marks = [f'<i style="background: {shade}"></i> ' for shade in SHADES] if table.bar else [""] * len(table.rows)
+    rows = "\n".join(
+        f"<tr><td>{mark}{escape(row[0])}</td>" + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:]) + "</tr>"
+        for mark, row in zip(marks, table.rows, strict=True)
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"
+
+
+def _bar(table: SheetTable) -> str:
+    """How large the parts are, beside each other; the table under it says the same."""
+    if not (whole := sum(table.bar)):
+        return ""
+    ends = [720 * end / whole for end in accumulate(table.bar)]
+    parts = "".join(
+        f'<rect x="{start:.1f}" y="0" width="{end - start:.1f}" height="30" fill="{shade}"/>'
+        for start, end, shade in zip([0.0, *ends], ends, SHADES, strict=False)
+    )
+    return f'<svg viewBox="0 0 720 30" preserveAspectRatio="none" aria-hidden="true">{parts}</svg>'
+
+
+_STYLES = """
+  table { border-collapse: collapse; font-size: .9rem; line-height: 1.5; margin: 0 0 1rem; width: 100%; }
+  th, td { text-align: right; padding: .25rem 0 .25rem .8rem; border-bottom: 1px solid #ddd; vertical-align: top; }
+  th:first-child, td:first-child, .facts td { text-align: left; padding-left: 0; }
+  td:first-child { overflow-wrap: anywhere; min-width: 5.5rem; }
+  .facts th { width: 5.5rem; } .facts td { overflow-wrap: anywhere; } th { font-weight: 600; }
+  svg { display: block; width: 100%; height: 1.9rem; margin: 1rem 0 .5rem; }
+  i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
+  svg, i { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  h2 { break-after: avoid; } table, svg { break-inside: avoid; }
+"""
