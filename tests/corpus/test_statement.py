@@ -104,6 +104,7 @@ def test_what_is_said_of_a_person(small_table):
     """With the numbers of the release: small ones, large ones, and none."""
     one, two, three = small_table.words[40:43]
     texts, who = [f"{one} {two}", f"the {three}", one], ["a", "a", "b"]
+    options: Any
     large = " That is too large to protect a customer as a whole; what is proved is about single words."
     for options, expected in [
         ({"epsilon": 2}, "Added up over all texts of one customer the bound is 6 (median 2)."),
@@ -151,6 +152,7 @@ def test_statements_of_all_kinds_say_the_same_in_all_forms(small_table):
     one, two = small_table.words[40:42]
     texts = [f"the {one} {two} {one}!", "the", "", f"{two} zzyzx a@b.example"]
     patterns = {"detectors": ["patterns"]}
+    options: Any
     for given, options in [
         (texts, {"mechanism": "krr", "epsilon": 2}),
         (texts, {"mechanism": "krr", "epsilon": 2, "words": {"consistent": True}}),

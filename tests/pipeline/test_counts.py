@@ -4,6 +4,7 @@ Not here: how messages are counted (`tests.gateway.test_chains`), and sums over 
 """
 
 import math
+from typing import Any
 
 from textveil import Privatizer
 from textveil.session import Session
@@ -15,6 +16,7 @@ ALIKE = {"consistent": True}
 def test_counts_of_words(small_table):
     """Drawn, placeholders, passed and left out: of six words behind a public one, two of them equal, two unknown."""
     one, two, three = small_table.words[40:43]
+    options: Any
     text = f"the {one} {two} {one} zzyzx; {three} {one}@example.org"
     for options, counts in [
         ({"mechanism": "krr", "epsilon": 3}, (6, 0, 0, 0)),
