@@ -631,7 +631,7 @@ def test_a_corpus(run, rows, tmp_path):
     lines = err.splitlines()
     assert lines[0] == "2 rows in 1 part, fields text: 2 texts, 3 words."
     assert lines[1].startswith("In 2 texts: 2 words drawn at epsilon 5 per unit")
-    assert "The fields id are copied as they are, and nothing is claimed for them." in err
+    assert "The field id is copied as it is: 2 words, and nothing is claimed for them." in err
     assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (out / "part-00000000.csv").read_text())
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["statement"]["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
