@@ -189,9 +189,7 @@ class CorpusStatement:
                     heading="What is proved",
                     said=[said["word"], said["document"]],
                     tables=[
-                        SheetTable(
-                            head=("loss of a", "number", "largest", "median", "without a bound"), rows=[*self._rows()]
-                        )
+                        SheetTable(head=("loss of a", "number", "largest", "median", "unbounded"), rows=[*self._rows()])
                     ],
                 ),
                 SheetSection(

@@ -155,5 +155,7 @@ _STYLES = """
   svg { display: block; width: 100%; height: 1.9rem; margin: 1rem 0 .5rem; }
   i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
   svg, i { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  h2 { break-after: avoid; } table, svg { break-inside: avoid; }
+  @media (max-width: 30rem) { table { font-size: .8rem; } th, td { padding-left: .4rem; }
+    td:first-child { min-width: 4.5rem; } }
+  p { overflow-wrap: anywhere; } h2 { break-after: avoid; } table, svg { break-inside: avoid; }
 """
