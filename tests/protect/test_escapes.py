@@ -33,7 +33,7 @@ def test_any_text_is_read_and_every_place_is_in_it(text: str) -> None:
     assert found.places[0] == 0
     assert found.places[-1] == len(text)
     assert all(a < b for a, b in zip(found.places, found.places[1:], strict=False))
-    assert found.text.isascii() or "\\u" in text
+    assert found.text.isascii() or "\\" in text
 
 
 @pytest.mark.parametrize("text", [r"a\\u0041b", r"\ud800 alone", r'"\u0022"', r"\u0007", r"C:\users", "no"])

@@ -22,6 +22,7 @@ import regex
 from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import Evidence
+from textveil.protect.bounds import bind
 from textveil.protect.escapes import encoded_in, read, written
 from textveil.protect.scripts import han
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, Detector, Span
@@ -87,7 +88,8 @@ def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object
 def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None) -> list[Span]:
     """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
 
-    What is encoded in a text, by percent signs, entities, Base64 or hexadecimal figures, is searched as it reads, too.
+    What they find is bound to the structure of its text, see `bounds`. What is encoded in a text, by percent signs,
+    entities, Base64 or hexadecimal figures, is searched as it reads, too.
 
     Detectors run one after the other in a thread beside this one. Python cannot stop a thread: a detector that runs out
     of time goes on in the background and its answer is ignored; it ends with the process at the latest.
@@ -117,7 +119,7 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
     for span in _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ():
         i, part = encoded[span.text]
         found += [] if (own := part.written(span)) is None else [own._replace(text=i)]
-    return sorted(written(span, readable) for span in found)
+    return bind([written(span, readable) for span in found], texts)
 
 
 def _found(detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None) -> Iterator[Span]:

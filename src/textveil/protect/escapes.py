@@ -16,8 +16,50 @@ from typing import NamedTuple
 
 from textveil.protect.spans import Span
 
-_ESCAPE = re.compile(r"\\(?:\\|u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4}))", re.IGNORECASE)
-_BROKEN_LINE = re.compile(r"(?<!\\)(?:\\\\)*\\([nrt])(?=[^\W\da-z_])")
+
+class Unit(NamedTuple):
+    """What is written as an escape, or in another encoding, and stands for one character.
+
+    Args:
+        start: its first character.
+        end: one past its last.
+        said: what it stands for; "" for a fold of a line.
+    """
+
+    start: int
+    end: int
+    said: str
+
+    @property
+    def tells(self) -> bool:
+        """Whether it may begin or end a value: a letter, figure or sign, but no blank, quote, bracket or separator."""
+        return self.said.strip(_SILENT) != ""
+
+    def __repr__(self) -> str:
+        return f"Unit({self.start}, {self.end})"
+
+
+class String(NamedTuple):
+    """A string in quotes.
+
+    Args:
+        start: where its opening quote begins, with the backslashes before it.
+        end: one past its closing quote.
+        inner: where its text begins and ends.
+        level: in how many other strings it is written.
+        is_value: whether it is one of code or data, as what stands around it tells, and no quotation in prose.
+        escaped: whether it has escapes: each of its backslashes begins one, and it is no path.
+    """
+
+    start: int
+    end: int
+    inner: tuple[int, int]
+    level: int
+    is_value: bool
+    escaped: bool
+
+    def __repr__(self) -> str:
+        return f"String({self.start}, {self.end})"
 
 
 class Read(NamedTuple):
@@ -30,38 +72,216 @@ class Read(NamedTuple):
         return f"Read({len(self.text)} characters)"
 
 
+LONGEST_PATH = 200
+"""Characters before a backslash that may be those of a path."""
+BREAK = "\u2028"
+"""What a line end that is written as an escape is read as: the lines of the text itself stay, so that a document in it
+can be read."""
+_SILENT = " \t\n\r\v\f\0\x07\x08\xa0\"'`\\<>&,;="
+_BREAKS = dict.fromkeys("\n\r\v\f", BREAK) | {"\t": " "}
+_MEANT = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "b": "\b", "a": "\a", "0": "\0", "/": "/"}
+_STRINGS = (
+    re.compile(
+        r"""(?P<q>"\""|\'\'\')(?P<in>(?:(?!(?P=q))[^\\]|\\.)*+)(?P=q)
+        | (?<![\\])"(?P<d>(?:[^"\\\n]|\\.|"")*+)(?:"|\Z)
+        | (?<![\w\\'])'(?P<s>(?:[^'\\\n]|\\.|'')*+)'(?![\w'])
+        | (?:(?<=[(,])|(?<=[(,][ ]))'(?P<m>(?:[^'\\]|\\.|'')*+)'(?=\s*+[,)])
+        | (?<![`\\])`(?P<b>[^`]*+)`(?!`)""",
+        re.VERBOSE | re.DOTALL,
+    ),
+    re.compile(
+        r"""(?<!\\)\\"(?P<d>(?:[^"\\]|\\{2,}+.|\\[^"\\n])*+)\\" | (?<![\w\\'])'(?P<s>(?:[^'\\]|\\[^n])*+)'(?![\w'])""",
+        re.VERBOSE | re.DOTALL,
+    ),
+    re.compile(r"""(?<!\\)\\\\\\"(?P<d>(?:[^"\\]|\\{4,}+.|\\{1,3}[^"\\])*+)\\\\\\\"""", re.DOTALL),
+)
+"""Strings of a text, strings written in those, `\\"...\\"` and '...', and once more."""
+_VALID = re.compile(r"(?:[^\\]|\\(?:[\"'\\/bfnrtav0`\n ]|u[0-9a-fA-F]{4}|u\{|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}))*+")
+_DRIVE = re.compile(r"(?<![A-Za-z])[C-HZc-hz]:\\(?!\\)")
+"""What the path of a file begins with."""
+_LOGIN = re.compile(r"[\w.\-]{2,}\\[a-z][\w.\-]*")
+"""A domain and somebody in it, or a file in a folder."""
+_BEFORE = re.compile(r"(?:[:,;|=(\[{+>\t][ \t]*|(?:\A|\n|\\n)[ \t\-]*)(?:[A-Za-z]{1,2})?\Z")
+_BEHIND = re.compile(r"[ \t]*(?:[:,|)\]};+<\t]|\Z|\r?\n|\\+[nr])")
+_CONTINUED = re.compile(r"[ \t]*+(?:\\(?=[ \t]))?")
+_RAW = re.compile(r"(?<!\w)[bB]?[rR][bB]?\Z")
+_RUN = re.compile(
+    r"(?<!\\)(?P<run>\\++)(?:u(?P<high>d[89ab][0-9a-f]{2})\\+u(?P<low>d[c-f][0-9a-f]{2})|[ux](?P<code>(?<=u)[0-9a-f]{4}|(?<=x)[0-9a-f]{2})"
+    r"|U(?P<long>[0-9a-f]{8})|(?P<letter>[^\\]))",
+    re.IGNORECASE | re.DOTALL,
+)
+_DOUBLED = re.compile("''")
+_PRINTABLE = re.compile(r"(?:=[C-F][0-9A-F](?:=[89AB][0-9A-F]){1,3})")
+_BYTES = re.compile(r"(?:=[0-9A-F]{2})+|=\r?\n")
+_FOLD = re.compile(r"\r?\n[ \t](?=\S)")
+
+
+def strings_in(text: str) -> list[String]:
+    """The strings of a text, and those written in them, in order."""
+    found: list[String] = []
+    if any(sign in text for sign in "\"'`"):
+        _find_strings(text, 0, len(text), 0, found)
+    return sorted(found)
+
+
+def _find_strings(text: str, start: int, end: int, level: int, found: list[String]) -> None:
+    for match in _STRINGS[level].finditer(text, start, end):
+        begin, stop = match.span(match.lastgroup or 0)
+        content, around = text[begin:stop], text[max(start, match.start() - 20) : match.start()]
+        escaped = "\\" in content
+        if escaped and (_DRIVE.search(content) or _RAW.search(around)):
+            escaped = False
+        escaped = escaped and _VALID.fullmatch(content) is not None and _LOGIN.fullmatch(content) is None
+        value = _BEFORE.search(around) is not None and (
+            around[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
+        )
+        found.append(String(*match.span(), (begin, stop), level, value, escaped))
+        if level + 1 < len(_STRINGS) and (escaped or "'" in content):
+            _find_strings(text, begin, stop, level + 1, found)
+
+
+def units(text: str) -> list[Unit]:
+    r"""What is escaped or encoded in a text, in order: `\n`, `\u00fc`, `\"`, `''`, `%40`, `&amp;`, `=C3=BC`.
+
+    A letter behind a backslash is an escape in a string of code or data; elsewhere only before a capital, figure or
+    sign, because it may be the name of a file, or of somebody behind that of a domain.
+    """
+    found: list[Unit] = []
+    if "\\" in text:
+        found += _backslashes(text)
+    if "''" in text:
+        for string in strings_in(text):
+            if string.is_value and text[string.start] == "'":
+                found += [Unit(*match.span(), "'") for match in _DOUBLED.finditer(text, *string.inner)]
+    if "%" in text or "&" in text:
+        for match in _CODED.finditer(text):
+            if match["bytes"] or match["entity"]:
+                found += [Unit(start, end, said) for said, start, end in _said(match)]
+    if "=" in text:
+        for match in (_BYTES if "quoted-printable" in text.lower() else _PRINTABLE).finditer(text):
+            found += _printed(match)
+    if "BEGIN:V" in text:
+        found += [Unit(*match.span(), "") for match in _FOLD.finditer(text)]
+    found.sort()
+    return [unit for i, unit in enumerate(found) if not i or unit.start >= found[i - 1].end]
+
+
+def _backslashes(text: str) -> Iterator[Unit]:
+    strings = [each for each in strings_in(text) if each.escaped]
+    open_: list[String] = []
+    place, sure = 0, False
+    doubtful: list[Unit] = []
+    card = "BEGIN:V" in text
+    for match in _RUN.finditer(text):
+        start, end = match.span()
+        while place < len(strings) and strings[place].inner[0] <= start:
+            open_.append(strings[place])
+            place += 1
+        open_ = [each for each in open_ if each.inner[1] > start]
+        count, letter = len(match["run"]), match["letter"]
+        if letter is None:
+            yield Unit(start if count % 2 == 0 else start + count - 1, end, _character(match))
+            continue
+        if letter == "\n" and open_ and count % 2:
+            yield Unit(end - 2, _CONTINUED.match(text, end).end(), "")  # type: ignore[union-attr]  # it may be empty
+            continue
+        if letter in "\"'":
+            if count % 2:
+                yield Unit(start, end, letter)
+            continue
+        size = 2 ** open_[-1].level if open_ else 0
+        size = size if count >= size else 1
+        if size and letter in _MEANT and (count // size) % 2 and count % size == 0:
+            if count > size:
+                yield Unit(start, end - 1 - size, "\\")
+            yield Unit(end - 1 - size, end, _MEANT[letter])
+            continue
+        if size and count > 1:
+            yield Unit(start, end - 1, "\\")
+        if card and letter in ",;nN" and count % 2:
+            yield Unit(end - 2, end, "\n" if letter in "nN" else letter)
+        elif (
+            letter in "nrt"
+            and (not open_ or count > 1)
+            and not _DRIVE.search(text[max(0, start - LONGEST_PATH) : end].rpartition(" ")[2])
+        ):
+            behind = text[end : end + 1]
+            unit = Unit(end - 2 if size else start, end, _MEANT[letter])
+            if not behind or not (behind == "_" or behind.islower()):
+                sure = sure or not open_
+                yield unit
+            elif not open_:
+                doubtful.append(unit)
+    if sure:
+        yield from doubtful
+
+
+def _character(match: re.Match[str]) -> str:
+    if match["high"]:
+        return chr(0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00)
+    code = int(match["code"] or match["long"], 16)
+    return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else ""
+
+
+def _printed(match: re.Match[str]) -> Iterator[Unit]:
+    """The characters that quoted-printable bytes stand for; a fold of a line stands for none."""
+    start, end = match.span()
+    if match[0][1:2] in "\r\n":
+        yield Unit(start, end, "")
+        return
+    said = bytes.fromhex(match[0].replace("=", ""))
+    try:
+        letters = said.decode()
+    except UnicodeDecodeError:
+        letters = said.decode("latin-1")
+        yield from (Unit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters))
+        return
+    for letter in letters:
+        size = 3 * len(letter.encode())
+        yield Unit(start, start + size, letter)
+        start += size
+
+
 def read(text: str) -> Read:
     r"""A text with each `\uXXXX`, or two that stand for one character, as that character; `\\u` is none.
 
-    A letter that with its backslash breaks a line before a capital, as in `Hello,\nAnna`, is read as blanks with it;
-    control characters, quotes and backslashes stay escaped, so that documents can be read.
+    An escape of a line end is read as `BREAK`, one of a tab as a blank, `''` and `\'` in a name as an apostrophe.
+    Control characters, quotes and backslashes stay escaped, so that documents can be read.
     """
-    if "\\" not in text:
+    if "\\" not in text and "''" not in text:
         return Read(text, range(len(text) + 1))
     letters: list[str] = []
     places: list[int] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
-        high, low, code = match.groups()
-        if high:
-            letter = chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
-        elif code and chr(int(code, 16)).isprintable() and chr(int(code, 16)) not in "\"'\\":
-            letter = chr(int(code, 16))
+    for start, end, said in units(text):
+        if text[start] == "'" or (said == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()):
+            letter = "’"
+        elif text[start] != "\\":
+            continue
+        elif said in _BREAKS:
+            letter = _BREAKS[said]
+        elif text[start + 1] != "\\" and said.isprintable() and said not in "\"'\\,;":
+            letter = said
         else:
             continue
-        letters.append(text[at : match.start()] + letter)
-        places += range(at, match.start() + 1)
-        at = match.end()
+        letters.append(text[at:start] + letter)
+        places += range(at, start + 1)
+        at = end
     letters.append(text[at:])
     places += range(at, len(text) + 1)
-    found = _BROKEN_LINE.sub(lambda match: match[0][:-2] + "  ", "".join(letters))
-    return Read(found, places)
+    return Read("".join(letters), places)
 
 
 def written(span: Span, texts: Sequence[Read]) -> Span:
     """A span of the text as it is read, as one of the text as it stands."""
     places = texts[span.text].places
     return span._replace(start=places[span.start], end=places[span.end])
+
+
+def as_read(span: Span, texts: Sequence[Read]) -> Span:
+    """A span of the text as it stands, as one of the text as it is read."""
+    places = texts[span.text].places
+    return span._replace(start=bisect_left(places, span.start), end=bisect_left(places, span.end))
 
 
 # ---- encodings -------------------------------------------------------------------------------------------------------

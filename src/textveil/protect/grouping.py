@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, NamedTuple, Protocol, Self, TypeGuard
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.protect.adapters import TaggerDetector
+from textveil.protect.bounds import bind, bounds_of
 from textveil.protect.detectors import GUESSED, detector, find_all, merge, reach
 from textveil.protect.figures import AGE, DATES, age_end
 from textveil.protect.figures import read as read_figure
@@ -87,8 +88,6 @@ _STOPPED = {
     **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
 }
 """The full stop of a sentence behind a value, by type."""
-_NEXT_SENTENCE = regex.compile(r"(?<=[\p{L}\d])\.[ ]\p{Lu}\p{Ll}\P{N}*+\Z")
-"""The end of a sentence and words without figures behind it, which no number has."""
 _NUMBER = regex.compile(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
@@ -561,7 +560,15 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[_Range]:
 
 def _with(found: Looked, spans: Sequence[Span]) -> Looked:
     """What was found with these spans, merged; words of scripts without spaces end where they do."""
-    tokens, origin = found.tokens.cut([(span.text, place) for span in spans for place in (span.start, span.end)])
+    texts = found.tokens.texts
+    spans = bind(spans, texts)
+    edges = set[tuple[int, int]]()
+    for b, own in groupby(spans, key=lambda span: span.text):
+        known = bounds_of(texts[b])
+        for span in own:
+            start, end = reach(span, found.tokens)
+            edges.update((b, edge) for edge in (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end)))
+    tokens, origin = found.tokens.cut([(span.text, place) for span in spans for place in (span.start, span.end)], edges)
     whole = [_whole(span, tokens) if span.source == SPREAD else span for span in spans]
     return replace(found, tokens=tokens, spans=tuple(merge(whole, tokens)), important=found.important[origin])
 
@@ -685,8 +692,6 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
     if span.type == "DATE" and span.source in OWN:
         start, end = whole_date(tokens.texts[span.text], span.start, span.end)
         return [span._replace(start=start, end=end)]
-    if span.type in NUMBERS and span.source in OWN and (sentence := _NEXT_SENTENCE.search(text)):
-        span, text = span._replace(end=span.start + sentence.start()), text[: sentence.start()]
     if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
         return [span]
     named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]

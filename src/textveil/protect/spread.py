@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import regex
 
+from textveil.protect.escapes import as_read, read, written
 from textveil.protect.spans import LISTED, NAMES, Span
 from textveil.protect.spelling import (
     CALENDAR,
@@ -293,7 +294,8 @@ def spread(
     """The spans, with those of all other places where what they cover stands.
 
     Texts are taken in order: what is found in one is looked for in it and, where something is remembered, in those
-    after it; never in those before, which may have been sent.
+    after it; never in those before, which may have been sent. Texts are read as detectors read them: what stands
+    behind an escape is found, too.
 
     Args:
         texts: B texts.
@@ -305,21 +307,21 @@ def spread(
     Returns:
         The spans, and for each text the values that are new.
     """
+    readable = [read(text) for text in texts]
     by_text: list[list[Span]] = [[] for _ in texts]
     shields: list[list[Span]] = [[] for _ in texts]
     for span in spans:
-        by_text[span.text].append(span)
+        by_text[span.text].append(as_read(span, readable))
     for span in public:
-        shields[span.text].append(span)
-    made: list[Span] = []
+        shields[span.text].append(as_read(span, readable))
+    made = [*spans]
     news: list[list[PrivateValue]] = []
-    for b, text in enumerate(texts):
+    for b, (text, _) in enumerate(readable):
         sought = Sought() if known is None else known
         values = [PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]]
         news.append([value for value in values if value.type not in NEVER and sought.add(value)])
-        made += by_text[b]
         if sought:
-            made += _elsewhere(b, text, sought, by_text[b], shields[b])
+            made += [written(span, readable) for span in _elsewhere(b, text, sought, by_text[b], shields[b])]
     return made, news
 
 

@@ -3,7 +3,7 @@
 In: the text of a name's span. Out: its bounds; whether it is nobody's name.
 Not here: what counts as the same name (`spelling`), and names that titles tell (`scripts`).
 
-What textveil itself takes for a name may reach further than the name: over the end of a sentence, over "and", or over
+What textveil itself takes for a name may reach further than the name: over "and", or over
 what an apostrophe joins to a name (`names`).
 
 What is left outside tells no name: a title or form of address ("Herr Sauer", "田中さん", "Ayşe Hanım"), a possessive,
@@ -152,13 +152,12 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
 
 _APART = regex.compile(
     r"""(?x)
-    (?<= \p{Ll}{4} ) (?<! \b (?i: \L<titles> ) ) [.!?;] [ ] (?= \p{Lu} \p{L} )
+    (?<= \p{Ll}{4} ) ; [ ] (?= \p{Lu} \p{L} )
     | (?<= \w ) [ ] (?: and | und | et | y | e | i | en | ve | và | och | и | و ) [ ]
       (?: (?: a | o | da | do | de | di | la | el | het ) [ ] )? (?= \p{Lu} | \p{Arabic} )
-    """,
-    titles=[*_TITLES, *SHORT],
+    """
 )
-"""Between two people: the end of a sentence, or "and"."""
+"""Between two people: a semicolon, or "and"."""
 _NATIONAL = regex.compile(r"N'(?=\p{L})")
 """What stands before a string of Unicode in SQL."""
 _ELIDED = regex.compile(r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE)
@@ -191,6 +190,14 @@ def is_called(value: str) -> bool:
 
 
 _ONE_NAME = regex.compile(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
+
+
+def is_title(word: str) -> bool:
+    """Whether a word is a title that may have a full stop behind it."""
+    return word.lower() in _STOPPED
+
+
+_STOPPED = frozenset((*_TITLES, *SHORT))
 
 
 def is_nobody(value: str) -> bool:

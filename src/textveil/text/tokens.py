@@ -6,7 +6,7 @@ Not here: which words are protected (`protect`), rows of a table and pieces of w
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -69,8 +69,6 @@ _PATTERN = regex.compile(
     """
 )
 _UNSPACED = regex.compile(rf"(?V1).?[{_CJK}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]", regex.DOTALL)
-_COLUMNS = regex.compile(r"\p{Nd}(,)|,\p{Nd}")
-_FIGURES = regex.compile(rf"(?:\p{{Nd}}|{_SEPARATOR})++")
 _ENDING = regex.compile(r"['’ʼ](?:d|\p{Ll}{2,6})")
 _ELISION = regex.compile(r"(?:N|\p{Ll}{1,5})['’ʼ]")
 _LONE = re.compile("[\ud800-\udfff]")
@@ -140,30 +138,33 @@ class Tokens:
             documents=np.searchsorted(kept, self.documents),
         )
 
-    def cut(self, places: Sequence[tuple[int, int]]) -> tuple["Tokens", Ints]:
+    def cut(self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]] = ()) -> tuple["Tokens", Ints]:
         """The same texts with words cut where something in them begins or ends.
 
-        Cut are words of scripts without spaces; figures beside a comma, which is then a word of its own: it separates
-        two columns ("14/02/1951,74"); and what an apostrophe joins to a word, in small letters ("d'Anna", "Anna'll",
-        "Berfin'den"), or the letter of a string of Unicode in SQL ("N'Anna'").
+        Cut are words of scripts without spaces, and what an apostrophe joins to a word, in small letters ("d'Anna",
+        "Anna'll", "Berfin'den"), or the letter of a string of Unicode in SQL ("N'Anna'").
 
         Args:
             places: text and character before which to cut; only such places count.
+            bounds: the same for places at which every word is cut.
 
         Returns:
             The words, and for each the number of the word that it was in, int64.
         """
         inside: dict[int, set[int]] = {}
-        for b, place in places:
+        for b, place in [*places, *bounds]:
             low, high = self.documents[b : b + 2].tolist()
             i = bisect_right(self.ends, place, low, high)
             if i < high and self.starts[i] < place:
                 around = self.texts[b][place - 1 : place + 1]
                 before, behind = self.texts[b][self.starts[i] : place], self.texts[b][place : self.ends[i]]
-                if _UNSPACED.match(around) or _ENDING.fullmatch(behind) or _ELISION.fullmatch(before):
+                if (
+                    (b, place) in bounds
+                    or _UNSPACED.match(around)
+                    or _ENDING.fullmatch(behind)
+                    or _ELISION.fullmatch(before)
+                ):
                     inside.setdefault(i, set()).add(place)
-                elif (comma := _COLUMNS.match(around)) and _FIGURES.fullmatch(self.words[i]):
-                    inside.setdefault(i, set()).update((place, place + (1 if comma[1] else -1)))
         if not inside:
             return self, np.arange(len(self.words))
         counts = np.ones(len(self.words), np.int64)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.errors import ConfigError
+from textveil.protect.bounds import divided
 from textveil.protect.patterns import (
     accounts,
     addresses,
@@ -151,7 +152,7 @@ class Patterns:
         """
         spans = []
         for number, text in enumerate(texts):
-            plain, places = _plain(text)
+            plain, places = _plain(divided(text))
             found = _outside_stamps(plain, self._found(plain))
             for start, end, type_, score, private in _separate(plain, _owned(plain, found)):
                 first, last = (start, end) if places is None else (places[start], places[end - 1] + 1)
