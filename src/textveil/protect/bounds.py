@@ -31,8 +31,12 @@ MEANT = ("lists", "spread")
 
 _UNBROKEN = frozenset(("SECRET", "HANDLE", "ID", "ACCOUNT", "BOOKING", "EMAIL", "URL", "HOST", "IP", "MAC", "CRYPTO"))
 """Types whose values have no blank in them where an equals sign assigns them."""
+_DATED = ("DATE", "BIRTH_DATE", "AGE", "COORDINATES")
 _PLACES = ("ADDRESS", "LOCATION", "ORGANIZATION")
 """Types of names in which short words are cut short: "os. Kolorowe", "Sok. No: 27"."""
+
+_WORDY = frozenset((*NAMES, "ADDRESS", *_DATED))
+"""Types whose values are of words or have numbers with a full stop."""
 
 Place = tuple[int, int]
 
@@ -122,7 +126,7 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     if span.type in _UNBROKEN:
         walls += [place[:2] for place in _in(bounds.gaps, start, end)]
     if span.type in TYPES and span.type not in (LISTED, "SECRET"):
-        walls += _sentence_ends(text, start, end, place=span.type in _PLACES)
+        walls += _sentence_ends(text, start, end, span.type)
     edges = [start, *(edge for wall in _joined(walls) for edge in wall), end]
     parts = [
         span._replace(start=first, end=last)
@@ -183,7 +187,7 @@ def _tells(span: Span, text: str) -> bool:
         return any(map(str.isalnum, value))
     if span.type in (*NAMES, "ADDRESS"):
         return any(map(str.isalnum, value)) and not lexicon.all_ordinary(value)
-    if span.type in ("DATE", "BIRTH_DATE", "AGE", "COORDINATES"):
+    if span.type in _DATED:
         return any(map(str.isdigit, value))
     return sum(map(str.isalnum, value)) >= FEWEST
 
@@ -211,34 +215,29 @@ _ABBREVIATED = frozenset(
 _LOOKED_AT = 40
 
 
-def _sentence_ends(text: str, start: int, end: int, *, place: bool) -> list[Place]:
-    """Where a sentence ends in a range and another begins: the signs and the whitespace between them.
-
-    Args:
-        text: the text.
-        start: where the range begins.
-        end: where it ends.
-        place: whether it may hold words cut short that are not known, as addresses and names of firms do.
-    """
+def _sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
+    """Where a sentence ends in the range of a span of a type: the signs and the whitespace before the next."""
     found = []
     for stop in _STOP.finditer(text, start, end):
         last = _LAST.search(text, max(0, stop.start() - _LOOKED_AT), stop.start())
         following = _NEXT.match(text, stop.end())
-        if stop[0].isspace() or (last and following and _ends(last[0], stop[0], following[0], place=place)):
+        if stop[0].isspace() or (last and following and _ends(last[0], stop[0], following[0], type_)):
             found.append(stop.span())
     return found
 
 
-def _ends(last: str, stop: str, following: str, *, place: bool) -> bool:
+def _ends(last: str, stop: str, following: str, type_: str) -> bool:
     """Whether a sentence ends between two words."""
     if stop[0] != ".":
         return True
-    begins, figures = _BEGINS.match(following.lstrip(_OPENING)), last.isdigit()
-    if begins is None or len(last) < (3 if figures else 2) or last.lower() in _ABBREVIATED or is_title(last):
+    begins, wordy = _BEGINS.match(following.lstrip(_OPENING)), type_ in _WORDY
+    if begins is None or last.lower() in _ABBREVIATED or is_title(last):
         return False
-    if not figures and len(last) > 3:
+    if last.isdigit():  # "4711-22. Call us", but "3. Oktober"
+        return not wordy or (len(last) > 2 and type_ not in _PLACES and lexicon.all_ordinary(begins[0]))
+    if len(last) > 3:
         return True
-    return not place and lexicon.all_ordinary(begins[0])  # "Ask Bob. My wife knows." and "St. Gallen"
+    return len(last) > 1 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])  # "Bob. My dog", "St. Gallen"
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
