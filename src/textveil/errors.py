@@ -24,9 +24,12 @@ Not here: the messages. They are written where a rule is checked, and never hold
 `TextveilWarning` stands beside it: something a user should know before trusting the output.
 """
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
 LIKE = 0.75
 """How alike the last parts of two dotted names are, from 0 to 1, if one may be meant by the other."""
@@ -47,15 +50,128 @@ class ConfigError(TextveilError, ValueError):
     """An option, profile or configuration file is wrong."""
 
 
+# ---- names in messages -----------------------------------------------------------------------------------------------
+
+LONGEST = 80
+"""Characters of a name that a message shows."""
+
+_PLAIN = re.compile(r"[^\W\d][\w$-]*")
+_DATE = re.compile(r"(?:19|20)\d\d([-_./]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)")
+_PRIVATE = re.compile(
+    r"[^\s@]@[^\s@]+\.[^\s@]"  # an address
+    r"|\d(?:[ ().\-/:]{0,2}\d){6}"  # a number of a card, an account or a telephone
+    r"|(?:\d{1,3}\.){3}\d|(?:[0-9a-fA-F]{1,4}::?){3}[0-9a-fA-F]"  # an address of a machine
+    r"|(?=[A-Z]*\d)(?=(?:[A-Z]*\d){4})[A-Z\d]{9}"  # a number of a person or an account, letters among the digits
+    r"|(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{16}|(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z\d]{16}"  # a key
+    r"|(?=[\w+/=-]*\d[\w+/=-]*\d)(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])[\w+/=]{16}"
+)
+
+
+def looks_private(name: str) -> bool:
+    """Says whether a name has the form of an address, a number of somebody or a key; a date has not."""
+    return _PRIVATE.search(_DATE.sub("", unicodedata.normalize("NFKC", name))) is not None
+
+
+def quote(name: object) -> str:
+    """Quotes the name of a field, column or file in a message: on one line, cut, and not if it looks private."""
+    text = str(name)
+    if looks_private(text):
+        return "like that"
+    return repr(text if len(text) <= LONGEST else text[: LONGEST - 3] + "...")
+
+
 def shown(name: str) -> str:
-    """A name as a message may show it: what is long or has spaces may be a text, given where a name belongs."""
-    return repr(name) if re.fullmatch(r"[\w.:/-]{0,60}", name) else "like that"
+    """Quotes a name where a text may have been given in its place: one of more than three words is taken for a text."""
+    return quote(name) if len(name.split()) <= 3 else "like that"
 
 
-def _some(names: Sequence[str]) -> str:
-    """The names, those of a long list not all: a library may know thousands of tasks."""
-    more = f" and {len(names) - MOST:,} more" if len(names) > MOST else ""
-    return ", ".join(names[:MOST]) + more if names else "none"
+def quote_file(path: object) -> str:
+    """Quotes the name of a file, as it was typed but for what signs in: its folders are cut first.
+
+    Args:
+        path: a path, or the URI of a file elsewhere.
+    """
+    text = re.sub(r"(?<=://)[^/]*@", "", str(path))
+    text = text.partition("?")[0] if "://" in text else text  # behind it may be what signs in
+    return repr(text if len(text) <= 3 * LONGEST else "..." + text[3 - 3 * LONGEST :])
+
+
+def quote_path(
+    path: Sequence[str | int], value: object = None, is_private: Callable[[str], bool] = looks_private
+) -> str:
+    """Writes where a value stands in JSON, such as messages[0].content[1].text.
+
+    Args:
+        path: the names of fields and the numbers of items that lead to it.
+        value: the whole, in which a field whose name is not shown is counted.
+        is_private: says whether the name of a field is not shown.
+    """
+    said = ""
+    for step in path:
+        if isinstance(step, int):
+            said += f"[{step}]"
+        elif is_private(step):
+            place = f" {list(value).index(step) + 1}" if isinstance(value, Mapping) and step in value else ""
+            said += f"[field{place}]"
+        elif _PLAIN.fullmatch(step) and step.isascii() and len(step) <= LONGEST:
+            said += f".{step}" if said else step
+        else:
+            said += f"[{json.dumps(step if len(step) <= LONGEST else step[: LONGEST - 3] + '...')}]"
+        value = _inside(value, step)
+    return said if len(said) <= 4 * LONGEST else f"{said[: 2 * LONGEST]}...{said[3 - 2 * LONGEST :]}"
+
+
+def _inside(value: Any, step: str | int) -> Any:
+    try:
+        return value[step]
+    except (TypeError, KeyError, IndexError):
+        return None
+
+
+def listed(names: Iterable[object]) -> str:
+    """The names as a message lists them: those of a long list not all, and none that looks private."""
+    found = [str(name) for name in names]
+    safe = [name for name in found if not looks_private(name)][:MOST]
+    spelled = [name if re.fullmatch(r"[\w.:/+*$@-]{1,80}", name) else quote(name) for name in safe]
+    more = len(found) - len(safe)
+    return (
+        ", ".join(spelled) + (f" and {more:,} more" if more else "")
+        if spelled
+        else "none"
+        if not found
+        else (f"{more:,}, which are not shown")
+    )
+
+
+def propose(name: str, known: Iterable[str]) -> str:
+    """Asks whether the nearest of the known names is meant, or lists them where none is near.
+
+    Args:
+        name: what was typed.
+        known: the names that there are.
+    """
+    names = list(known)
+    near = nearest(name, names)
+    return f"did you mean {near!r}?" if near is not None else f"known: {listed(names)}"
+
+
+def nearest(name: str, names: Iterable[str], alike: float = 0.5) -> str | None:
+    """The known name that is most like another one, or ends like it; None where none is.
+
+    Args:
+        name: what was typed.
+        names: the names that there are.
+        alike: how much, from 0 to 1.
+    """
+    every = {each.lower(): each for each in names if not looks_private(each)}
+    name = name.lower()
+    section = name[: name.rfind(".") + 1]
+    shared = section if all(each.startswith(section) for each in every) else ""  # says nothing about likeness
+    ends = {each.removeprefix(shared): every[each] for each in every}
+    near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=alike)
+    last = name.rpartition(".")[2]
+    near = near or [end for end in ends if get_close_matches(last, [end.rpartition(".")[2]], cutoff=LIKE)]
+    return ends[near[0]] if near else None
 
 
 class UnknownName(ConfigError):
@@ -69,14 +185,7 @@ class UnknownName(ConfigError):
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
-        section = name[: name.rfind(".") + 1]
-        shared = section if all(each.startswith(section) for each in names) else ""  # says nothing about likeness
-        ends = {each.removeprefix(shared): each for each in names}
-        near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=0.5)
-        last = name.rpartition(".")[2]
-        near = near or [end for end in ends if get_close_matches(last, [end.rpartition(".")[2]], cutoff=LIKE)]
-        hint = f"did you mean {ends[near[0]]!r}?" if near else f"known: {_some(names)}"
-        super().__init__(f"no {what} is named {shown(name)}; {hint}")
+        super().__init__(f"no {what} is named {shown(name)}; {propose(name, names)}")
         self.what, self.name, self.known = what, name, names
 
     def __reduce__(self) -> tuple[type["UnknownName"], tuple[str, str, list[str]]]:

@@ -186,8 +186,8 @@ def test_books_are_compared_at_a_finite_epsilon(run, epsilon):
 REFUSED = {
     "give --public or --labelled": ("--public", "public.txt", "--labelled", "labelled.jsonl", "--label", "about"),
     "--labelled and --label go together": ("--labelled", "labelled.jsonl"),
-    "--label must name a field": ("--labelled", "labelled.jsonl", "--label", "stars"),
-    "one of those named is not there": ("--public", "nowhere.txt"),
+    "has no column 'stars' (--label). Columns: ": ("--labelled", "labelled.jsonl", "--label", "stars"),
+    "nowhere.txt'": ("--public", "nowhere.txt"),
     "above 0 and below 1": ("--head", "2"),
     "--levels must be numbers of codes with commas": ("--levels", ""),
     "such as 8,24,50": ("--levels", "two"),

@@ -30,7 +30,7 @@ def run(capsys, *arguments, fails=False):
 def test_an_answer_is_restored_from_a_store(url, capsys):
     assert run(capsys, "restore", "to <EMAIL_1>", "--session", "anna/lease").out == "to maria@example.org\n"
     said = run(capsys, "restore", "to <EMAIL_1>", "--session", "anna", fails=True)
-    assert "no session of this name" in said.err
+    assert "the store has no session '" in said.err
     assert SessionStore(url).sessions()[0].session == "lease"
 
 

@@ -264,10 +264,12 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
         "spent": [],
         "status": 200,
         "reason": "",
+        "field": "",
         "unresolved": 1,
     }
     assert (streamed["key"], streamed["drawn"], streamed["unresolved"]) == (key, 0, 1)
     assert (refused["status"], refused["reason"], refused["model"]) == (400, "unprotected", OTHER)
+    assert refused["field"] == answers[2].headers["textveil-field"] == answers[2].json()["error"]["param"] == "logprobs"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -490,7 +492,8 @@ def everything(privatizer, upstream, http, spans, path):
             {},
             {"stream": True},
             {"logprobs": CANARY},
-            {CANARY: CANARY},
+            {"no_such_field": CANARY},
+            {"no_such_field": {CANARY: CANARY}},
             {"model": f"{CANARY} is ill"},
             {"user": CANARY, "metadata": {CANARY: CANARY}},
         ):
@@ -507,11 +510,12 @@ def test_no_text_is_told(small_table, upstream, http, spans, tmp_path, capfd, ca
     upstream.answer = lambda asked: (500, {}, {"error": {"message": CANARY, "code": CANARY, "type": CANARY}})
     said = everything(kind("placeholder", table=small_table), upstream, http, spans, tmp_path / "audit.jsonl")
     assert "openai.chat" in said
+    assert '"field": "no_such_field"' in said
     for secret in (CANARY, KEY["Authorization"].split()[1], "Quillimar"):
         assert secret.lower() not in (said + caplog.text + "".join(capfd.readouterr())).lower()
 
 
-@pytest.mark.parametrize("leak", ["key", "model", "reason", "operation"])
+@pytest.mark.parametrize("leak", ["key", "model", "reason", "operation", "field"])
 def test_the_test_above_would_notice(privatizer, upstream, http, spans, tmp_path, monkeypatch, leak):
     add = AuditLog.add
 

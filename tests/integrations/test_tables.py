@@ -298,15 +298,15 @@ def test_categories_are_text():
 def test_a_label_that_may_be_a_name_is_refused_and_not_shown(label):
     frame = pandas.DataFrame({"text": ["Ask Ann"], "other": [3]})
     frame.columns = pandas.Index(["text", label], tupleize_cols=False)
-    with pytest.raises(InputError, match="label of a column") as failed:
+    with pytest.raises(InputError, match=r"label of column \d ") as failed:
         frames.privatize(frame, VEIL, "text")
     assert "Silva" not in str(failed.value)
     made, _ = frames.privatize(frame, VEIL, "text", keep=[label])
     assert made[label].tolist() == [3]
     if isinstance(label, str):
-        with pytest.raises(InputError, match="label of a column"):
+        with pytest.raises(InputError, match=r"label of column \d "):
             frames.privatize(polars.DataFrame({"text": ["Ask Ann"], label: [3]}), VEIL, "text")
-        with pytest.raises(InputError, match="label of a column"):
+        with pytest.raises(InputError, match=r"label of column \d "):
             datasets.Dataset.from_dict({"id": ["a"], "text": ["Ask Ann"], label: [3]}).map(
                 privatize(VEIL, id="id"), batched=True
             )

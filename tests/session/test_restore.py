@@ -132,7 +132,8 @@ def answers() -> list[tuple[str, str]]:
             continue  # the two would be a tag with attributes
         if frame.startswith("{{"):  # in a string of JSON an original is escaped
             pairs = [
-                (each, back if each.startswith(r"\u") else json.dumps(back, ensure_ascii=False)[1:-1]) for each, back in pairs
+                (each, back if each.startswith(r"\u") else json.dumps(back, ensure_ascii=False)[1:-1])
+                for each, back in pairs
             ]
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
         made[f"{answer}, {extra}"] = f"{restored}, {extra}"

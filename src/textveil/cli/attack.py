@@ -17,7 +17,7 @@ from textveil.cli.options import Typed
 from textveil.cli.texts import Field
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
-from textveil.errors import ConfigError, UnknownName
+from textveil.errors import ConfigError, UnknownName, quote_file, shown
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -160,7 +160,9 @@ def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
     for path, text in sources.assignments(typed).items():
         name, dot, option = path.removeprefix(PREFIX).partition(".")
         if not dot or "." in option:
-            raise ConfigError("an option of an attack is set by -o attack.NAME.OPTION=VALUE")
+            raise ConfigError(
+                f"an option of an attack is set by -o attack.NAME.OPTION=VALUE, and {shown(path)} is none"
+            )
         option, value = option.replace("-", "_"), sources.scalar(text)
         known = registry.signature(registry.load("attack", name)).known
         if option in known and known[option].type.startswith("list of") and not isinstance(value, list):
@@ -190,7 +192,7 @@ def _title(config: "Config") -> str:
 def _check_folder(output: str) -> None:
     """Refuse what cannot be a folder before the work, and not after it."""
     if os.path.exists(output) and not os.path.isdir(output):
-        raise ConfigError("--output must be a folder, and this is a file")
+        raise ConfigError(f"--output must be a folder, and {quote_file(output)} is a file")
     with streams.writing():
         streams.make_folder(Path(os.path.realpath(output)))
 

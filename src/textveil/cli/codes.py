@@ -18,7 +18,7 @@ from textveil.cli import progress
 from textveil.cli.shell import say
 from textveil.cli.texts import Field
 from textveil.cli.verbs import verb
-from textveil.errors import ConfigError, InputError, OutputError
+from textveil.errors import ConfigError, InputError, OutputError, quote_file
 
 if TYPE_CHECKING:
     from textveil.table import Book, BookKind
@@ -104,7 +104,7 @@ def codes(
         raise ConfigError("--levels must be numbers of codes with commas between them, such as 8,24,50")
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():
-        raise ConfigError("--output must name a file in a folder that exists")
+        raise ConfigError(f"--output must name a file in a folder that exists, and {quote_file(output)} is none")
     files = [*(public or []), *([labelled] if labelled else [])]
     kind: BookKind = "task" if labelled else "domain" if public else "general"
     texts, labels = _read(files, field, label or [])
@@ -128,7 +128,7 @@ def codes(
     except OSError as error:
         failure = error.strerror or type(error).__name__
     if failure:
-        raise OutputError(f"cannot write {output}: {failure}")
+        raise OutputError(f"cannot write {quote_file(output)}: {failure}")
     for line in described(made):
         say(line)
 
@@ -136,19 +136,23 @@ def codes(
 def _read(files: list[str], field: str | None, labels: list[str]) -> tuple[list[str], list[list[str]]]:
     """The texts of some files, and the labels beside each."""
     from textveil.files import formats
+    from textveil.files.fields import UnknownField
+    from textveil.files.streams import near_file
 
     texts: list[str] = []
     found: list[list[str]] = [[] for _ in labels]
     for each in files:
         path = Path(each)
         if not path.is_file():
-            raise InputError("public texts must be in a file, and one of those named is not there")
+            raise InputError(
+                f"public texts must be in a file, and there is no file {quote_file(path)}{near_file(each)}"
+            )
         own = list(formats.texts(formats.source(path, field=field)))
         texts += [text or "" for text in own]
         for name, column in zip(labels, found, strict=True):
             rows = list(formats.records(path))
             if not rows or name not in rows[0]:
-                raise ConfigError("--label must name a field of the file, and there is none of that name")
+                raise UnknownField(name, list(rows[0]) if rows else [], file=path, option="--label")
             column += ["" if row.get(name) is None else str(row[name]) for row in rows]
     return texts, found
 

@@ -17,7 +17,7 @@ from textveil.cli.stored import VARIABLE
 from textveil.cli.telling import Telling
 from textveil.cli.texts import check_public
 from textveil.cli.verbs import group, verb
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote
 from textveil.files import formats
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ def run(
     if id_from_row + id_from_content + (id is not None) > 1:
         raise ConfigError("give one of --id, --id-from-row and --id-from-content")
     if others not in (None, "copy", "drop"):
-        raise ConfigError("--others must be copy or drop")
+        raise ConfigError(f"--others must be copy or drop, got {quote(others)}")
     if placeholders not in ("document", "subject"):
-        raise ConfigError("--placeholders must be document or subject")
+        raise ConfigError(f"--placeholders must be document or subject, got {quote(placeholders)}")
     if session is None:
         if store != os.environ.get(VARIABLE):
             raise ConfigError("--store keeps what placeholders stand for in sessions: name them with --session")

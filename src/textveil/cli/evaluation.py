@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote, quote_file
 from textveil.files import formats, streams
+from textveil.files.fields import UnknownField
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -101,10 +102,10 @@ def texts_with_labels(path: str, field: str | None, label: str, limit: int | Non
         ConfigError: a field is not there or not clear, or the limit is below 1.
     """
     _check_limit(limit)
-    pairs = zip(_rows(path, field), _rows(path, label), strict=True)
+    pairs = zip(_rows(path, field), _rows(path, label, "--label"), strict=True)
     both = [(text, value) for text, value in pairs if text and text.strip() and value and value.strip()][:limit]
     if not both:
-        raise InputError("the file has no text with a label")
+        raise InputError(f"{quote_file(path)} has no text with a label in the field {quote(label)}")
     return [text for text, _ in both], [value for _, value in both]
 
 
@@ -141,7 +142,7 @@ def refuse_same(path: str, output: str | None) -> None:
         ConfigError: both are one file.
     """
     if output is not None and os.path.isfile(path) and os.path.isfile(output) and os.path.samefile(path, output):
-        raise ConfigError("--output must not be the input file")
+        raise ConfigError(f"--output must not be the input file, {quote_file(path)}")
 
 
 def _check_limit(limit: int | None) -> None:
@@ -149,12 +150,18 @@ def _check_limit(limit: int | None) -> None:
         raise ConfigError(f"--limit must be 1 or more, got {limit}")
 
 
-def _rows(path: str, field: str | None) -> Iterator[str | None]:
+def _rows(path: str, field: str | None, option: str = "--field") -> Iterator[str | None]:
     if os.path.exists(path) and not os.path.isfile(path):
-        raise InputError("the input must be a file of texts, not a folder or device")
+        raise InputError(f"the input must be a file of texts, and {quote_file(path)} is a folder or device")
     if not os.path.isfile(path):
-        raise InputError("no such file; give a file of texts, or - for standard input")
-    return formats.texts(formats.source(Path(path), field=field))
+        raise InputError(
+            f"no such file, {quote_file(path)}{streams.near_file(path)}; give a file of texts, or - for standard input"
+        )
+    try:
+        return formats.texts(formats.source(Path(path), field=field))
+    except UnknownField as error:
+        missing = error.at(path, option)
+    raise missing
 
 
 def _some(rows: Iterable[str | None], limit: int | None) -> list[str]:

@@ -16,7 +16,7 @@ from textveil.cli import sessions, shell, stored
 from textveil.cli.sessions import day
 from textveil.cli.verbs import group, verb
 from textveil.config.extras import require
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote_file
 
 if TYPE_CHECKING:
     from textveil.cli.options import Typed
@@ -312,7 +312,7 @@ def _keys_of(policy: str, *, new: bool = False) -> Any:
 
     file = read_policy(policy).keys
     if file is None:
-        raise ConfigError("the policy names no file of keys: add `keys: FILE` to it")
+        raise ConfigError(f"the policy {quote_file(policy)} names no file of keys: add `keys: FILE` to it")
     return GatewayKeys(file, new=new)
 
 

@@ -12,7 +12,7 @@ import typer
 from textveil.cli.sessions import AsJson, Store, day, store_of
 from textveil.cli.shell import note, say
 from textveil.cli.verbs import group, verb
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote
 from textveil.files import streams
 
 Subject = Annotated[
@@ -83,7 +83,7 @@ def limit(
     except ValueError:
         most = -1.0
     if most is not None and not most >= 0:
-        raise ConfigError("a limit must be a number from 0 on, or none")
+        raise ConfigError(f"a limit must be a number from 0 on, or none, got {quote(epsilon)}")
     with store_of(store) as kept:
         kept.ledger.limit(subject, metric, table, most, days=days)
 

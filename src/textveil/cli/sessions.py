@@ -13,7 +13,7 @@ import typer
 from textveil.cli.shell import note, say
 from textveil.cli.stored import VARIABLE, named
 from textveil.cli.verbs import group, verb
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote, quote_file
 from textveil.files import streams
 
 Store = Annotated[
@@ -36,7 +36,7 @@ def store_of(url: str) -> Any:
     from textveil.session import SessionStore
 
     if url.startswith(("file:", "memory:")):
-        raise ConfigError("--store must be sqlite:///NAME.db or postgresql://HOST/NAME")
+        raise ConfigError(f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}")
     return SessionStore(url)
 
 
@@ -100,7 +100,7 @@ def forget(
     """
     subject, which = named(name)
     if everything and "/" in name:
-        raise ConfigError("--all forgets all sessions of a subject; give SUBJECT alone")
+        raise ConfigError(f"--all forgets all sessions of a subject; give SUBJECT alone, not {quote(name)}")
     with store_of(store) as kept:
         gone = kept.forget(subject, None if everything else which)
     note(f"{gone:,} {'session was' if gone == 1 else 'sessions were'} forgotten")

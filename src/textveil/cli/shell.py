@@ -5,6 +5,7 @@ Not here: the verbs (`cli`), and the files that they read and write (`files`).
 """
 
 import os
+import re
 import sys
 import textwrap
 import threading
@@ -17,7 +18,7 @@ from typing import Any, TextIO
 
 import typer
 
-from textveil.errors import OutputError, TextveilError, TextveilWarning
+from textveil.errors import OutputError, TextveilError, TextveilWarning, looks_private, quote
 from textveil.files import writing
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -166,7 +167,7 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
             command, path = command.get_command(None, word), f"{path} {word}"
     given = getattr(error, "option_name", None)
     if given is not None:
-        return _wrong_option(given, command, path)
+        return _wrong_option(given, command, path, arguments)
     parameter = getattr(error, "param", None)
     if parameter is not None:
         option = next((each for each in parameter.opts if each.startswith("-")), None)
@@ -192,13 +193,20 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
     for word in words:
         if (path, word) in MOVED:
             return f"{path} has no command {word}; {MOVED[path, word]}"
-    near = [name for word in words[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
+    asked = words[len(path.split()) - 1 :]
+    near = [name for word in asked[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
     hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
     texts = " (a text goes after `textveil protect` or `textveil privatize`)" if path == "textveil" else ""
-    return f"{path} has no such command; {hint}{texts}"
+    return f"{path} has {_none('command', asked[0] if asked else '')}; {hint}{texts}"
 
 
-def _wrong_option(given: str, command: Any, path: str) -> str:
+def _none(kind: str, typed: str) -> str:
+    """Says that there is no such name; what has spaces is a text, which may stand in the place of one."""
+    is_name = re.fullmatch(r"\S+", typed) is not None and not looks_private(typed)
+    return f"no {kind} {quote(typed)}" if is_name else f"no such {kind}"
+
+
+def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str]) -> str:
     options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
     options.setdefault("--help", None)
     if given in options:
@@ -209,7 +217,8 @@ def _wrong_option(given: str, command: Any, path: str) -> str:
         return f"{path} has no option {name}; {MOVED[path, name]}"
     near = get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
-    return f"{path} has no such option; {hint} (a text that begins with - goes after --)"
+    typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[0]  # -x of a text "-xyz a"
+    return f"{path} has {_none('option', typed)}; {hint} (a text that begins with - goes after --)"
 
 
 MOVED = {

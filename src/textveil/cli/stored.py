@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote_file
 
 if TYPE_CHECKING:
     from textveil.session import Session
@@ -58,6 +58,9 @@ def opened(session: str | None, store: str | None, *, new: bool = True) -> "Iter
         yield FileStore(f"file:{session}").open(new=new)
         return
     if store.startswith(("file:", "memory:")):
-        raise ConfigError("--store must be sqlite:///NAME.db or postgresql://HOST/NAME; for a file give --session FILE")
+        raise ConfigError(
+            f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(store)}; for a file give "
+            "--session FILE"
+        )
     with SessionStore(store) as kept:
         yield kept.open(*named(session), new=new)

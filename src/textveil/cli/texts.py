@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import progress, shell, stored
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote_file
 from textveil.files import formats, streams
 
 if TYPE_CHECKING:
@@ -91,20 +91,20 @@ def check(
     streams.require_input(text)
     if text is not None and os.path.isfile(text):
         if formats.is_packed(text):
-            raise ConfigError(f"this file is compressed or binary; such files go with {files}")
+            raise ConfigError(f"{quote_file(text)} is compressed or binary; such files go with {files}")
         if not whole and formats.has_rows(text):
-            raise ConfigError(f"this file has rows with fields; such files go with {files}")
+            raise ConfigError(f"{quote_file(text)} has rows with fields; such files go with {files}")
     if output is not None and is_folder(output):
-        raise ConfigError(f"--output is a folder; whole files go into one with {files}")
+        raise ConfigError(f"--output is a folder, {quote_file(output)}; whole files go into one with {files}")
     if (
         store is None
         and session is not None
         and output is not None
         and os.path.realpath(session) == os.path.realpath(output)
     ):
-        raise ConfigError("--session and --output must be two files")
+        raise ConfigError(f"--session and --output must be two files, and both are {quote_file(output)}")
     if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
-        raise ConfigError("--html must name a file in a folder that exists")
+        raise ConfigError(f"--html must name a file in a folder that exists, and {quote_file(html)} is none")
 
 
 def check_public(config: "Config", private: Iterable[str | None]) -> None:
@@ -117,7 +117,10 @@ def check_public(config: "Config", private: Iterable[str | None]) -> None:
     if public is None or not os.path.isfile(public):
         return
     if any(each is not None and os.path.isfile(each) and os.path.samefile(each, public) for each in private):
-        raise ConfigError("--public must be another file than the texts to release: a budget must not follow from them")
+        raise ConfigError(
+            f"--public must be another file than the texts to release, {quote_file(public)}: a budget must not follow "
+            "from them"
+        )
 
 
 def say_empty() -> None:

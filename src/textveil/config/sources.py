@@ -16,7 +16,7 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from textveil.config.frozen import complaint
-from textveil.errors import ConfigError, UnknownName, shown
+from textveil.errors import ConfigError, UnknownName, quote, shown
 
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
@@ -27,6 +27,8 @@ RESERVED = frozenset(
 
 LONGEST = 1 << 20
 """Largest configuration file, in bytes."""
+
+_PATH = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
 Place = tuple[str | int, ...]
 """Where a value of a YAML file stands: the names and numbers that lead to it."""
@@ -74,8 +76,9 @@ def assignments(pairs: Iterable[str], flags: Mapping[str, str | None] | None = N
     typed = [(path, value) for path, value in (flags or {}).items() if value is not None]
     for pair in pairs:
         path, equals, text = pair.partition("=")
-        if not equals or not re.fullmatch(r"[A-Za-z_][\w-]*(\.[\w-]+)*", path.strip()):
-            raise ConfigError("a setting has the form path=value, such as -o mechanism.L=5")
+        if not equals or not _PATH.fullmatch(path.strip()):
+            name = f", and {quote(path.strip())} is none" if _PATH.fullmatch(path.strip()) else ""
+            raise ConfigError(f"a setting has the form path=value, such as -o mechanism.L=5{name}")
         typed.append((path.strip(), text))
     return collect(typed, "the command line")
 

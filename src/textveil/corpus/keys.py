@@ -10,7 +10,7 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Protocol
 
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote_file
 from textveil.files import work
 
 
@@ -49,8 +49,8 @@ class KeyFile:
             if sha256(key).hexdigest() == self.digest:
                 return key
         raise ConfigError(
-            f"the key with which the run began, {self.path.name}, is no longer there, and without it the missing rows "
-            "would be drawn as another release; delete the output folder to start over"
+            f"the key with which the run began, {quote_file(self.path.name)}, is no longer there, and without it the "
+            "missing rows would be drawn as another release; delete the output folder to start over"
         )
 
     def destroy(self) -> None:
@@ -62,8 +62,8 @@ class KeyFile:
         found = self.path.read_bytes() if self.path.exists() else b""
         if any(found) and sha256(found).hexdigest() != self.digest:  # zeros are left where this was interrupted
             raise ConfigError(
-                "the file that --key-file names is not the key of this release, and stays as it is: name the key with "
-                "which the run began"
+                f"{quote_file(self.path)} (--key-file) is not the key of this release, and stays as it is: name the "
+                "key with which the run began"
             )
         work.wipe(self.path)
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Self
 
 from textveil.corpus.keys import KeyHandle
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote, quote_file
 from textveil.pipeline import Result
 from textveil.session import Given, KeyedNames, Original, SessionStore, targets_in
 from textveil.session.sql.keys import FOLDER
@@ -47,7 +47,7 @@ class StoreAddress:
             ConfigError: it is one of this process alone, or of one session.
         """
         if url.startswith(("file:", "memory:")):
-            raise ConfigError("--store must be sqlite:///NAME.db or postgresql://HOST/NAME")
+            raise ConfigError(f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}")
         if url.startswith(SQLITE):  # workers may be in other folders
             path, mark, query = url.removeprefix(SQLITE).partition("?")
             url = f"{SQLITE}{os.path.abspath(path)}{mark}{query}" if path else url
@@ -102,8 +102,8 @@ class MappingStore:
                     store.open(OWNER, self.session).keep([_owned(run)])
                     return
         raise ConfigError(
-            "the store has sessions of the name that --session gives: name another one for this release, because a "
-            "session holds one value for each placeholder"
+            f"the store has sessions named {quote(self.session)} (--session): name another one for this release, "
+            "because a session holds one value for each placeholder"
         )
 
     def keep(self, found: "dict[str, SubjectMapping]") -> None:

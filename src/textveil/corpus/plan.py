@@ -20,7 +20,7 @@ from textveil.corpus.keys import KeyFile
 from textveil.corpus.mapping import MappingStore
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import InputFile, Surveyed
-from textveil.errors import ConfigError, InputError, TextveilError
+from textveil.errors import ConfigError, InputError, TextveilError, quote_file
 from textveil.files import streams, work
 from textveil.files.storage import Storage
 from textveil.randomness import KeyedRandomness, fresh_name
@@ -159,15 +159,15 @@ def begin(
     if RUN in folder.names():
         if not resume:
             raise ConfigError(
-                "a run into this folder was interrupted; go on with --resume, or give it up with `textveil corpus "
-                "finish --give-up`"
+                f"a run into {quote_file(output.uri)} was interrupted; go on with --resume, or give it up with "
+                "`textveil corpus finish --give-up`"
             )
         made = _going_on(output, folder, pins, key)
         if mapping is not None:
             mapping.reserve(made.name)
         return made
     if output.names():
-        raise ConfigError("the output folder must be empty, or new; use another one")
+        raise ConfigError(f"the output folder {quote_file(output.uri)} must be empty, or new; use another one")
     content = KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
     _keep(key, content)
     digest = sha256(content).hexdigest()
@@ -250,7 +250,7 @@ def _keep(path: Path, key: bytes) -> None:
         ConfigError: there is a file of this name.
     """
     if path.parent.name != WORK and os.path.lexists(path):
-        raise ConfigError("--key-file must name a new file, and there is one of this name: name another")
+        raise ConfigError(f"--key-file must name a new file, and {quote_file(path)} is there: name another")
     with streams.writing("the file of the key"):
         streams.make_folder(path.absolute().parent)
         with suppress(FileNotFoundError):

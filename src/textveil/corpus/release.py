@@ -24,7 +24,7 @@ from textveil.corpus.mapping import MappingStore, StoreAddress
 from textveil.corpus.plan import KEY, MANIFEST, BegunRun, begun_with, claimed, kept_by
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.statement import CorpusStatement, of_subjects
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files.storage import Storage
 from textveil.guarantee import Guarantee, count, listing
 from textveil.show import plain
@@ -159,16 +159,16 @@ def read(output: Storage) -> dict[str, Any]:
         InputError: there is none, or it is damaged.
     """
     if not output.exists(MANIFEST):
-        raise InputError(f"the folder has no {MANIFEST}, so there is no finished release in it")
+        raise InputError(f"{quote_file(output.uri)} has no {MANIFEST}, so there is no finished release in it")
     document = dict[str, Any]()
     with suppress(ValueError, KeyError, TypeError):
         found = dict(json.loads(output.read(MANIFEST)))
         document = found if found["sha256"] == _digest(found) else {}
     if not document:
-        raise InputError(f"the {MANIFEST} of the release is damaged or was changed")
+        raise InputError(f"the {MANIFEST} in {quote_file(output.uri)} is damaged or was changed")
     if (made := document.get("version")) not in READABLE:
         raise InputError(
-            f"the {MANIFEST} of the release has version {made}, and this textveil reads "
+            f"the {MANIFEST} in {quote_file(output.uri)} has version {made}, and this textveil reads "
             f"{listing([*map(str, READABLE)])}"
         )
     return document
@@ -231,7 +231,7 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
         whole = storage.exists(MANIFEST)
         begun = RUN in folder.names()
         if not whole and not begun:
-            raise ConfigError("the folder has no release, and no run that was interrupted")
+            raise ConfigError(f"{quote_file(storage.uri)} has no release, and no run that was interrupted")
         if not whole and not give_up:
             raise ConfigError(
                 "the run was interrupted, and without its key it cannot go on: go on with `textveil corpus run "

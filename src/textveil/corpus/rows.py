@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from textveil.config import Config
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote
 from textveil.files import Batch, TextColumns
 from textveil.files.formats import Source, source
 from textveil.session.stores import DEFAULT, LONGEST, check
@@ -54,7 +54,10 @@ class RowOptions:
             )
         named = [*self.fields, *(each for each in (self.id, self.subject, self.query) if each is not None)]
         if len(set(self.fields)) < len(self.fields) or {*self.fields} & {*named[len(self.fields) :]}:
-            raise ConfigError("--field, --id, --subject and --query must name different fields")
+            twice = next(each for i, each in enumerate(named) if each in named[:i])
+            raise ConfigError(
+                f"--field, --id, --subject and --query must name different fields; two name {quote(twice)}"
+            )
         if self.placeholders == "subject" and (self.subject is None or self.ids == "content"):
             raise ConfigError(
                 "--placeholders subject needs --subject NAME, the field that says whom a row is about, and --id NAME "
@@ -92,6 +95,11 @@ class RowOptions:
         """Those of them that stand in the output as they are."""
         return tuple(name for name in self.labels if self.others != "drop" or name == self.id)
 
+    def option_of(self, field: str) -> str:
+        """The option that names a field."""
+        named = {"--id": self.id, "--subject": self.subject, "--query": self.query}
+        return next((option for option, name in named.items() if name == field), "--field")
+
     def source(self, path: str) -> Source:
         """A file, with its fields.
 
@@ -100,9 +108,14 @@ class RowOptions:
         """
         found = source(path, field=self.fields[0] if self.fields else None, whole=self.whole)
         if self.labels and not found.format.fields:
-            raise ConfigError("a .txt file has no fields; leave out --id, --subject and --query")
-        if {*found.columns.texts} & {*self.labels}:
-            raise ConfigError("--id, --subject and --query must not name the field of the texts")
+            raise ConfigError(
+                f"a .txt file has no fields, such as {quote(self.labels[0])}; leave out --id, --subject and --query"
+            )
+        if both := [name for name in self.labels if name in found.columns.texts]:
+            raise ConfigError(
+                f"--id, --subject and --query must not name the field of the texts, and {self.option_of(both[0])} "
+                f"names {quote(both[0])}, too"
+            )
         texts = self.fields if found.format.fields and self.fields else found.columns.texts
         columns = TextColumns(texts=texts, labels=self.labels, guessed=found.columns.guessed)
         return Source(path=path, ending=found.ending, format=found.format, packing=found.packing, columns=columns)
@@ -146,7 +159,9 @@ class Labels:
             found = batch.values(name)
             for number, each in enumerate(found, first + 1):
                 if not each:
-                    raise InputError(f"row {number} must have a value in the field that --{option} names, and has none")
+                    raise InputError(
+                        f"row {number} must have a value in the field {quote(name)} (--{option}), and has none"
+                    )
             return [str(each) for each in found]
 
         subjects = None if options.subject is None else every(options.subject, "subject")
@@ -158,8 +173,8 @@ class Labels:
                 fits = False
             if not fits:
                 raise InputError(
-                    f"row {number} must have a subject that can be the name of one in a store: 1 to {LONGEST} "
-                    "printable characters and no slash"
+                    f"row {number} must have a subject in the field {quote(options.subject)} that can be the name of "
+                    f"one in a store: 1 to {LONGEST} printable characters and no slash"
                 )
         return cls(
             ids=every(options.id, "id")

@@ -23,8 +23,9 @@ from textveil.corpus.plan import INPUT, MANIFEST, BegunRun, begin, claimed, key_
 from textveil.corpus.release import Done
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import InputFile, Survey, Surveyed, require_unique
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, listed, quote_file
 from textveil.files import storage, streams
+from textveil.files.fields import titles
 from textveil.pipeline import Privatizer, with_budget
 
 PART_ROWS = 20_000
@@ -141,9 +142,12 @@ def _inputs(inputs: Sequence[str | Path], output: storage.Storage) -> list[str]:
     if not paths:
         raise InputError("there is no input file")
     if (folder := output.local) is not None and folder.exists() and not folder.is_dir():
-        raise ConfigError("--output must be a folder, but a file has that name")
-    if any(map(output.holds, paths)):
-        raise ConfigError("--output must be a folder without any of the input files")
+        raise ConfigError(f"--output must be a folder, but {quote_file(output.uri)} is a file")
+    if held := [path for path in paths if output.holds(path)]:
+        raise ConfigError(
+            f"--output must be a folder without any of the input files, and {quote_file(output.uri)} has "
+            f"{quote_file(held[0])}"
+        )
     return paths
 
 
@@ -174,8 +178,8 @@ def _surveyed(
     others = {name for each in found.values() for name in each.others}
     if others and not options.others:
         raise ConfigError(
-            f"the rows have {len(others)} fields that nothing names: say whether they are copied as they are, which no "
-            "statement covers (--others copy), or left out (--others drop)"
+            f"the rows have {len(others)} fields that nothing names ({listed(titles(sorted(others)))}): say whether "
+            "they are copied as they are, which no statement covers (--others copy), or left out (--others drop)"
         )
     begun.require_same_input(files, found)
     return found
@@ -212,7 +216,7 @@ def _draw(begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor
 def _before(place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool) -> Done:
     """A release that is finished. Its input is not known any more, and is not compared but for the number of files."""
     if not resume:
-        raise ConfigError("the output folder holds a finished release; use another one")
+        raise ConfigError(f"the output folder {quote_file(place.uri)} holds a finished release; use another one")
     document = release.read(place)
     wanted = {"configuration": release.configuration(config), "inputs": files} | release.asked(options)
     differing = [name for name, value in wanted.items() if document.get(name) != json.loads(json.dumps(value))]
@@ -220,6 +224,7 @@ def _before(place: storage.Storage, config: Config, options: RowOptions, files: 
         differing.append("fields")
     if differing:
         raise ConfigError(
-            f"the output folder holds a finished release with other options ({', '.join(differing)}); use another one"
+            f"the output folder {quote_file(place.uri)} holds a finished release with other options "
+            f"({', '.join(differing)}); use another one"
         )
     return Done(document=document, before=True)

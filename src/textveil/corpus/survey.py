@@ -20,6 +20,7 @@ from textveil.corpus.rows import Labels, RowOptions
 from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
 from textveil.files import Batch, formats
 from textveil.files.contract import ROWS
+from textveil.files.fields import UnknownField
 from textveil.files.storage import Storage
 
 Marks = NDArray[np.uint64]
@@ -114,6 +115,8 @@ class Survey:
             return self._read(file)
         except MissingExtra:
             raise
+        except UnknownField as error:
+            failure: TextveilError = error.at(file.path.rpartition("/")[2], self.options.option_of(error.name))
         except TextveilError as error:
             kind = ConfigError if isinstance(error, UnknownName) else type(error)
             failure = kind(f"input file {file.number + 1}, {file.path.rpartition('/')[2]}: {error}")

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, BinaryIO, ClassVar, cast
 
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, listed
 from textveil.files.contract import USUAL, TextColumns
+from textveil.files.fields import UnknownField, titles
 from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, ended, lines
 
 
@@ -46,11 +47,12 @@ class Delimited(Pieces):
         if found == 1:
             return USUAL if wanted is None else wanted
         if wanted is None and not found:  # of a file without a first line of names the only name is a text
+            shown = f". Columns: {listed(known)}" if (known := titles(names)) else ""
             raise ConfigError(
                 f"--field is needed: the first line has no column {USUAL}; a .csv has "
-                "commas, a .tsv has tabs, and the first line of both has the names"
+                f"commas, a .tsv has tabs, and the first line of both has the names{shown}"
             )
-        raise ConfigError(f"--field must name one column of the first line; {found} have that name")
+        raise UnknownField(wanted or USUAL, titles(names), found)
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """A row for each record after the first."""
@@ -58,7 +60,7 @@ class Delimited(Pieces):
             return
         for name in (asked := (*columns.texts, *columns.labels)):
             if (found := head.names.count(name)) != 1:
-                raise ConfigError(f"a field that is named must be one column of the first line; {found} have that name")
+                raise UnknownField(name, titles(head.names), found)
         places = {name: head.names.index(name) for name in asked}
         texts, named = {places[name] for name in columns.texts}, {*places.values()}
         others = tuple(name for name in head.names if name not in places)

@@ -21,8 +21,9 @@ from typing import Any, BinaryIO, cast
 
 from textveil.config import registry
 from textveil.config.extras import needed
-from textveil.errors import ConfigError, InputError, TextveilError, UnknownName
+from textveil.errors import ConfigError, InputError, TextveilError, UnknownName, quote_file
 from textveil.files.contract import USUAL, Format, TextColumns
+from textveil.files.fields import UnknownField
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +107,23 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
     """
     found = suffix(path)
     if found is None:
-        raise ConfigError(f"an input file must end in {_endings()}, or in one of them followed by {_packings()}")
+        raise ConfigError(
+            f"an input file must end in {_endings()}, or in one of them followed by {_packings()}; "
+            f"{quote_file(path)} does not"
+        )
     ending, packing = found
     made = load(ending, **({"whole": True} if whole else {}))
     if packing and not made.packable:
-        raise ConfigError(f"a .{ending} cannot be read from a .{packing}; unpack it first")
+        raise ConfigError(f"a .{ending} cannot be read from a .{packing}; unpack {quote_file(path)} first")
+    chosen: str | None = None
+    missing: UnknownField | None = None
     with opened(path, packing=packing) as file:
-        chosen = made.field(file, field)
+        try:
+            chosen = made.field(file, field)
+        except UnknownField as error:
+            missing = error.at(path, "--field")
+    if missing is not None:  # out here, because the other error may have what is in the file in its frames
+        raise missing
     columns = TextColumns(texts=(chosen or USUAL,), guessed=chosen not in (field, USUAL))
     return Source(path=path, ending=ending, format=made, packing=packing, columns=columns)
 
@@ -144,7 +155,10 @@ def records(path: Path, *, ending: str | None = None, **options: Any) -> Iterato
     found = suffix(path)
     if ending is None:
         if found is None:
-            raise ConfigError(f"a file of rows must end in {_endings()}, or in one of them followed by {_packings()}")
+            raise ConfigError(
+                f"a file of rows must end in {_endings()}, or in one of them followed by {_packings()}; "
+                f"{quote_file(path)} does not"
+            )
         ending = found[0]
     packing = path.suffix.lower().removeprefix(".")
     with opened(path, packing=packing if packing in PACKINGS else "") as file:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, ClassVar
 
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, listed, quote
 from textveil.files.contract import USUAL, TextColumns
-from textveil.files.fields import Holds, only
+from textveil.files.fields import Holds, UnknownField, only
 from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, lines
 from textveil.files.streams import json_line
 
@@ -63,19 +63,21 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
     members = _members(line, number)
     asked = {*columns.texts, *columns.labels}
     others = [each for each in members if each[0] not in asked]
-    if columns.guessed and any(name == USUAL or _holds(line[at]) is not Holds.OTHERS for name, _, at, _ in others):
-        raise ConfigError(f"--field is needed: in line {number} another field has strings too")
+    more = [name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS]
+    if columns.guessed and more:
+        both = listed([*columns.texts, *more])
+        raise ConfigError(f"--field is needed: in line {number} another field has strings too: {both}")
     cells: dict[str, FieldCell] = {}
     for name in asked:
         found = [(value, start, end) for each, value, start, end in members if each == name]
         if len(found) != 1:
-            raise InputError(f"line {number} must have the field once, got {len(found)}")
+            raise UnknownField(name, [str(each) for each, *_ in members], len(found), number)
         value, start, end = found[0]
         if name in columns.labels and _WHOLE.fullmatch(line, start, end):
             value = line[start:end]
         if value is not None and not (isinstance(value, str) and not _SURROGATE.search(value)):
             kinds = "a string of valid Unicode" if name in columns.texts else "a string, a whole number"
-            raise InputError(f"the field in line {number} must be {kinds}, or null")
+            raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
         cells[name] = FieldCell(start, end, value, _spelled)
     rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
     return Row(line, cells, tuple(str(name) for name, *_ in others), rest)

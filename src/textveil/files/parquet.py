@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from textveil.config.extras import needed
-from textveil.errors import ConfigError, InputError, TextveilError
+from textveil.errors import ConfigError, InputError, TextveilError, listed, quote
 from textveil.files.contract import CHARACTERS, ROWS, USUAL, Released, TextColumns
-from textveil.files.fields import Holds, only
+from textveil.files.fields import Holds, UnknownField, only
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -71,11 +71,12 @@ class Parquet:
         if wanted is None and not named:
             return only(fields)
         if len(named) != 1:
-            raise ConfigError(f"--field must name one column of strings; {len(named)} have that name")
+            raise UnknownField(chosen, [name for name, _ in fields], len(named))
         if named[0] is not Holds.STRINGS:
             raise ConfigError(
-                "--field must name a column of strings; this one has another type (numbers, "
-                "encoded as a dictionary, nested, ...)"
+                f"--field must name a column of strings; {quote(chosen)} has another type (numbers, encoded as a "
+                f"dictionary, nested, ...). Columns of strings: "
+                f"{listed(name for name, holds in fields if holds is Holds.STRINGS)}"
             )
         return chosen
 
@@ -158,12 +159,12 @@ class Parquet:
         for name in (*columns.texts, *columns.labels):
             found = [each for each in schema if each.name == name]
             if len(found) != 1:
-                raise ConfigError(f"a field that is named must be one column; {len(found)} have that name")
+                raise UnknownField(name, schema.names, len(found))
             strings = _holds(found[0].type) is Holds.STRINGS
             if not strings and (name in columns.texts or not pa.types.is_integer(found[0].type)):
                 raise ConfigError(
-                    "a field that is named must be a column of strings, or of whole numbers where it has no texts; one "
-                    "has another type"
+                    f"a field that is named must be a column of strings, or of whole numbers where it has no texts; "
+                    f"{quote(name)} has another type"
                 )
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from textveil.errors import ConfigError, InputError, OutputError, TextveilError
+from textveil.errors import ConfigError, InputError, OutputError, TextveilError, quote, quote_file
 from textveil.files import formats, streams
 
 _NUMBERS = count()
@@ -201,14 +201,17 @@ def found(inputs: Sequence[str | Path]) -> list[str]:
     Of a folder these are all files below it with the ending of a known format; hidden ones are left out.
 
     Raises:
-        InputError: one means no file. It is counted, not repeated.
+        InputError: one means no file.
     """
     files: list[str] = []
     for number, each in enumerate(map(str, inputs), 1):
-        with _about(f"input {number}"):
+        with _about(f"input {number}, {quote_file(each)},"):
             here = _meant(each)
         if not here:
-            raise InputError(f"input {number} of {len(inputs)} names no file: give files, folders, patterns or URIs")
+            raise InputError(
+                f"input {number} of {len(inputs)}, {quote_file(each)}, names no file: give files, folders, patterns or "
+                f"URIs{streams.near_file(each)}"
+            )
         files += here
     return sorted(set(files))
 
@@ -219,7 +222,7 @@ def state(path: str) -> str:
     Raises:
         InputError: it cannot be read.
     """
-    with _about("the input file"):
+    with _about(f"the input file {quote_file(path)}"):
         files, root = _filesystem(path)
         files.invalidate_cache()
         said = [str(files.size(root))]
@@ -253,7 +256,7 @@ def _filesystem(uri: str) -> tuple[Any, str]:
     except ImportError as error:
         failure = f"{uri.partition('://')[0]}:// needs a driver for fsspec: {str(error).partition(chr(10))[0]}"
     except ValueError:
-        failure = f"fsspec knows no storage {uri.partition('://')[0]}://"
+        failure = f"fsspec knows no storage {quote(uri.partition('://')[0] + '://')}"
     raise ConfigError(failure)
 
 

@@ -14,12 +14,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import IO, BinaryIO
 
-from textveil.errors import ConfigError, InputError, OutputError, TextveilError
+from textveil.errors import ConfigError, InputError, OutputError, TextveilError, quote_file, shown
 
 MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some programs begin a file."""
@@ -42,7 +43,7 @@ _PATH_LIKE = re.compile(
 def texts(argument: str | None, *, whole: bool = False, output: str | None = None) -> Iterator["Texts"]:
     """The texts behind an argument: each line of a file or of standard input, or the argument itself as one text.
 
-    What was given is never repeated in an error: it may be the text itself.
+    What was given is named in an error where it looks like a path; else it is the text itself.
 
     Args:
         argument: a text or an existing file; None or "-" is standard input.
@@ -83,6 +84,7 @@ class Texts:
 def is_text(argument: str) -> bool:
     """Whether an argument is a text, and not the name of a file, of a folder, or of one that is missing."""
     looks_like_path = _PATH_LIKE.fullmatch(argument) is not None and "://" not in argument
+    looks_like_path |= re.fullmatch(r"[^\s@]+\.\w{1,8}", argument) is not None and near_file(argument) != ""
     return argument != "-" and not looks_like_path and not os.path.exists(argument)
 
 
@@ -105,17 +107,27 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     if os.path.isdir(argument):
-        raise InputError("the input is a folder; give a text or a file")
+        raise InputError(f"the input {quote_file(argument)} is a folder; give a text or a file")
     if not os.path.exists(argument):
         raise InputError(
-            "no such file. The argument looks like a path; if it is the text itself, pass it on standard input"
+            f"no such file, {shown(argument)}{near_file(argument)}. The argument looks like a path; if it is the text "
+            "itself, pass it on standard input"
         )
     try:
         stream = open(argument, "rb")  # noqa: SIM115 - closed below; only opening is under this try
     except OSError as error:
-        raise InputError(f"the input file cannot be read: {error.strerror}") from None
+        raise InputError(f"the input file {quote_file(argument)} cannot be read: {error.strerror}") from None
     with stream:
         yield stream
+
+
+def near_file(path: str) -> str:
+    """Asks whether the file beside a missing one with the nearest name is meant; nothing where none is near."""
+    folder, name = os.path.split(path)
+    with suppress(OSError, ValueError):  # ValueError: a null character
+        if near := get_close_matches(name, os.listdir(folder or "."), n=1, cutoff=0.75):
+            return f"; did you mean {quote_file(os.path.join(folder, near[0]))}?"
+    return ""
 
 
 def read_lines(stream: BinaryIO, into: Texts | None = None) -> Iterator[str]:
@@ -180,7 +192,7 @@ def _refuse_same(stream: BinaryIO, output: str | None) -> None:
         with suppress(OSError, ValueError):  # a stream without a file behind it is no file
             same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
     if same:
-        raise ConfigError("--output must not be the input file")
+        raise ConfigError(f"--output must not be the input file, {quote_file(output)}")
 
 
 # ---- results out -----------------------------------------------------------------------------------------------------
@@ -233,11 +245,13 @@ def output(path: str | None, *, private: bool = False, option: str = "--output")
             raise OutputError("standard output is closed; open it, or use --output")
         yield Output(stream=sys.stdout, standard=True)
         return
-    path = os.path.realpath(path)
+    given, path = path, os.path.realpath(path)
     if os.path.isdir(path):
-        raise OutputError(f"{option} must be a file, but it is a folder")
+        raise OutputError(f"{option} must be a file, but {quote_file(given)} is a folder")
     if not os.path.isdir(os.path.dirname(path)):
-        raise OutputError(f"{option} must name a file in a folder that exists; make the folder first")
+        raise OutputError(
+            f"{option} must name a file in a folder that exists; make the folder of {quote_file(given)} first"
+        )
     device = os.path.exists(path) and not os.path.isfile(path)
     what = OUTPUT if option == "--output" else option
     with _device(path, what) if device else _replacement(path, private, option, what) as stream:
@@ -304,7 +318,7 @@ def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[I
     """A file under another name, which takes the place of `path` when the body has ended well."""
     old = os.path.exists(path)
     if old and not os.access(path, os.W_OK):
-        raise OutputError(f"{option} must be a writable file; it is read-only")
+        raise OutputError(f"{option} must be a writable file; {quote_file(path)} is read-only")
     with signals_as_exits():
         with writing(what):
             name, descriptor = _new(os.path.dirname(path), 0o600 if private else 0o666)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote
 from textveil.files.contract import USUAL, TextColumns
 from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, ended
 
@@ -27,7 +27,7 @@ class Text(Pieces):
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """None, as there are no fields."""
         if wanted is not None:
-            raise ConfigError("a .txt file has no fields; leave out --field")
+            raise ConfigError(f"a .txt file has no fields, such as {quote(wanted)}; leave out --field")
         return None
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:

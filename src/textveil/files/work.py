@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, quote_file
 from textveil.files import streams
 
 try:
@@ -44,7 +44,7 @@ def held(path: Path) -> Iterator[None]:
             raise ConfigError(BUSY)
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid():
-            raise ConfigError(f"the work folder {path.name} belongs to another user; use another folder")
+            raise ConfigError(f"the work folder {quote_file(path)} belongs to another user; use another folder")
         if stat.S_IMODE(found.st_mode) != 0o700:
             with streams.writing():
                 os.fchmod(descriptor, 0o700)

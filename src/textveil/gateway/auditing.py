@@ -165,6 +165,7 @@ def line_of(record: RequestRecord) -> bytes:
         spent=[_spent(each) for each in record.spent],
         status=record.status,
         reason=record.reason,
+        field=record.field,
         unresolved=record.unresolved,
         milliseconds={name: round(1000 * seconds, 1) for name, seconds in milliseconds.items()},
     )

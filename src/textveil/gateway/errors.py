@@ -16,7 +16,7 @@ class RequestError(Exception):
     Args:
         status: the HTTP status.
         message: what is wrong, or what must hold.
-        param: the field at fault, if its name is known.
+        param: where the field at fault stands in the request.
         code: a machine-readable reason.
         kind: the upstream's own type of error, where it has one.
         headers: of the response, such as Retry-After.

@@ -13,7 +13,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.leaves import Act, LeafRule, Path
@@ -62,10 +62,10 @@ def plain(settings: Body) -> tuple[Body | None, Body]:
     """
     passed = {name: value for name, value in settings.items() if _is_of_program(value)}
     data = {name: value for name, value in settings.items() if name not in passed}
-    if not _is_json(data):
+    if wrong := [name for name, value in data.items() if not _is_json(value)]:
         raise InputError(
-            "a setting of a request is neither plain data nor a class, a function or a number, so that it cannot be "
-            "protected: leave it out, or set it on the inner model"
+            f"the setting {quote(wrong[0])} of a request is neither plain data nor a class, a function or a number, so "
+            "that it cannot be protected: leave it out, or set it on the inner model"
         )
     return data or None, passed
 

@@ -26,7 +26,7 @@ from hmac import compare_digest
 from threading import Lock
 from typing import Any
 
-from textveil.errors import ConfigError, StoreError
+from textveil.errors import ConfigError, StoreError, UnknownName, quote
 from textveil.randomness import os_entropy
 
 BEGINS = "tv-"
@@ -141,7 +141,9 @@ class GatewayKeys:
             ConfigError: the name is no name, or has a key already.
         """
         if not NAME.fullmatch(name):
-            raise ConfigError("the name of a key must have 1 to 64 letters, digits and characters of ._-+@/")
+            raise ConfigError(
+                f"the name of a key must have 1 to 64 letters, digits and characters of ._-+@/, got {quote(name)}"
+            )
         if days is not None and not 0 < days <= 36_500:
             raise ConfigError("a key must end after more than 0 and at most 36,500 days")
         key = BEGINS + urlsafe_b64encode(os_entropy(32)).decode().rstrip("=")
@@ -154,7 +156,7 @@ class GatewayKeys:
             except sqlite3.IntegrityError:
                 taken = True
         if taken:
-            raise ConfigError("there is a key of this name: revoke it first, or take another name")
+            raise ConfigError(f"there is a key named {quote(name)}: revoke it first, or take another name")
         return key
 
     def listed(self) -> list[OwnKey]:
@@ -172,7 +174,8 @@ class GatewayKeys:
             asked = "update keys set revoked = ? where name = ? and revoked is null returning *"
             rows = connection.execute(asked, (int(time.time()), name)).fetchall()
         if not rows:
-            raise ConfigError("no valid key has this name; `textveil gateway keys list` shows them")
+            known = {each.name for each in self.listed() if each.revoked is None}
+            raise ConfigError(f"{UnknownName('valid key', name, known)}; `textveil gateway keys list` shows them")
         return _known(rows[0])
 
     # ---- the gateway -----------------------------------------------------------------------------------------------

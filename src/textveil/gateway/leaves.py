@@ -7,12 +7,17 @@ What no rule names is `UNKNOWN`, and never passes.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import regex
+
+from textveil.errors import LONGEST, looks_private, quote_path
+from textveil.protect import detector
 
 Path = tuple[str | int, ...]
 
@@ -215,22 +220,33 @@ def rebuilt(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
     return value
 
 
-def named(path: Iterable[str | int], rule: LeafRule) -> tuple[str, bool]:
-    """A path as errors show it, as far as the rule's own names go, since others may be text; and whether it goes on."""
-    shown = ""
+def located(path: Path, body: Any) -> str:
+    """Writes where a value stands, as errors show it: messages[0].content[1].text."""
+    return quote_path(path, body, _is_private)
+
+
+@lru_cache(1000)
+def _is_private(name: str) -> bool:
+    """Says whether the name of a field is not told, since a value of somebody's has its form."""
+    with suppress(Exception):  # it may hold text
+        return looks_private(name) or bool(detector("patterns").find([name[:LONGEST]]))
+    return True
+
+
+def known_instead(path: Path, rule: LeafRule) -> list[str] | None:
+    """Lists the names that a rule has where it does not have that of a path; None where it has all of them."""
     own: LeafRule | None = rule
     for step in path:
         if isinstance(step, int):
-            shown += f"[{step}]"
             own = own.items if own is not None else None
             continue
         every = [own] if own is None or not own.tag else list(own.kinds.values())
-        found = [each.fields[step] for each in every if each is not None and each.fields and step in each.fields]
+        fields = [each.fields for each in every if each is not None and each.fields]
+        found = [each[step] for each in fields if step in each]
         if not found:
-            return shown, True
-        shown += f".{step}" if shown else step
+            return sorted({name for each in fields for name in each})
         own = found[0]
-    return shown, False
+    return None
 
 
 def classified(rule: LeafRule, path: str) -> bool:

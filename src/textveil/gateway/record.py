@@ -3,7 +3,8 @@
 In: what is noted while a request is answered. Out: a `RequestRecord`, for metrics, traces and the audit log.
 Not here: what becomes of it (`metrics`, `tracing`, `auditing`).
 
-No text gets into a record: names are of fixed sets, or pseudonyms. The name of a model, which the client sends, is
+No text gets into a record: names are of fixed sets, pseudonyms, or lead to a field that was refused. The name of a
+model, which the client sends, is
 "other" unless the policy names it, or the upstream answered for it and it looks like nothing else.
 """
 
@@ -78,6 +79,7 @@ class RequestRecord:
         dry: whether it was answered with what would be sent.
         status: of the answer; 0 before there is one.
         reason: why it was refused or failed; "" where it was not.
+        field: where the field stands that was refused, as errors name it; "" for none.
         protected: how many values of each type were hidden.
         drawn: in how many messages something was drawn.
         spent: what they spend.
@@ -88,7 +90,7 @@ class RequestRecord:
 
     def __init__(self, operation: str) -> None:
         self.operation, self.id, self.began = operation, os_entropy(8).hex(), time.time()
-        self.key, self.model, self.reason, self.status = "", "", "", 0
+        self.key, self.model, self.reason, self.field, self.status = "", "", "", "", 0
         self.protected: Counter[str] = Counter()
         self.spent: list[Spend] = []
         self.drawn, self.unresolved, self.admitted, self.dry = 0, 0, False, False
@@ -115,6 +117,7 @@ class RequestRecord:
         code = (error.code if error.own else "upstream") or ""
         self.status = error.status
         self.reason = REASONS.get(code) or BY_STATUS.get(error.status, OTHER)
+        self.field = (error.param if error.own else None) or ""
 
     def left(self) -> None:
         """Note that the client left before the end."""

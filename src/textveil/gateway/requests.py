@@ -8,8 +8,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from textveil.errors import LIKE, nearest, quote
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import DROPPED, TEXT, Act, Leaf, Path, leaves, named, rebuilt
+from textveil.gateway.leaves import DROPPED, TEXT, Act, Leaf, Path, known_instead, leaves, located, rebuilt
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import Operation
 from textveil.session import Signed, Utterance
@@ -46,7 +47,9 @@ class Asked:
     ) -> None:
         for name in operation.needs:
             if body.get(name) in (None, "", [], {}):
-                raise RequestError(400, f"{name} is missing", param=name, code="missing")
+                near = nearest(name, body.keys() - {name}, LIKE)
+                says = f"{name} is missing{f'; is it {quote(near)}?' if near else ''}"
+                raise RequestError(400, says, param=name, code="missing")
         self._body, self._changed, self.passed, self.left_out = body, dict[Path, Any](), 0, 0
         self._operation, self._policy, self._pseudonym = operation, policy, pseudonym
         owners = {path: (i, role) for i, (role, path) in enumerate(operation.messages(body))}
@@ -86,20 +89,21 @@ class Asked:
             raise self._refused(leaf)
 
     def _refused(self, leaf: Leaf) -> RequestError:
-        name, inside = named(leaf.path, self._operation.request)
+        name = located(leaf.path, self._body)
+        instead = known_instead(leaf.path, self._operation.request)
         if leaf.act is not Act.UNKNOWN:
             says = f"{name} cannot be protected: leave it out"
             if leaf.act is Act.MEDIA:
                 says += ", or let the policy pass media (--media pass)"
-        elif inside:
-            where = f" in {name}" if name else ""
+        elif instead is not None:
+            near = nearest(str(leaf.path[-1]), instead, LIKE)
             says = (
-                f"a field{where} is not known here, so that it cannot be protected: leave it out, or let the policy "
-                "drop what is unknown (--unknown drop)"
+                f"{name} is not known here, so that it cannot be protected: leave it out, or let the policy drop what "
+                f"is unknown (--unknown drop){f'; did you mean {near}?' if near else ''}"
             )
         else:
             says = f"{name} has the wrong type, or a value that is not known here, so that it cannot be protected"
-        return RequestError(400, says, param=name or None, code="unprotected")
+        return RequestError(400, says, param=name, code="unprotected")
 
     def released(self, texts: Sequence[Sequence[str]], signed: Sequence[str | None] = ()) -> dict[str, Any]:
         """The body with its texts replaced.

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 DRY_RUN = "textveil-dry-run"
 """Request header: with 1, what would be sent is answered, and nobody is asked; 0 is as without it."""
 
+FIELD = "textveil-field"
+"""The header that says which field of a request was refused."""
+
 REQUEST_ID = "textveil-request-id"
 """Response header with the name of the request, which the audit log and traces have too."""
 
@@ -101,7 +104,8 @@ async def answer(
         failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
     record.failed(failure)
     status = failure.status if operation.guardrail is None else operation.guardrail.status(failure.status)
-    return JSONResponse(operation.error(failure), status, headers=failure.headers)
+    where = {FIELD: failure.param} if failure.own and failure.param else {}
+    return JSONResponse(operation.error(failure), status, headers=failure.headers | where)
 
 
 async def _answered(

@@ -23,7 +23,7 @@ from pydantic import Field
 
 from textveil.config import options
 from textveil.config.extras import needed
-from textveil.errors import ConfigError, TextveilError
+from textveil.errors import ConfigError, TextveilError, UnknownName
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
@@ -62,8 +62,6 @@ SCHEME = "textveil:"
 """How an address begins in which something is hidden, so that it remains one."""
 
 _PLACEHOLDER = regex.compile("(?:<|%3[Cc])([A-Z][A-Z0-9_]*)(?:>|%3[Ee])")
-
-NO_TOOL = "textveil: there is no such tool among those that are served here"
 
 
 @options("tools.")
@@ -266,7 +264,8 @@ class _Requests:
 
         protects = self._served.policy.protects_tool(params.name)
         if not protects and self._served.policy.other_tools == "refuse":
-            raise MCPError(WRONG, NO_TOOL)
+            served = [name for name in self._schemas if self._served.policy.protects_tool(name)]
+            raise MCPError(WRONG, f"textveil: {UnknownName('tool that is served here', params.name, served)}")
         arguments, left = params.arguments, 0
         if protects and arguments is not None:
             restored, left = await self._restored(arguments)

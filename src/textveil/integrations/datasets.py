@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, quote
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.integrations.releases import TableRelease, check_columns, holds_text, listed, statement
 from textveil.pipeline import Privatizer, Protector
@@ -60,7 +60,10 @@ class DatasetRelease(TableRelease):
         key: bytes | None = None,
     ) -> None:
         if not columns or len(set(columns)) < len(columns) or {id, *keep} & set(columns):
-            raise ConfigError("columns must name one or more, each once, and none of them is the id or stays")
+            raise ConfigError(
+                "columns must name one or more, each once, and none of them is the id or stays, got "
+                f"{', '.join(map(quote, columns)) or 'none'}"
+            )
         self._columns, self._id, self._keep, self._statement = columns, id, keep, statement
         super().__init__(privatizer, key=key)
 

@@ -21,7 +21,7 @@ from numbers import Number
 from pathlib import Path
 from typing import Any, Self
 
-from textveil.errors import ConfigError, InputError
+from textveil.errors import ConfigError, InputError, propose, quote
 from textveil.guarantee import Guarantee, condense, summarize
 from textveil.pipeline import Privatizer, Protector, Result
 from textveil.randomness import KeyedRandomness, SystemRandomness, fresh_name
@@ -185,13 +185,13 @@ def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> Non
     Raises:
         InputError: another field holds text, or its name is none such as a variable has, with a small letter first.
     """
-    for name, value in metadata.items():
+    for i, (name, value) in enumerate(metadata.items(), 1):
         if name in keep:
             continue
         if not _is_label(name):
-            raise InputError("the name of a field in the metadata may be text: name it in keep, or remove it before")
+            raise InputError(f"the name of field {i} in the metadata may be text: name it in keep, or remove it before")
         if holds_text(value):
-            raise InputError(f"metadata[{name!r}] holds text: name it in keep to let it stay, or remove it before")
+            raise InputError(f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove it before")
 
 
 def check_columns(
@@ -211,14 +211,18 @@ def check_columns(
     """
     for name in (*columns, *others):
         if name not in names:
-            raise InputError(f"there is no column {name!r}")
-    if not all(_is_label(name) for name in names if name not in columns and name not in others):
-        raise InputError("the label of a column may be text: name it in keep to let it stay, or rename it before")
+            known = [each for each in names if isinstance(each, str) and _is_label(each)]
+            raise InputError(f"there is no column {quote(name)}; {propose(str(name), known)}")
+    odd = [i for i, name in enumerate(names, 1) if not (_is_label(name) or name in columns or name in others)]
+    if odd:  # such as the values of another column, of which a pivot makes labels
+        raise InputError(
+            f"the label of column {odd[0]} may be text: name it in keep to let it stay, or rename it before"
+        )
     for name in with_text:
         if name not in columns and name not in others:
             raise InputError(
-                f"column {name!r} holds text too: name it in columns to privatize it, name it in keep to let it stay "
-                "as it is, or remove it before"
+                f"column {quote(name)} holds text too: name it in columns to privatize it, name it in keep to let it "
+                "stay as it is, or remove it before"
             )
 
 

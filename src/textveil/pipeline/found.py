@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from textveil.config import Config, GroupOptions, registry
-from textveil.errors import BudgetError, ConfigError, InputError, TextveilError
-from textveil.files import formats
+from textveil.errors import BudgetError, ConfigError, InputError, TextveilError, quote_file
+from textveil.files import formats, streams
 from textveil.mechanism import Layout, Mechanism, guessing, information, resolved
 from textveil.protect import Grouped, Grouping
 from textveil.randomness import Values
@@ -132,12 +132,15 @@ def prior(config: Config, table: EmbeddingTable) -> Values:
         return shares(table, listed=listed)
     path = Path(config.prior)
     if not path.is_file():
-        raise InputError("--public must name a file of public texts, and there is no such file")
+        raise InputError(
+            f"--public must name a file of public texts, and there is no such file, {quote_file(path)}"
+            f"{streams.near_file(config.prior)}"
+        )
     counted: Counter[str] = Counter()
     for text in formats.texts(formats.source(path)):
         counted.update(word.lower() for word in tokenize([text or ""]).words)
     if not counted:
-        raise InputError("the file of public texts has no word")
+        raise InputError(f"the file of public texts, {quote_file(path)}, has no word")
     return shares_of(table, counted, listed=listed)
 
 

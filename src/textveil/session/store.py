@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from textveil.errors import InputError, OutputError
+from textveil.errors import InputError, OutputError, quote_file
 from textveil.files import streams
 from textveil.session.state import Session
 
@@ -56,7 +56,7 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
         OutputError: it cannot be written, or another process wrote it meanwhile, which would lose what that one knows.
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-        raise OutputError("--session must name a file in an existing folder")
+        raise OutputError(f"--session must name a file in an existing folder, and {quote_file(path)} is none")
     before = content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
     known = session.to_json()
@@ -92,8 +92,8 @@ def content(path: str | os.PathLike[str]) -> bytes:
     """What is in a session file; `InputError` where it cannot be read."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
-            raise InputError("the session file cannot be read: it is not a regular file")
+            raise InputError(f"the session file cannot be read: {quote_file(path)} is not a regular file")
         with open(path, "rb") as stream:
             return stream.read()
     except OSError as error:
-        raise InputError(f"the session file cannot be read: {error.strerror}") from None
+        raise InputError(f"the session file cannot be read: {quote_file(path)}: {error.strerror}") from None

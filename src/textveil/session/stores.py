@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pydantic_core import CoreSchema, core_schema
 
 from textveil.config import registry
-from textveil.errors import ConfigError, InputError, StoreError
+from textveil.errors import ConfigError, InputError, StoreError, quote
 from textveil.randomness import os_entropy
 from textveil.session import store as file
 from textveil.session.chains import Links, MemoryLinks
@@ -30,7 +30,12 @@ T = TypeVar("T")
 DEFAULT = "default"
 """The name of a session where none is given."""
 
-NONE = "the store has no session of this name; `textveil session list` shows those that it has"
+
+def no_session(subject: str, session: str) -> InputError:
+    """The error for a session that is not in a store."""
+    name = quote(f"{subject}/{session}")
+    return InputError(f"the store has no session {name}; `textveil session list` shows those that it has")
+
 
 LONGEST = 200
 """Characters of the longest name of a subject or a session."""
@@ -190,7 +195,7 @@ class MemoryStore(SessionStore):
         """See `SessionStore`."""
         check(subject, session)
         if not new and (subject, session) not in self._sessions:
-            raise InputError(NONE)
+            raise no_session(subject, session)
         with self._lock:
             return self._sessions.setdefault((subject, session), Session(subject))
 
@@ -223,7 +228,7 @@ class FileStore(SessionStore):
         """See `SessionStore`; a file has one session of one subject."""
         check(subject or DEFAULT, session)
         if not new and not os.path.lexists(self._path):
-            raise InputError(NONE)
+            raise no_session(subject, session)
         if session != DEFAULT:
             raise ConfigError("a file has one session; for several use sqlite:///NAME.db")
         return FileSession(self._path, subject)

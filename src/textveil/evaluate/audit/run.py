@@ -16,7 +16,7 @@ from traceback import extract_tb
 
 import numpy as np
 
-from textveil.errors import BudgetError, ConfigError, TextveilError
+from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.evaluate.audit import exact, fit, joint, path, promises, sampled, spending, totality
 from textveil.evaluate.audit import streams as fresh
 from textveil.evaluate.audit import support as supports
@@ -82,7 +82,7 @@ def audit(
             an audit can try.
     """
     if unknown := sorted(set(only) - set(CHECKS)):
-        raise ConfigError(f"the checks are {', '.join(CHECKS)}; there is no {unknown[0]!r}")
+        raise UnknownName("check", unknown[0], CHECKS)
     chosen = [name for name in CHECKS if name in only]
     for build in builds:
         try:

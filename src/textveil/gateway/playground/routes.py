@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from textveil.config import Config
-from textveil.errors import InputError, LimitReached, StoreError, TextveilError
+from textveil.errors import InputError, LimitReached, StoreError, TextveilError, quote_path
 from textveil.evaluate.attack import Case
 from textveil.evaluate.risk import assess, check
 from textveil.gateway.errors import RequestError
@@ -316,7 +316,7 @@ def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:
         return body.model_validate(came)
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_context=False, include_url=False)[0]
-    field = ".".join(str(each) for each in wrong["loc"] if each in body.model_fields)
+    field = quote_path(wrong["loc"], came)
     if wrong["type"] == "string_too_long" and field in ("text", "answer"):
         raise RequestError(413, f"a text in the playground may have {LONGEST:,} characters", param=field)
     raise RequestError(400, f"the request is not one of this page{f' ({field})' * bool(field)}: reload it", param=field)

@@ -30,7 +30,7 @@ from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.statements import inserted, of_store
 from textveil.session.sql.view import RowReader, SealedRow, StoredSnapshot
 from textveil.session.state import ATTEMPTS, LASTING, Session
-from textveil.session.stores import DEFAULT, NONE, KeptSession, SessionStore, check
+from textveil.session.stores import DEFAULT, KeptSession, SessionStore, check, no_session
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -133,7 +133,7 @@ class SQLStore(SessionStore):
             self._sweep(place)
             found = self._found(place)
             if found is None and not new:
-                raise InputError(NONE)
+                raise no_session(subject, session)
             key = self._key(account, place, make=found is None)
             if found is None:
                 found = self._make(subject, session)
