@@ -69,5 +69,7 @@ def test_the_ledger_is_shown_limited_and_exported(url, capsys):
     (account,) = json.loads(run(capsys, "ledger", "show", "anna", "--json").out)
     assert (account["epsilon"], account["releases"]) == (5, 1)
     lines = run(capsys, "ledger", "export").out.splitlines()
-    assert [json.loads(each)["what"] for each in lines] == ["reserve", "confirm"]
+    entries = [json.loads(each) for each in lines]
+    assert [each["what"] for each in entries] == ["reserve", "confirm", "limit"]
+    assert (entries[-1]["most"], entries[-1]["days"]) == (8, 7)
     assert "must be a number" in run(capsys, "ledger", "limit", "anna", "few", fails=True).err

@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from tests.gateway import servers
 from tests.gateway.servers import answer_of, serving_upstream, stream_of
+from tests.session.test_ledger_attacks import deleted_file, replaced_file, truncated_file
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError, ModelError, StoreError
@@ -27,6 +28,7 @@ from textveil.gateway.policy import PolicyRule
 from textveil.gateway.process import ServingProcess
 from textveil.gateway.record import OTHER, RequestRecord
 from textveil.session import SessionStore, Spend
+from textveil.session.sql.store import GONE
 
 CANARY = "Blorvequine"
 KEY = {"Authorization": "Bearer sk-of-the-client"}
@@ -139,6 +141,28 @@ def test_a_store_that_cannot_be_reached(privatizer, upstream, http, tmp_path, mo
         answer = http.get(f"{url}/ready")
         assert (answer.status_code, answer.json()["store"]) == (503, "cannot be reached")
         assert CANARY not in answer.text
+
+
+@pytest.mark.parametrize("going", [deleted_file, replaced_file, truncated_file])
+def test_a_store_whose_file_is_gone_is_not_ready_and_nothing_is_sent(
+    privatizer, upstream, http, tmp_path, monkeypatch, going
+):
+    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
+    path, other = tmp_path / "veil.db", tmp_path / "other.db"
+    SessionStore(f"sqlite:///{other}").close()
+    store = SessionStore(f"sqlite:///{path}")
+    with store, serving(Gateway(privatizer=privatizer, upstream=upstream.url, store=store)) as url:
+        until(lambda: http.get(f"{url}/ready").status_code == 200)
+        assert ask(http, url).status_code == 200
+        going(path, other)
+        answer = http.get(f"{url}/ready")
+        assert (answer.status_code, answer.json()["store"]) == (503, "cannot be reached")
+        sent = len(upstream.asked)
+        for stream in (False, True):
+            answer = ask(http, url, stream=stream)
+            assert (answer.status_code, answer.json()["error"]["message"]) == (500, f"textveil: {GONE}")
+        assert len(upstream.asked) == sent
+    assert path.exists() == (going is not deleted_file)
 
 
 def test_the_upstream_is_asked_only_when_that_is_wanted(privatizer, openai_server, http):

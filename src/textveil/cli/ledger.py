@@ -32,10 +32,11 @@ COLUMNS = ("subject", "metric", "table", "epsilon", "local DP", "releases", "inf
 def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None:
     """Show what was spent, ever, and what is left. One account is one subject, metric and table.
 
-    Epsilon adds up over all drawn words. Releases without a finite bound are counted beside it and are in no sum.
+    Epsilon adds up over all drawn words. Releases without a finite bound are counted beside it and are in no sum. All
+    entries are checked: one that is missing or was changed is an error that names the account.
     """
     with store_of(store) as kept:
-        found = kept.ledger.accounts(subject)
+        found = kept.ledger.accounts(subject, whole=True)
     if as_json:
         say(json.dumps([each.to_json() for each in found], ensure_ascii=False))
         return

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO, Any
 
 from textveil.errors import InputError, OutputError, quote_file
 from textveil.files import streams
@@ -83,9 +84,19 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     with streams.writing(FILE):
         stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below
     with stream:
-        if fcntl is not None:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+        hold(stream)
         yield
+
+
+def hold(stream: IO[Any], *, shared: bool = False) -> None:
+    """Waits until no other process holds an open file, and holds it until it is closed.
+
+    Args:
+        stream: the file.
+        shared: whether others may hold it at the same time, who share it, too.
+    """
+    if fcntl is not None:
+        fcntl.flock(stream, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def content(path: str | os.PathLike[str]) -> bytes:

@@ -19,7 +19,7 @@ from typing import Protocol
 from textveil.config.extras import library
 from textveil.errors import ConfigError, StoreError
 from textveil.randomness import os_entropy
-from textveil.session.store import locked
+from textveil.session.store import hold, locked
 
 LENGTH = 32
 """Bytes of a key."""
@@ -46,6 +46,15 @@ class Drawer(Protocol):
     def put(self, name: str, content: bytes) -> None:
         """Put something there, in place of what was."""
 
+    def advance(self, name: str, content: bytes, *, synced: bool) -> None:
+        """Put something there, in place of what was, unless that comes after it in the order of bytes.
+
+        Args:
+            name: under which it lies.
+            content: as long as what was.
+            synced: whether it must be there after a power cut; else what was may be.
+        """
+
     def destroy(self, name: str) -> None:
         """Destroy what lies there, if anything does."""
 
@@ -68,6 +77,7 @@ class Folder:
         try:
             with open(self._file(name), "rb") as stream:
                 others = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
+                hold(stream, shared=True)
                 if others and os.name == "posix":
                     raise StoreError("a key must be readable by its owner only: chmod 600 the files in the key folder")
                 return bytes.fromhex(stream.read().decode("ascii"))
@@ -97,6 +107,19 @@ class Folder:
         """See `Drawer`."""
         os.replace(self._written(name, content), self._file(name))
         _sync(self._file(name).parent)
+
+    def advance(self, name: str, content: bytes, *, synced: bool) -> None:
+        """See `Drawer`. It is written in place: a file that takes the place of another is brought to the disk."""
+        if not os.path.exists(self._file(name)) and self.add(name, content) == content:
+            return
+        with open(self._file(name), "r+b", buffering=0) as stream:
+            hold(stream)
+            written = content.hex().encode("ascii")
+            if stream.read() < written:
+                stream.seek(0)
+                stream.write(written)
+                if synced:
+                    os.fsync(stream.fileno())
 
     def destroy(self, name: str) -> None:
         """See `Drawer`. The file is overwritten first, which not all disks do in place."""
@@ -158,6 +181,11 @@ class Keyring:
         """See `Drawer`."""
         with _unlocked():
             self._keyring.set_password("textveil", name, content.hex())
+
+    def advance(self, name: str, content: bytes, *, synced: bool) -> None:
+        """See `Drawer`."""
+        if (self.get(name) or b"") < content:
+            self.put(name, content)
 
     def destroy(self, name: str) -> None:
         """See `Drawer`."""

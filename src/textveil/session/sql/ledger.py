@@ -4,22 +4,27 @@ In: `Spend`s, before anything is drawn. Out: reservations, totals, `LimitReached
 Not here: what a release spends (`session.spending`), and sessions (`store`).
 
 Entries are only ever added. Each carries a link, an HMAC of the entry and the link before, so that none can be changed
-or taken out; the last link is kept where the keys lie, after the first entry and then after each 64, so that a ledger
-that vanished or that was put back from an older copy is noticed. For pure epsilon a sum against a limit is exact, also
-if what is asked next depends on what came out.
+or taken out. A seal, an HMAC of the newest link, binds the totals and limits of the account: whatever changes them adds
+an entry, so an older seal is that of an older link. Accounts are entries of an account themselves, the register. The
+newest link is kept where the keys lie, so that a ledger that vanished or that was put back from an older copy is
+noticed. For pure epsilon a sum against a limit is exact, also if what is asked next depends on what came out.
 """
 
+import hmac
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import lru_cache
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from textveil.errors import ConfigError, LimitReached, StoreError
 from textveil.session.spending import ALL, MICRO, Spend, micro
 from textveil.session.sql.seal import NAME, Cipher, derived
-from textveil.session.sql.statements import inserted, of_ledger
+from textveil.session.sql.statements import CAP, inserted, of_ledger
 from textveil.session.stores import check
 
 if TYPE_CHECKING:
@@ -28,14 +33,56 @@ if TYPE_CHECKING:
     from textveil.session.sql.store import SQLStore
 
 EVERY = 64
-"""After so many entries the last link is kept where the keys lie."""
+"""After so many entries the newest link is kept so that a power cut leaves it; after each, it is kept as it comes."""
+
+NEWEST = 16
+"""Links of an account that are checked whenever it is opened; `entries` checks all."""
+
+REMEMBERED = 4_096
+"""Links that a process remembers, so that those it has checked cost nothing."""
+
+LISTED = 8
+"""Accounts of a subject that are looked up at once."""
 
 DAY = 86_400
 
 LIFETIME = 0
 """The period of a limit that is never reset."""
 
-What = Literal["reserve", "confirm", "release"]
+REGISTER = ("", "", "")
+"""The label of the account whose entries are the accounts."""
+
+What = Literal["reserve", "confirm", "release", "limit", "open"]
+
+SIGNS: Mapping[What, int] = {"reserve": 1, "release": -1}
+"""How an entry counts in the totals; others do not."""
+
+TOTALS = ("epsilon", "ldp", "releases", "infinite")
+
+
+class Cap(NamedTuple):
+    """The limit of a period, as it is stored."""
+
+    most: int
+    began: int
+    spent: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """An account, checked, as it is in a transaction.
+
+    Attributes:
+        label: its subject, metric and table.
+        row: its row.
+        caps: its limits by period.
+        newest: its newest entries, the last one first.
+    """
+
+    label: Sequence[str]
+    row: Any
+    caps: Mapping[int, Cap]
+    newest: Sequence[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +156,9 @@ class Ledger:
         self._store = store
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
-        self._heads: dict[bytes, int] = {}
-        self._statements = of_ledger(store.tables, store.dialect)
+        self._known: set[bytes] = set()
+        self._linked = lru_cache(REMEMBERED)(self._hmac)  # the newest links are checked again and again
+        self._statements = of_ledger(store.tables, store.dialect, NEWEST)
 
     # ---- spending ----------------------------------------------------------------------------------------------------
 
@@ -133,19 +181,13 @@ class Ledger:
         check(subject, "ledger")
         if connection is None:
             with self._writing() as opened:
-                made = self.reserve(subject, spend, key=key, connection=opened)
-            self._keep_head(made.account, made.number)
-            return made
+                return self.reserve(subject, spend, key=key, connection=opened)
         account = self._opened(connection, [subject, spend.metric, spend.table])
-        sealed = None if key is None else derived(self._links, b"key", account.name, key.encode())[:NAME]
-        if sealed is not None and (known := self._by_key(connection, account.name, sealed)) is not None:
-            return Reservation(account=account.name, number=known, repeated=True)
-        row = self._entry(account, "reserve", 0, spend, sealed)
-        *others, last = self._statements.charge
-        for each in others:
-            connection.execute(each, row)
-        self._check_limits(connection, connection.execute(last, row).all(), spend)
-        return Reservation(account=account.name, number=account.entries + 1)
+        sealed, known = (None, None) if key is None else self._by_key(connection, account, key)
+        if known is not None:
+            return Reservation(account=account.row.name, number=known, repeated=True)
+        caps = self._check_limits(account.caps, spend)
+        return self._append(connection, account, "reserve", spend=spend, caps=caps, key=sealed)
 
     def reserve_all(
         self,
@@ -167,10 +209,9 @@ class Ledger:
             return []
         if connection is None:
             with self._writing() as opened:
-                made = self.reserve_all(subject, spends, key=key, connection=opened)
-            for each in made:
-                self._keep_head(each.account, each.number)
-            return made
+                return self.reserve_all(subject, spends, key=key, connection=opened)
+        check(subject, "ledger")
+        self._register(connection, [(subject, each.metric, each.table) for each in spends])
         made = []
         for spend in sorted(spends, key=lambda spend: (spend.metric, spend.table)):  # so that nobody waits in a ring
             own = None if key is None else f"{key} {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
@@ -229,37 +270,38 @@ class Ledger:
                 return
         with self._writing() as connection:
             account = self._opened(connection, label)
-            own, same = limits.c.account == account.name, limits.c.period == period
-            known = connection.execute(sa.select(limits).where(own, same)).first()
-            connection.execute(sa.delete(limits).where(own if alone else own & same))
+            caps = {} if alone else dict(account.caps)
+            caps.pop(period, None)
             if most is not None:
-                row = {"account": account.name, "period": period, "most": most}
-                row |= {"began": _now(), "spent": account.epsilon if period == LIFETIME else 0}
-                row |= {} if known is None else {"began": known.began, "spent": known.spent}
-                connection.execute(sa.insert(limits).values(row))
+                begun = Cap(most, _now(), account.row.epsilon if period == LIFETIME else 0)
+                caps[period] = account.caps.get(period, begun)._replace(most=most)
+            if caps != account.caps:
+                self._append(connection, account, "limit", caps=caps, note=json.dumps([period, most]).encode())
 
     # ---- what was spent ----------------------------------------------------------------------------------------------
 
-    def accounts(self, subject: str | None = None) -> list[Account]:
+    def accounts(self, subject: str | None = None, *, whole: bool = False) -> list[Account]:
         """All accounts, or those of a subject.
+
+        Args:
+            subject: whose; None for all.
+            whole: whether all links are checked, not the newest ones only.
 
         Raises:
             StoreError: the ledger was changed, is older than it was, or vanished.
         """
-        import sqlalchemy as sa
-
-        limits, found = self._store.tables.limits, []
-        with self._reading() as connection:
-            for row in self._rows(connection, subject):
-                self._check_head(row, connection)
-                caps = sa.select(limits).where(limits.c.account == row.name).order_by(limits.c.period)
+        found = []
+        with self._seen(subject) as (connection, opened):
+            for account in opened:
+                for _ in self._walked(connection, account) if whole else ():
+                    pass
                 made = Account(
-                    **self._label(row),
-                    epsilon=row.epsilon / MICRO,
-                    ldp=row.ldp / MICRO,
-                    releases=row.releases,
-                    infinite=row.infinite,
-                    limits=tuple(map(_shown, connection.execute(caps))),
+                    **_named(account.label),
+                    epsilon=account.row.epsilon / MICRO,
+                    ldp=account.row.ldp / MICRO,
+                    releases=account.row.releases,
+                    infinite=account.row.infinite,
+                    limits=tuple(_shown(period, cap) for period, cap in sorted(account.caps.items())),
                 )
                 found.append(made)
         return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
@@ -270,25 +312,17 @@ class Ledger:
         Raises:
             StoreError: an entry is missing or was changed, or the totals are not their sums.
         """
-        import sqlalchemy as sa
-
-        entries = self._store.tables.entries
-        with self._reading() as connection:
-            for row in self._rows(connection):
-                self._check_head(row, connection)
-                # Not those that came since the account was read.
-                own = sa.select(entries).where(entries.c.account == row.name, entries.c.number <= row.entries)
-                link, epsilon, ldp, number = bytes(32), 0, 0, 0
-                for number, each in enumerate(connection.execute(own.order_by(entries.c.number)), 1):
-                    link = self._link(link, each)
-                    if each.number != number or each.link != link:
-                        raise StoreError(CHANGED)
-                    epsilon, ldp = epsilon + each.epsilon, ldp + each.ldp
+        with self._seen(None) as (connection, opened):
+            for account in opened:
+                for each in self._walked(connection, account):
                     fields = ("number", "what", "of", "made", "words", "infinite")
                     plain = {name: getattr(each, name) for name in fields}
-                    yield {**self._label(row), **plain, "epsilon": each.epsilon / MICRO, "ldp": each.ldp / MICRO}
-                if (number, link, epsilon, ldp) != (row.entries, row.link, row.epsilon, row.ldp):
-                    raise StoreError(CHANGED)
+                    plain |= {"epsilon": each.epsilon / MICRO, "ldp": each.ldp / MICRO}
+                    if each.what == "limit":
+                        period, most = json.loads(each.note)
+                        plain["days"] = None if period == LIFETIME else period / DAY
+                        plain["most"] = None if most is None else most / MICRO
+                    yield _named(account.label) | plain
 
     # ---- rows --------------------------------------------------------------------------------------------------------
 
@@ -306,20 +340,54 @@ class Ledger:
         with failures("read"), self._store.reading() as connection:
             yield connection
 
-    def _rows(self, connection: "Connection", subject: str | None = None) -> Sequence[Any]:
-        """The rows of accounts, all or those of a subject."""
+    @contextmanager
+    def _seen(self, subject: str | None) -> "Iterator[tuple[Connection, Iterator[Opened]]]":
+        """All accounts, or those of a subject, as they are at one moment; what others add meanwhile is not seen."""
         import sqlalchemy as sa
+
+        from textveil.session.sql.store import failures
 
         accounts = self._store.tables.accounts
         asked = sa.select(accounts)
         if subject is not None:
-            asked = asked.where(accounts.c.subject == self._subject(subject))
-        return connection.execute(asked).all()
+            asked = asked.where(accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])]))
+        with self._reading() as connection:  # before the moment: what is kept apart must not be ahead of it
+            names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
+            kept = {name: self._kept(name) for name in names}
+        kept.setdefault(self._name(REGISTER), self._kept(self._name(REGISTER)))
+        with failures("read"), self._store.moment() as connection:
+            with _readable(REGISTER):
+                rows = {row.name: row for row in connection.execute(asked)}
+            yield connection, self._opened_of(connection, subject, rows, kept)
 
-    def _label(self, row: Any) -> dict[str, str]:
-        """What an account is of: subject, metric, table."""
-        label = json.loads(self._labels.open(row.label, row.name))
-        return dict(zip(("subject", "metric", "table"), label, strict=True))
+    def _opened_of(
+        self, connection: "Connection", subject: str | None, rows: dict[bytes, Any], kept: Mapping[bytes, bytes | None]
+    ) -> Iterator[Opened]:
+        """Accounts of rows, each in the register, and none of the register missing."""
+        name = self._name(REGISTER)
+        if name not in rows and kept[name] is not None:
+            raise _error(REGISTER, OLDER)
+        listed: list[Sequence[str]] = []
+        if name in rows:
+            register = self._checked(connection, rows.pop(name), REGISTER, kept[name])
+            if subject is None:
+                listed = [self._label(self._name(REGISTER), each.note) for each in self._walked(connection, register)]
+            else:
+                listed = self._listed(connection, register, subject)
+        for label in listed:
+            row = rows.pop(self._name(label), None)
+            if row is None:
+                raise _error(label, OLDER)
+            with _readable(label):
+                account = self._checked(connection, row, label, kept.get(row.name))
+            yield account
+        for row in rows.values():
+            raise self._changed(row)
+
+    def _label(self, name: bytes, sealed: bytes) -> list[str]:
+        """What an account is of: subject, metric, table; as it was sealed for an account."""
+        label: list[str] = json.loads(self._labels.open(sealed, name))
+        return label
 
     def _subject(self, subject: str) -> bytes:
         return derived(self._links, b"subject", subject.encode())[:NAME]
@@ -327,28 +395,95 @@ class Ledger:
     def _name(self, label: Sequence[str]) -> bytes:
         return derived(self._links, b"account", *(each.encode() for each in label))[:NAME]
 
-    def _opened(self, connection: "Connection", label: Sequence[str]) -> Any:
-        """The row of an account, which nobody else changes before the transaction ends; a new one if need be."""
-        accounts = self._store.tables.accounts
-        name = self._name(label)
-        asked = self._statements.account, {"of_account": name}
-        row = connection.execute(*asked).first()
-        if row is None:
-            if self._store.drawer.get(self._head(name)) is not None:
-                raise StoreError(OLDER)
-            sealed = self._labels.seal(json.dumps(list(label)).encode(), name)
-            new: dict[str, Any] = dict.fromkeys(("entries", "epsilon", "ldp", "releases", "infinite"), 0)
-            new |= {"name": name, "subject": self._subject(label[0]), "label": sealed, "link": bytes(32)}
-            connection.execute(inserted(accounts, self._store.dialect).values(new).on_conflict_do_nothing())
-            row = connection.execute(*asked).first()
-        if name not in self._heads:
-            self._heads[name] = self._check_head(row, connection)
-        return row
+    def _row(self, connection: "Connection", name: bytes) -> Any:
+        """The row of an account, which nobody else changes before the transaction ends; None where there is none."""
+        return connection.execute(self._statements.account, {"of_account": name}).first()
 
-    def _check_limits(self, connection: "Connection", limits: Sequence[Any], spend: Spend) -> None:
-        """Begin the periods anew that are over, and refuse a spend that passes a limit: then the charge is undone."""
-        for row in limits:
-            began, spent = _period(row, row.spent - spend.epsilon)
+    def _opened(self, connection: "Connection", label: Sequence[str]) -> Opened:
+        """An account, which nobody else changes before the transaction ends; a new one if need be."""
+        name = self._name(label)
+        with _readable(label):
+            row = self._row(connection, name)
+            if row is None:
+                self._register(connection, [label], anew=True)
+                row = self._row(connection, name)
+            return self._checked(connection, row, label, self._kept(name))
+
+    def _register(self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False) -> None:
+        """Make those of some accounts that are not there yet; before any of them is opened, or two wait in a ring.
+
+        Args:
+            connection: a transaction.
+            labels: of the accounts.
+            anew: whether those are looked for, too, that have been seen there.
+        """
+        names = {self._name(label): label for label in labels}
+        missing = [name for name in names if anew or name not in self._known]
+        if not missing:
+            return
+        missing = self._missing(connection, missing)
+        if not missing:
+            self._known |= names.keys()
+            return
+        name = self._name(REGISTER)
+        if self._row(connection, name) is None:
+            self._make(connection, REGISTER)
+        self._row(connection, name)  # which others let go of when they have made theirs
+        for each in self._missing(connection, missing):
+            self._make(connection, names[each])
+            self._list(connection, names[each])
+
+    def _list(self, connection: "Connection", label: Sequence[str]) -> None:
+        """Add an account to the register; an error where it is there already."""
+        name = self._name(REGISTER)
+        row = self._row(connection, name)
+        if row is None:
+            self._make(connection, REGISTER)
+            row = self._row(connection, name)
+        register = self._checked(connection, row, REGISTER, self._kept(name))
+        listed = self._listed(connection, register, label[0])
+        if list(label) in listed:
+            raise _error(label, OLDER)
+        note = self._labels.seal(json.dumps(list(label)).encode(), name)
+        self._append(connection, register, "open", key=self._listing(label[0], len(listed)), note=note)
+
+    def _missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
+        """Those of some accounts that are not there."""
+        import sqlalchemy as sa
+
+        accounts = self._store.tables.accounts
+        found = set(connection.execute(sa.select(accounts.c.name).where(accounts.c.name.in_(names))).scalars())
+        return [name for name in names if name not in found]
+
+    def _make(self, connection: "Connection", label: Sequence[str]) -> None:
+        """Add the row of an account; it is an error when it is opened where more of it is kept apart."""
+        name = self._name(label)
+        row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0) | {"name": name, "link": bytes(32)}
+        row |= {"subject": self._subject(label[0]), "label": self._labels.seal(json.dumps(list(label)).encode(), name)}
+        row["seal"] = self._seal(row, {})
+        made = inserted(self._store.tables.accounts, self._store.dialect).values(row)
+        connection.execute(made.on_conflict_do_nothing())
+
+    def _listing(self, subject: str, number: int) -> bytes:
+        """The key of the entry of the register that has an account of a subject."""
+        return derived(self._links, b"listed", subject.encode(), b"%d" % number)[:NAME]
+
+    def _listed(self, connection: "Connection", register: Opened, subject: str) -> list[Sequence[str]]:
+        """The labels of the accounts of a subject."""
+        listed: list[Sequence[str]] = []
+        while len(listed) % LISTED == 0:
+            keys = [self._listing(subject, len(listed) + i) for i in range(LISTED)]
+            found = {each.key: each for each in self._found(connection, register, "key", keys)}
+            listed += [self._label(register.row.name, found[key].note) for key in keys if key in found]
+            if not found:
+                break
+        return listed
+
+    def _check_limits(self, caps: Mapping[int, Cap], spend: Spend) -> dict[int, Cap]:
+        """Limits with one spend more, periods that are over begun anew; `LimitReached` where it passes one."""
+        charged = {}
+        for period, cap in caps.items():
+            began, spent = _period(period, cap)
             change, lift = (
                 "change the limit with `textveil ledger limit`",
                 "lift the limit with `textveil ledger limit`",
@@ -361,131 +496,310 @@ class Ledger:
                     "this account has a limit, and this release has no finite bound; use a mechanism that has one, or "
                     f"{lift}. Nothing was drawn"
                 )
-            if spent + spend.epsilon > row.most:
-                when = (
-                    ""
-                    if row.period == LIFETIME
-                    else f" until {time.strftime('%F %R', time.gmtime(began + row.period))} UTC"
-                )
+            if spent + spend.epsilon > cap.most:
+                when = "" if period == LIFETIME else f" until {time.strftime('%F %R', time.gmtime(began + period))} UTC"
                 raise LimitReached(
-                    f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, row.most - spent) / MICRO:g} of "
-                    f"{row.most / MICRO:g} are left{when}; release less, or {change}. Nothing was drawn"
+                    f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, cap.most - spent) / MICRO:g} of "
+                    f"{cap.most / MICRO:g} are left{when}; release less, or {change}. Nothing was drawn"
                 )
-            if began != row.began:
-                anew = {"of_account": row.account, "of_period": row.period}
-                anew |= {"now_began": began, "now_spent": spend.epsilon}
-                connection.execute(self._statements.period, anew)
+            charged[period] = Cap(cap.most, began, spent + spend.epsilon)
+        return charged
 
-    def _by_key(self, connection: "Connection", account: bytes, key: bytes) -> int | None:
-        """The reservation with an idempotency key."""
-        import sqlalchemy as sa
+    def _by_key(self, connection: "Connection", account: Opened, key: str) -> tuple[bytes, int | None]:
+        """An idempotency key as it is stored, and the reservation that has it; None where none has that counts."""
+        turn = 0
+        while True:
+            sealed = derived(self._links, b"key", account.row.name, key.encode(), b"%d" % turn)[:NAME]
+            known = self._found(connection, account, "key", [sealed])
+            if not known or not self._ended(connection, account, known[0].number, by=("release",)):
+                return sealed, known[0].number if known else None
+            turn += 1
 
-        entries = self._store.tables.entries
-        asked = sa.select(entries.c.number).where(entries.c.account == account, entries.c.key == key)
-        found: int | None = connection.execute(asked).scalar()
+    def _found(
+        self, connection: "Connection", account: Opened, column: Literal["key", "number"], values: Sequence[Any]
+    ) -> list[Any]:
+        """The entries of an account that have some keys or numbers; each fits the link before it."""
+        asked = {"of_account": account.row.name, "values": list(values)}
+        found = list(connection.execute(self._statements.found[column], asked))
+        for each in found:
+            if each.link != self._link(account.row.name, bytes(32) if each.number == 1 else each.before or b"", each):
+                raise _error(account.label, CHANGED)
         return found
 
-    def _entry(self, account: Any, what: What, of: int, spend: Spend, key: bytes | None) -> dict[str, Any]:
-        """The next entry of an account, and what it adds to the totals, as `LedgerStatements` want it."""
-        sign = {"reserve": 1, "confirm": 0, "release": -1}[what]
-        row: dict[str, Any] = {"account": account.name, "number": account.entries + 1, "what": what, "of": of}
-        row |= {"epsilon": sign * spend.epsilon, "ldp": sign * spend.ldp, "words": sign * spend.words, "made": _now()}
-        row |= {"infinite": spend.infinite, "key": key}
-        row["link"] = self._link(account.link, row)
-        return {f"new_{name}": value for name, value in row.items()} | {
-            "of_account": account.name,
-            "more_releases": sign,
-            "more_infinite": sign * bool(spend.infinite),
-        }
+    def _ended(self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]) -> bool:
+        """Whether a reservation was ended by an entry of some kinds."""
+        if account.newest and account.newest[-1].number <= number:  # all that came later is there
+            return any(each.of == number and each.what in by for each in account.newest)
+        asked = {"of_account": account.row.name, "of_number": number, "values": list(by)}
+        return connection.execute(self._statements.ended, asked).first() is not None
+
+    def _append(
+        self,
+        connection: "Connection",
+        account: Opened,
+        what: What,
+        *,
+        of: int = 0,
+        spend: Spend | None = None,
+        caps: Mapping[int, Cap] | None = None,
+        key: bytes | None = None,
+        note: bytes | None = None,
+    ) -> Reservation:
+        """Add the next entry of an account, with what it changes: the totals, and the limits.
+
+        Args:
+            connection: a transaction that holds the account.
+            account: which.
+            what: kind of entry.
+            of: the reservation that it ends.
+            spend: what it charges or gives back.
+            caps: the limits from now on; None where they stay.
+            key: under which it is found.
+            note: what else it says.
+        """
+        row, sign = account.row, SIGNS.get(what, 0)
+        epsilon, ldp, words, infinite = (
+            (0, 0, 0, "") if spend is None else (spend.epsilon, spend.ldp, spend.words, spend.infinite)
+        )
+        entry: dict[str, Any] = {"number": row.entries + 1, "what": what, "of": of, "made": _now()}
+        entry |= {"epsilon": sign * epsilon, "ldp": sign * ldp, "words": sign * words}
+        entry |= {"infinite": infinite, "key": key, "note": note}
+        entry["link"] = self._link(row.name, row.link, SimpleNamespace(**entry))
+        grown: dict[str, Any] = {"entries": entry["number"], "link": entry["link"]}
+        grown |= {"epsilon": row.epsilon + entry["epsilon"], "ldp": row.ldp + entry["ldp"]}
+        grown |= {"releases": row.releases + sign, "infinite": row.infinite + sign * bool(infinite)}
+        caps = account.caps if caps is None else caps
+        grown["seal"] = self._seal({**row._mapping, **grown}, caps)
+        values = {f"new_{name}": value for name, value in entry.items()}
+        values |= {"of_account": row.name} | {f"now_{name}": value for name, value in grown.items()}
+        changed = [
+            {"of_account": row.name, "cap_period": period}
+            | {f"cap_{name}": value for name, value in cap._asdict().items()}
+            for period, cap in caps.items()
+            if account.caps.get(period) != cap
+        ]
+        for each in changed[1:]:
+            connection.execute(self._statements.cap, each)
+        for statement in self._statements.append[bool(changed)]:
+            connection.execute(statement, values | (changed[0] if changed else {}))
+        for period in account.caps.keys() - caps.keys():
+            connection.execute(self._statements.lift, {"of_account": row.name, "of_period": period})
+        if what != "confirm":
+            connection.info.setdefault(HEADS, {})[row.name] = entry["number"], entry["link"]
+        return Reservation(account=row.name, number=entry["number"])
 
     def _close(self, reservation: Reservation, what: What, connection: "Connection | None") -> None:
         if connection is None:
             with self._writing() as opened:
                 self._close(reservation, what, opened)
             return
+        row = self._row(connection, reservation.account)
+        account = None if row is None else self._checked(connection, row, None, self._kept(row.name))
+        if account is None:
+            raise StoreError(f"an account of the ledger {OLDER}")
+        number = reservation.number
+        known = [each for each in account.newest[:NEWEST] if each.number == number]
+        for reserved in known or self._found(connection, account, "number", [number]):
+            if reserved.what != "reserve" or self._ended(connection, account, number, by=("confirm", "release")):
+                break
+            spend = Spend(
+                metric="",
+                table="",
+                epsilon=reserved.epsilon,
+                ldp=reserved.ldp,
+                words=reserved.words,
+                infinite=reserved.infinite,
+            )
+            caps = account.caps
+            if what == "release":
+                caps = {
+                    period: cap._replace(spent=cap.spent - spend.epsilon) if cap.began <= reserved.made else cap
+                    for period, cap in caps.items()
+                }
+            self._append(connection, account, what, of=number, spend=spend, caps=caps)
+            return
+        raise StoreError("a reservation can be confirmed or released once, and this one was")
+
+    # ---- what holds an account together ------------------------------------------------------------------------------
+
+    def _checked(self, connection: "Connection", row: Any, label: Sequence[str] | None, kept: bytes | None) -> Opened:
+        """An account whose totals and limits are those of its newest link.
+
+        Args:
+            connection: where to ask.
+            row: of the account.
+            label: of the account; None to read it.
+            kept: what is kept apart of it.
+        """
+        newest, caps = self._state(connection, row.name)
+        links: list[Any] = [*newest, *([] if len(newest) > NEWEST else [None])]
+        whole = (newest[0].number, newest[0].link) if newest else (0, bytes(32))
+        if whole != (row.entries, row.link) or not hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps)):
+            raise self._changed(row, label)
+        for each, before in pairwise(links):
+            number, link = (0, bytes(32)) if before is None else (before.number, before.link)
+            if each.number != number + 1 or each.link != self._link(row.name, link, each):
+                raise self._changed(row, label)
+        if kept and not self._follows(connection, row, kept, newest):
+            raise self._changed(row, label, OLDER)
+        return Opened(label=self._labelled(row) if label is None else label, row=row, caps=caps, newest=newest)
+
+    def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
+        """The newest entries of an account, the last one first, and its limits by period."""
+        newest, caps = [], {}
+        for each in connection.execute(self._statements.state, {"of_account": account}):
+            if each.what == CAP:
+                caps[each.number] = Cap(each.epsilon, each.made, each.ldp)
+            else:
+                newest.append(each)
+        return sorted(newest, key=lambda each: -each.number), caps
+
+    def _walked(self, connection: "Connection", account: Opened) -> Iterator[Any]:
+        """All entries of an account; an error where one is wrong, or where they do not add up to its totals."""
         import sqlalchemy as sa
 
-        name, number = reservation.account, reservation.number
-        row = connection.execute(self._statements.reserved, {"of_account": name, "of_number": number}).first()
-        if row is None or row.what != "reserve" or row.ended:
-            raise StoreError("a reservation can be confirmed or released once, and this one was")
-        spend = Spend(
-            metric="", table="", epsilon=row.reserved, ldp=row.reserved_ldp, words=row.words, infinite=row.unbounded
-        )
-        if what == "release":
-            limits, entries = self._store.tables.limits, self._store.tables.entries
-            change = sa.update(limits).where(limits.c.account == name, limits.c.began <= row.made)
-            connection.execute(change.values(spent=limits.c.spent - row.reserved))
-            freed = sa.update(entries).where(entries.c.account == name, entries.c.number == number)
-            connection.execute(freed.values(key=None))
-        entry = self._entry(row, what, number, spend, None)
-        for each in self._statements.end:
-            connection.execute(each, entry)
+        entries, row = self._store.tables.entries, account.row
+        own = sa.select(entries).where(entries.c.account == row.name).order_by(entries.c.number)
+        link, number, sums = bytes(32), 0, [0, 0, 0, 0]
+        for number, each in enumerate(connection.execute(own), 1):
+            link = self._link(row.name, link, each)
+            if each.number != number or each.link != link:
+                raise _error(account.label, CHANGED)
+            sign = SIGNS.get(each.what, 0)
+            for i, more in enumerate((each.epsilon, each.ldp, sign, sign * bool(each.infinite))):
+                sums[i] += more
+            yield each
+        if (number, link, *sums) != (row.entries, row.link, *(getattr(row, name) for name in TOTALS)):
+            raise _error(account.label, CHANGED)
 
-    # ---- links -------------------------------------------------------------------------------------------------------
+    def _seal(self, row: Mapping[Any, Any], caps: Mapping[int, Cap]) -> bytes:
+        """What binds the totals and limits of an account to its newest link."""
+        state = [row["entries"], *(row[name] for name in TOTALS), *([period, *caps[period]] for period in sorted(caps))]
+        parts = (row["name"], row["subject"], row["label"], row["link"], json.dumps(state).encode())
+        return derived(self._links, b"state", *parts)
 
-    def _link(self, before: bytes, row: Any) -> bytes:
-        """The link of an entry. Its idempotency key is not in it: it is dropped when a reservation is released."""
-        value = row if isinstance(row, dict) else row._mapping
-        fields = ("number", "what", "of", "made", "epsilon", "ldp", "words", "infinite")
-        return derived(
-            self._links, b"link", value["account"], before, json.dumps([value[each] for each in fields]).encode()
+    def _link(self, account: bytes, before: bytes, row: Any) -> bytes:
+        """The link of an entry."""
+        sums = row.epsilon, row.ldp, row.words
+        return self._linked(
+            account, before, row.number, row.what, row.of, row.made, *sums, row.infinite, key=row.key, note=row.note
         )
+
+    def _hmac(self, account: bytes, before: bytes, *fields: int | str, key: bytes | None, note: bytes | None) -> bytes:
+        """The link of an entry of some fields."""
+        # As entries of earlier versions are linked, which have neither.
+        more = () if key is note is None else (key or b"", note or b"")
+        return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
+
+    def _changed(self, row: Any, label: Sequence[str] | None = None, how: str | None = None) -> StoreError:
+        """The error about an account."""
+        return _error(self._labelled(row) if label is None else label, how or CHANGED)
+
+    def _labelled(self, row: Any) -> Sequence[str]:
+        """The label that a row says it has; its name where it cannot be read."""
+        try:
+            return self._label(row.name, row.label)
+        except StoreError:
+            return row.name.hex(), "", ""
+
+    # ---- what is kept apart ------------------------------------------------------------------------------------------
 
     def _head(self, account: bytes) -> str:
         return f"{self._store.name.hex()}/{account.hex()}-ledger"
 
-    def _keep_head(self, account: bytes, number: int) -> None:
-        """Keep the last link where the keys lie, when it is time; what is kept may be behind, never ahead."""
+    def _kept(self, account: bytes) -> bytes | None:
+        """The number and the link that are kept where the keys lie; None where nothing is."""
+        return self._store.drawer.get(self._head(account)) or None  # empty after a power cut
+
+    def _follows(self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()) -> bool:
+        """Whether the link that is kept apart is one of an account."""
+        number, link = int.from_bytes(kept[:8], "big"), kept[8:]
+        for each in newest:
+            if each.number == number:
+                return bool(each.link == link)
+        asked = {"of_account": row.name, "of_number": number}
+        return bool(connection.execute(self._statements.link, asked).scalar() == link)
+
+    def keep(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
+        """Keep newest links where the keys lie, once they are on the disk; what is kept may be behind, never ahead.
+
+        Args:
+            heads: number and link by account.
+        """
+        for account, (number, link) in heads.items():
+            content = number.to_bytes(8, "big") + link
+            self._store.drawer.advance(self._head(account), content, synced=number % EVERY == 1)
+
+    def bind(self, connection: "Connection") -> None:
+        """Seal the accounts of a store of an earlier version, which knew no seals, in the transaction that changes it.
+
+        An account that is not as its entries say stays without a seal, and is an error when it is opened.
+        """
         import sqlalchemy as sa
 
-        if number != 1 and number < self._heads.get(account, 0) + EVERY:
-            return
-        entries = self._store.tables.entries
-        with self._reading() as connection:
-            asked = sa.select(entries.c.link).where(entries.c.account == account, entries.c.number == number)
-            link: bytes = connection.execute(asked).scalar_one()
-        self._store.drawer.put(self._head(account), number.to_bytes(8, "big") + link)
-        self._heads[account] = number
+        accounts = self._store.tables.accounts
+        for row in connection.execute(sa.select(accounts)).all():
+            with suppress(StoreError):
+                label, kept = self._label(row.name, row.label), self._kept(row.name)
+                account = Opened(label=label, row=row, caps=self._state(connection, row.name)[1], newest=())
+                for _ in self._walked(connection, account):
+                    pass
+                if kept is None or self._follows(connection, row, kept):
+                    seal = sa.update(accounts).where(accounts.c.name == row.name)
+                    connection.execute(seal.values(seal=self._seal(row._mapping, account.caps)))
+                    self._list(connection, label)
 
-    def _check_head(self, account: Any, connection: "Connection") -> int:
-        """The number of the last link that is kept where the keys lie; an error where the ledger is older than it."""
-        import sqlalchemy as sa
 
-        entries = self._store.tables.entries
-        kept = self._store.drawer.get(self._head(account.name)) or bytes(40)
-        head, links = int.from_bytes(kept[:8], "big"), {}
-        for number in {account.entries, head} - {0}:
-            asked = sa.select(entries.c.link).where(entries.c.account == account.name, entries.c.number == number)
-            links[number] = connection.execute(asked).scalar()
-        if account.entries and links[account.entries] != account.link:
-            raise StoreError(CHANGED)
-        if head and links[head] != kept[8:]:
-            raise StoreError(OLDER)
-        return head
-
+HEADS = "textveil heads"
+"""What a transaction has added to accounts, among what its connection knows."""
 
 CHANGED = (
-    "the ledger was changed by other programs: what was spent is not known any more. Put back the newest copy of the "
-    "store, or begin a new store"
+    "was changed by other programs: what was spent is not known any more. Put back the newest copy of the store, or "
+    "begin a new store"
 )
 OLDER = (
-    "the ledger is older than it was, or entries vanished: what was spent since is not known. Put back the newest copy "
-    "of the store, or begin a new store"
+    "is older than it was, or entries of it vanished: what was spent since is not known. Put back the newest copy of "
+    "the store, or begin a new store"
 )
 
 
-def _period(row: Any, spent: int) -> tuple[int, int]:
-    """When the period of a limit began, and what of what was spent is spent of it."""
-    if row.period == LIFETIME or _now() < row.began + row.period:
-        return row.began, spent
-    return row.began + (_now() - row.began) // row.period * row.period, 0
+def _error(label: Sequence[str], how: str) -> StoreError:
+    """The error about an account; its label is no secret."""
+    subject, metric, table = label
+    which = (
+        "the register of the ledger"
+        if label == REGISTER
+        else f"the ledger's account of {subject!r} ({metric}, {table})"
+    )
+    return StoreError(f"{which} {how}")
 
 
-def _shown(row: Any) -> Limit:
-    _, spent = _period(row, row.spent)
-    days = None if row.period == LIFETIME else row.period / DAY
-    return Limit(days=days, most=row.most / MICRO, left=max(0, row.most - spent) / MICRO)
+@contextmanager
+def _readable(label: Sequence[str]) -> Iterator[None]:
+    """Turn values that no account has into the error about it: SQLite takes a text where a number or bytes belong."""
+    try:
+        yield
+        return
+    except (TypeError, ValueError):
+        pass
+    raise _error(label, CHANGED)
+
+
+def _named(label: Sequence[str]) -> dict[str, Any]:
+    return dict(zip(("subject", "metric", "table"), label, strict=True))
+
+
+def _period(period: int, cap: Cap) -> tuple[int, int]:
+    """When the period of a limit began, and what is spent of it."""
+    if period == LIFETIME or _now() < cap.began + period:
+        return cap.began, cap.spent
+    return cap.began + (_now() - cap.began) // period * period, 0
+
+
+def _shown(period: int, cap: Cap) -> Limit:
+    _, spent = _period(period, cap)
+    days = None if period == LIFETIME else period / DAY
+    return Limit(days=days, most=cap.most / MICRO, left=max(0, cap.most - spent) / MICRO)
 
 
 def _now() -> int:

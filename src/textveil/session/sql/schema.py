@@ -15,8 +15,11 @@ from textveil.errors import StoreError
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
-HEAD = "0002"
+HEAD = "0003"
 """The last step of `migrations`."""
+
+UNSEALED = ("0001", "0002")
+"""The steps of stores whose accounts have no seals."""
 
 LOCK = 0x7E877E11
 """The lock of PostgreSQL that those hold who change the tables."""
@@ -103,6 +106,7 @@ def tables() -> Tables:
         sa.Column("ldp", sa.BigInteger, nullable=False),
         sa.Column("releases", sa.BigInteger, nullable=False),
         sa.Column("infinite", sa.BigInteger, nullable=False),
+        sa.Column("seal", sa.LargeBinary),
     )
     entries = sa.Table(
         "textveil_entries",
@@ -118,6 +122,7 @@ def tables() -> Tables:
         sa.Column("infinite", sa.Text, nullable=False),
         sa.Column("key", sa.LargeBinary),
         sa.Column("link", sa.LargeBinary, nullable=False),
+        sa.Column("note", sa.LargeBinary),
         sa.UniqueConstraint("account", "key"),
     )
     end = entries.c.of != 0
@@ -146,8 +151,11 @@ def revision(connection: "Connection") -> str | None:
     return found
 
 
-def prepare(connection: "Connection") -> None:
+def prepare(connection: "Connection") -> str | None:
     """Bring the tables of a database to the last step, in a transaction that only one process has at a time.
+
+    Returns:
+        The step at which they were.
 
     Raises:
         StoreError: they are of a later version of textveil.
@@ -158,7 +166,7 @@ def prepare(connection: "Connection") -> None:
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     found = revision(connection)
     if found == HEAD:
-        return
+        return found
     with needed():
         from alembic import command
         from alembic.config import Config
@@ -172,5 +180,5 @@ def prepare(connection: "Connection") -> None:
     except CommandError:
         pass
     else:
-        return
+        return found
     raise StoreError("this store was written by a later version of textveil; install that one")

@@ -9,6 +9,9 @@ from typing import Any
 
 from textveil.session.sql.schema import Tables
 
+CAP = "cap"
+"""The kind of what is read like an entry, and is a limit."""
+
 FACT = "name", "number", "kind", "tag", "content"
 """The columns of a row of a session, besides the session."""
 
@@ -80,56 +83,70 @@ class LedgerStatements:
 
     Attributes:
         account: the row of `of_account`, which nobody else changes before the transaction ends.
-        reserved: that row, and of its entry `of_number` what was charged, and whether it was ended.
-        charge: one statement or several that add an entry, to the totals and to what limits count; the last one gives
-            these limits as they are then.
-        end: the same for an entry that limits do not count.
-        period: the period `of_period` of `of_account` begins anew at `now_began`, and `now_spent` is spent of it.
+        state: its newest entries, one more than are checked, and its limits, as entries of the kind `CAP`.
+        link: of its entry `of_number`.
+        found: its entries whose key, or whose number, is one of `values`, each with the link `before` it.
+        ended: whether an entry of a kind of `values` ends `of_number`.
+        append: one statement or several that add an entry, and what the row of the account says from now on; and those
+            that also do what `cap` does.
+        cap: adds the limit of `cap_period`, or puts it in the place of the one that is there.
+        lift: takes out the limit of `of_period`.
     """
 
     account: Any
-    reserved: Any
-    charge: tuple[Any, ...]
-    end: tuple[Any, ...]
-    period: Any
+    state: Any
+    link: Any
+    found: dict[str, Any]
+    ended: Any
+    append: tuple[tuple[Any, ...], tuple[Any, ...]]
+    cap: Any
+    lift: Any
 
 
-def of_ledger(tables: Tables, dialect: str) -> LedgerStatements:
-    """The statements of a ledger."""
+def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
+    """The statements of a ledger that checks so many newest entries of an account."""
     import sqlalchemy as sa
 
     accounts, entries, limits = tables.accounts, tables.entries, tables.limits
     account: Any = sa.bindparam("of_account")
-    own = accounts.c.name == account
-    new: dict[str, Any] = {each.name: sa.bindparam(f"new_{each.name}", type_=each.type) for each in entries.c}
+    several: Any = sa.bindparam("values", expanding=True)
+    own, mine = accounts.c.name == account, entries.c.account == account
+    number = entries.c.number == sa.bindparam("of_number")
 
-    of: Any = sa.bindparam("of_number")
-    ends = entries.alias()
-    ended = sa.exists().where(ends.c.account == account, ends.c.of == of)
-    charged = entries.c.what, entries.c.made, entries.c.words, entries.c.infinite.label("unbounded")
-    sums = entries.c.epsilon.label("reserved"), entries.c.ldp.label("reserved_ldp")
-    both = accounts.join(entries, entries.c.account == accounts.c.name)
-    reserved = sa.select(accounts.c.name, accounts.c.entries, accounts.c.link, *charged, *sums, ended.label("ended"))
-    reserved = reserved.select_from(both).where(own, entries.c.number == of).with_for_update(of=accounts)
+    last = entries.alias()
+    before = (last.c.account == entries.c.account) & (last.c.number == entries.c.number - 1)
+    found = sa.select(entries, last.c.link.label("before")).select_from(entries.outerjoin(last, before)).where(mine)
+    ended = sa.select(entries.c.number).where(
+        mine, entries.c.of == sa.bindparam("of_number"), entries.c.of != 0, entries.c.what.in_(several)
+    )
+    read = [each for each in entries.c if each.name != "account"]
+    newest = sa.select(*read).where(mine).order_by(entries.c.number.desc()).limit(checked + 1).subquery()
+    none = {name: sa.null().label(name) for name in ("key", "link", "note")}
+    as_entry: dict[str, Any] = {"number": limits.c.period, "what": sa.literal(CAP), "made": limits.c.began} | none
+    as_entry |= {"epsilon": limits.c.most, "ldp": limits.c.spent, "infinite": sa.literal("")}
+    caps = [as_entry.get(each.name, sa.literal(0)) for each in read]
+    state = sa.union_all(sa.select(newest), sa.select(*caps).where(limits.c.account == account))
 
-    which = (limits.c.account == account) & (limits.c.period == sa.bindparam("of_period"))
-    entry = sa.insert(entries).values(new)
-    grown = {name: accounts.c[name] + new[name] for name in ("epsilon", "ldp")}
-    grown |= {name: accounts.c[name] + sa.bindparam(f"more_{name}") for name in ("releases", "infinite")}
-    totals = sa.update(accounts).where(own).values(entries=new["number"], link=new["link"], **grown)
-    counted = sa.update(limits).where(limits.c.account == account).values(spent=limits.c.spent + new["epsilon"])
-    counted = counted.returning(*limits.c)
-    begun: dict[str, Any] = {"began": sa.bindparam("now_began"), "spent": sa.bindparam("now_spent")}
-    charge: tuple[Any, ...] = entry, totals, counted
-    end: tuple[Any, ...] = entry, totals
+    new: dict[str, Any] = {each.name: sa.bindparam(f"new_{each.name}", type_=each.type) for each in read}
+    entry = sa.insert(entries).values(new | {"account": account})
+    grown = ("entries", "link", "seal", "epsilon", "ldp", "releases", "infinite")
+    now: dict[str, Any] = {name: sa.bindparam(f"now_{name}", type_=accounts.c[name].type) for name in grown}
+    totals = sa.update(accounts).where(own).values(now)
+    values = {name: sa.bindparam(f"cap_{name}", type_=sa.BigInteger) for name in ("period", "most", "began", "spent")}
+    cap = inserted(limits, dialect).values(values | {"account": account})
+    same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
+    cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)
+    append: tuple[Any, Any] = (entry, totals), (entry, totals, cap)
     if dialect != "sqlite":  # which writes to one table in a statement
-        first = entry.cte("entry")
-        charge = (sa.select(counted.cte("counted")).add_cte(first, totals.cte("totals")),)
-        end = (totals.add_cte(first),)
+        one = totals.add_cte(entry.cte("entry"))
+        append = (one,), (one.add_cte(cap.cte("cap")),)
     return LedgerStatements(
         account=sa.select(accounts).where(own).with_for_update(),
-        reserved=reserved,
-        charge=charge,
-        end=end,
-        period=sa.update(limits).where(which).values(begun),
+        state=state,
+        link=sa.select(entries.c.link).where(mine, number),
+        found={name: found.where(entries.c[name].in_(several)) for name in ("key", "number")},
+        ended=ended,
+        append=append,
+        cap=cap,
+        lift=sa.delete(limits).where(limits.c.account == account, limits.c.period == sa.bindparam("of_period")),
     )

@@ -6,11 +6,13 @@ Not here: how rows are sealed (`seal`), looked up (`view`), and the tables (`sch
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -24,7 +26,7 @@ from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
 from textveil.session.sql.keys import LENGTH, Drawer, deployment, drawer
-from textveil.session.sql.ledger import Ledger, Reservation
+from textveil.session.sql.ledger import HEADS, Ledger, Reservation
 from textveil.session.sql.links import StoredLinks
 from textveil.session.sql.seal import NAME, Cipher, Seal, derived
 from textveil.session.sql.statements import inserted, of_store
@@ -49,6 +51,12 @@ PAGES = 16_384
 IDLE = 1
 """Seconds after which a connection to a server is tried before it is used."""
 
+TRIES, PAUSE = 20, 0.05
+"""How often a file is looked at that others write to, and the seconds between."""
+
+SAME = 0.1
+"""Seconds for which a database on a server is taken for the one that was opened, once it was asked."""
+
 AT_ONCE = 500
 """Rows that are looked up in one question."""
 
@@ -60,6 +68,8 @@ WORDS = "lasting words"
 
 PROOF = b"textveil"
 """What is sealed in the store to tell whether a key is the right one."""
+
+GONE = "the store was deleted, or another one is in its place: put it back, or start again with the one that is there"
 
 
 class SQLStore(SessionStore):
@@ -103,16 +113,20 @@ class SQLStore(SessionStore):
         self._reader = self._engine
         if self.dialect != "sqlite":  # which begins no transaction before it is told to
             self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._writer = self._engine.execution_options(textveil_writes=True)
+        self._writer = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
+        self._moments = self._engine.execution_options(textveil_begins="BEGIN")
+        if self.dialect != "sqlite":
+            self._moments = self._engine.execution_options(isolation_level="REPEATABLE READ")
         self._reading = _Reading()
         self.tables = schema.tables()
         self.drawer = drawer(keys)
         self._statements = of_store(self.tables, self.dialect)
         self._lock = Lock()
         self._pid = os.getpid()
+        self.name, self._same_until = b"", 0.0
+        self._file = None if self.dialect != "sqlite" else StoreFile(str(self._engine.url.database))
         with failures("opened"):
-            self.name, self._deployment = self._prepared()
-        self._ledger = Ledger(self, self._deployment)
+            self._prepare()
         self._keys: Drawer = self.drawer if session_keys == "apart" else Shelf(self)
 
     def __repr__(self) -> str:
@@ -204,7 +218,15 @@ class SQLStore(SessionStore):
             yield self._reading.connection
         else:
             with self._connected(self._reader).connect() as connection:
+                self._require_same(connection)
                 yield connection
+
+    @contextmanager
+    def moment(self) -> "Iterator[Connection]":
+        """A connection to read from that sees everything as it is at one moment."""
+        with self._connected(self._moments).begin() as connection:
+            self._require_same(connection)
+            yield connection
 
     @contextmanager
     def reading_often(self) -> Iterator[None]:
@@ -221,10 +243,30 @@ class SQLStore(SessionStore):
     def writing(self) -> "Iterator[Connection]":
         """A transaction that is on the disk when the block has ended, or that has done nothing."""
         with self._connected(self._writer).begin() as connection:
+            connection.info.pop(HEADS, None)  # of a transaction that did nothing
+            self._require_same(connection)
             yield connection
+            heads = connection.info.pop(HEADS, {})
+        if heads:
+            self._ledger.keep(heads)
+
+    def _require_same(self, connection: "Connection") -> None:
+        """Raises `StoreError` where a database is not the one that was opened: a name of a file says little."""
+        now = time.monotonic()
+        if not self.name or (self._file is None and now < self._same_until):
+            return
+        driver: Any = connection.connection.driver_connection  # asked with each transaction, so without any ado
+        with suppress(self._engine.dialect.loaded_dbapi.Error):
+            known = driver.execute("SELECT name FROM textveil_store").fetchall()
+            if known == [(self.name,)]:
+                self._same_until = now + SAME
+                return
+        raise StoreError(GONE)
 
     def _connected(self, engine: "Engine") -> "Engine":
-        """What gives connections; never those of the process that this one was forked from."""
+        """What gives connections; never to another file, nor those of the process that this one was forked from."""
+        if self._file is not None:
+            self._file.require(self.name)
         if os.getpid() != self._pid:
             with self._lock:
                 self._engine.dispose(close=False)
@@ -284,26 +326,38 @@ class SQLStore(SessionStore):
 
     # ---- rows --------------------------------------------------------------------------------------------------------
 
-    def _prepared(self) -> tuple[bytes, bytes]:
-        """The name of the store and the key of the deployment, when the tables are as they should be."""
+    def _prepare(self) -> None:
+        """Learn the name of the store and the key of the deployment, and bring the tables to where they should be."""
         import sqlalchemy as sa
 
         store = self.tables.store
         with self.reading() as connection:
             revision = schema.revision(connection)
             known = None if revision is None else connection.execute(sa.select(store)).first()
-        key = deployment(self.drawer, make=known is None)
+        self._deployment = deployment(self.drawer, make=known is None)
+        if known is not None:
+            self._unlock(known)
         if known is None or revision != schema.HEAD:
             with self.writing() as connection:
-                schema.prepare(connection)
-                known = connection.execute(sa.select(store)).first()
-                if known is None:
+                former = schema.prepare(connection)
+                found = connection.execute(sa.select(store)).first()
+                if found is None:
                     name = os_entropy(NAME)
-                    proof = Cipher(derived(key, b"proof"), name).seal(PROOF)
-                    connection.execute(sa.insert(store).values(name=name, proof=proof, made=_now()))
-                    return name, key
-        Cipher(derived(key, b"proof"), known.name).open(known.proof)
-        return known.name, key
+                    proof = Cipher(derived(self._deployment, b"proof"), name).seal(PROOF)
+                    made = sa.insert(store).values(name=name, proof=proof, made=_now())
+                    found = connection.execute(made.returning(store)).one()
+                self._unlock(found)
+                if former in schema.UNSEALED:
+                    self._ledger.bind(connection)
+        if self._file is not None:  # so that the file itself has the name, not what lies beside it alone
+            with self.reading() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
+
+    def _unlock(self, known: Any) -> None:
+        """Use the key of the deployment; an error where it is that of another store."""
+        Cipher(derived(self._deployment, b"proof"), known.name).open(known.proof)
+        self.name = known.name
+        self._ledger = Ledger(self, self._deployment)
 
     def _found(self, place: bytes) -> int | None:
         import sqlalchemy as sa
@@ -420,6 +474,41 @@ class SQLStore(SessionStore):
                 asked = connection.execute(self._statements.rows[column], which | some)
                 found += [SealedRow(*row) for row in asked]
         return found
+
+
+class StoreFile:
+    """The file of a store. SQLite goes on with one that was deleted, and with what it remembers of it.
+
+    Args:
+        path: where it lies.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.abspath(path)
+        self._uri = Path(self._path).as_uri()
+        self._own, self._seen = self._found()
+
+    def require(self, name: bytes) -> None:
+        """Raises `StoreError` where what lies there is not the store of a name any more."""
+        with suppress(OSError):
+            own, seen = self._found()
+            if own == self._own and (seen == self._seen or not name or self._has(name)):
+                self._seen = seen
+                return
+        raise StoreError(GONE)
+
+    def _found(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """What file it is; its size, and when it was written: rarely, since what is new lies beside it for a while."""
+        found = os.stat(self._path)
+        return (found.st_dev, found.st_ino), (found.st_size, found.st_ctime_ns)
+
+    def _has(self, name: bytes) -> bool:
+        """Whether the file itself is whole and has the name; it is asked again while others write to it."""
+        for _ in range(TRIES):
+            with suppress(sqlite3.Error), closing(sqlite3.connect(f"{self._uri}?immutable=1", uri=True)) as driver:
+                return [(name,)] == driver.execute("SELECT name FROM textveil_store").fetchall()
+            time.sleep(PAUSE)
+        return False
 
 
 class _Reading(local):
@@ -609,6 +698,11 @@ class Shelf:
             insert = inserted(self._table, self._store.dialect).values(name=name, content=content)
             connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_={"content": content}))
 
+    def advance(self, name: str, content: bytes, *, synced: bool) -> None:
+        """See `Drawer`."""
+        if (self.get(name) or b"") < content:
+            self.put(name, content)
+
     def destroy(self, name: str) -> None:
         """See `Drawer`."""
         import sqlalchemy as sa
@@ -694,8 +788,8 @@ def _engine(url: str) -> "Engine":
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: Any) -> None:
-        if connection.get_execution_options().get("textveil_writes"):
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        if begins := connection.get_execution_options().get("textveil_begins"):
+            connection.exec_driver_sql(begins)
 
     return engine
 
