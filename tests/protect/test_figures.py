@@ -25,11 +25,7 @@ DAY = date(1951, 2, 14).toordinal()
         ("February 14, 1951", "March 6, 1951"),
         ("Feb. 14th 1951", "March 6th 1951"),
         ("14. Februar 1951", "6. März 1951"),
-        ("14 février 1951", "6 mars 1951"),
-        ("14 febbraio 1951", "6 marzo 1951"),
-        ("14º febbraio 1951", "6 marzo 1951"),
-        ("14 lutego 1951", "6 marca 1951"),
-        ("14 февраля 1951", "6 марта 1951"),
+        ("14. Feb. 1951", "6. März 1951"),
         ("1951年2月14日", "1951年3月6日"),
         ("1951년 02월 14일", "1951년 3월 6일"),
     ],
@@ -46,14 +42,28 @@ def test_a_date_keeps_its_form(text, later):
 @pytest.mark.parametrize(
     "text",
     [
-        *("14 FEBRUARY 1951", "14 february 1951", "14. februar 1951", "14 Février 1951", "14 februari 1951"),
-        *("14 de febrero de 1951", "14 de fevereiro de 1951", "14º de fevereiro de 1951"),
+        *("14 february 1951", "14. februar 1951", "14 février 1951", "14 févr. 1951", "14 februari 1951"),
+        *("14 de febrero de 1951", "14 de fevereiro de 1951", "14º de fevereiro de 1951", "14 febbraio 1951"),
+        *("14 lutego 1951", "14 февраля 1951", "14 лютого 1951", "14. helmikuuta 1951", "14 fevrier 1951"),
     ],
 )
 def test_a_date_whose_language_only_some_months_tell_is_written_in_figures(text):
     figure = read("DATE", text)
     assert figure is not None
     assert (figure.value, figure.write(DAY + 20)) == (DAY, "1951-03-06")
+
+
+@pytest.mark.parametrize(
+    ("text", "later"),
+    [
+        ("14 FEBRUARY 1951", "6 March 1951"),
+        ("14 Şubat 1951", "6 March 1951"),
+        ("Febrero 14, 1951", "March 6, 1951"),
+        ("14. Februar 1951", "6. März 1951"),
+    ],
+)
+def test_how_the_words_of_a_date_stand_says_in_which_words_another_is_written(text, later):
+    assert read("DATE", text).write(DAY + 20) == later  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("days", [1, 27, 100, -3000])
@@ -80,8 +90,8 @@ def test_ordinals_fit_the_day(days):
             "00.02.2024",
             "19510214",
         ),
-        *("14 February", "February 1951", "1951", "14 Brumaire 1951", "14. Febr. 1951", "14. February 1951"),
-        *("May, 14 1951", "٣ March 2024", "1951-02-14T10:00", "on 14 February 1951", "1st de febrero de 1951", ""),
+        *("14 February", "February 1951", "1951", "14 Brumaire 1951", "14 XII 1951", "31 Sept. 1951", "14.Sept.1951"),
+        *("May, 14 1951", "٣ March 2024", "1951-02-14T10:00", "on 14 February 1951", ""),
     ],
 )
 def test_a_date_that_is_not_certain_is_not_read(text):
@@ -92,12 +102,6 @@ def test_a_date_that_is_not_certain_is_not_read(text):
 @pytest.mark.parametrize("text", ["1951-02-14", "14. 2. 1951", "14 February 1951", "14 de febrero de 1951"])
 def test_no_year_has_more_or_fewer_than_four_figures(days, text):
     assert read("DATE", text).write(DAY + days) is None  # type: ignore[union-attr]
-
-
-def test_the_first_is_an_ordinal_in_french():
-    first = date(1951, 3, 1).toordinal()
-    assert read("DATE", "1er mars 1951").write(first + 1) == "2 mars 1951"  # type: ignore[union-attr]
-    assert read("DATE", "2 mars 1951").write(first) == "1er mars 1951"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_an_age_ends_with_its_unit(text, whole):
 @pytest.mark.parametrize(
     "text",
     [
-        *("29F", "thirty", "121", "034", "-3", "3.5", "٣٤", "34 in May", "34 or 35", ""),
+        *("29F", "thirty", "121", "-3", "3.5", "٣٤", "34 in May", "34 or 35", ""),
         *("8 months", "6 weeks", "8 mois", "34 an", "34 год", "5 lata"),
     ],
 )
@@ -169,6 +173,11 @@ def test_an_age_that_is_not_certain_is_not_read(text):
         ("12 500 kr", 1250000, "0 kr", "12501 kr"),
         ("98.6 kg", 9860, "0.0 kg", "100.1 kg"),
         ("999.99", 99999, "0.00", "1001.48"),
+        ("1,250", 125000, "0", "1251"),
+        ("1.250 EUR", 125000, "0 EUR", "1251 EUR"),
+        ("1,25,000.50", 12500050, "0.00", "125001.99"),
+        ("007", 700, "0", "8"),
+        ("1,250.125", 125012500, "0", "1250126"),
         ("0.07", 7, "0.00", "1.56"),
     ],
 )
@@ -180,7 +189,7 @@ def test_an_amount_keeps_its_form_and_is_not_below_zero(text, value, least, more
     assert figure.write(value + 149) == more
 
 
-@pytest.mark.parametrize("text", ["1,250", "1.250", "-50", "(50)", "007", "1.2.3", "12%34", "fifty", "1e9", "5-", "½"])
+@pytest.mark.parametrize("text", ["1.2345", "-50", "(50)", "1.250.5", "1.2.3", "12%34", "fifty", "1e9", "5-", "½"])
 def test_an_amount_that_is_not_certain_is_not_read(text):
     assert read("AMOUNT", text) is None
 
@@ -197,7 +206,61 @@ def years_in_russian(age):
     return "лет" if age % 10 > 4 or age % 10 == 0 or 10 < age < 20 else "год" if age % 10 == 1 else "года"
 
 
+def in_groups(number, mark, first=4):
+    """Figures in groups of three, from a number of figures on."""
+    return f"{number:,}".replace(",", mark) if len(str(number)) >= first else str(number)
+
+
+def in_lakhs(number):
+    """Figures in groups as in India."""
+    head, tail = divmod(number, 1000)
+    groups = [f"{tail:03}"]
+    while head > 99:
+        head, rest = divmod(head, 100)
+        groups.append(f"{rest:02}")
+    return ",".join([str(head), *reversed(groups)]) if head or groups[1:] else str(number)
+
+
+MONTHS = """
+Jan. Feb. March April May June July Aug. Sept. Oct. Nov. Dec. | Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec
+Jan. Feb. März Apr. Mai Juni Juli Aug. Sept. Okt. Nov. Dez.
+janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.
+ene feb mar abr may jun jul ago sept oct nov dic | gen feb mar apr mag giu lug ago set ott nov dic
+jan fev mar abr mai jun jul ago set out nov dez | jan feb mrt apr mei jun jul aug sep okt nov dec
+sty lut mar kwi maj cze lip sie wrz paź lis gru
+Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık
+januari februari mars april maj juni juli augusti september oktober november december
+januar februar marts april maj juni juli august september oktober november december
+Januari Februari Maret April Mei Juni Juli Agustus September Oktober November Desember
+ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie
+ledna února března dubna května června července srpna září října listopadu prosince
+січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня
+"""
+"""How the months are written, whole or short, by language."""
+
 HABITS = [
+    *(
+        ("DATE", DAYS[::7], lambda day, words=words, form=form: form.format(day, words[day.month - 1]))
+        for words in map(str.split, MONTHS.strip().replace("\n", "|").split("|"))
+        for form in (
+            "{0.day} {1} {0.year}",
+            "{0.day}. {1} {0.year}",
+            "{1} {0.day}, {0.year}",
+            "{0.day} de {1} de {0.year}",
+        )
+    ),
+    ("AGE", range(OLDEST + 1), lambda age: f"{age:02}"),
+    *(
+        ("AMOUNT", range(0, 20_000_000, 199_991), lambda number, write=write: f"{write(number)} EUR")
+        for write in (
+            *(lambda number, mark=mark: in_groups(number, mark) for mark in (",", ".", "\u00a0", "’")),
+            *(lambda number, mark=mark: in_groups(number, mark, 5) for mark in (",", ".")),
+            in_lakhs,
+            "{:08}".format,
+            lambda number: f"{number / 1000:.3f}",
+            lambda number: f"{number / 1000:,.3f}".replace(",", " ").replace(".", ","),
+        )
+    ),
     ("DATE", DAYS, date.isoformat),
     ("DATE", DAYS, lambda day: f"{day.day}.{day.month}.{day.year}"),
     ("DATE", DAYS, lambda day: f"{day:%d. %m. %Y}"),
@@ -210,7 +273,7 @@ HABITS = [
     ("DATE", DAYS, lambda day: f"{day.day}{'er' * (day.day == 1)} {FRENCH.split()[day.month - 1]} {day.year}"),
     ("AGE", range(OLDEST + 1), lambda age: f"{age} year{'s' * (age != 1)} old"),
     ("AGE", range(100), lambda age: f"{age} {years_in_russian(age)}"),
-    ("AMOUNT", range(0, 2_000_000, 999), lambda cents: f"${cents / 100:,.2f}"),
+    ("AMOUNT", range(0, 2_000_000, 9_999), lambda cents: f"${cents / 100:,.2f}"),
     ("AMOUNT", range(0, 20_000, 99), lambda euros: f"{euros:,} EUR".replace(",", " ")),
 ]
 """Types, values, and how somebody writes all of them."""

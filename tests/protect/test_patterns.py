@@ -252,7 +252,6 @@ FOUND = {
     "SECRET": (
         "PrivateKey = ⟦qTz7bWk3Lr0pYx5NvGd8HsJ1mUc4EiOa6RfB2TqXyZs=⟧",
         'ConvertTo-SecureString "⟦Krokus,27Berg⟧" -AsPlainText',
-        '<add key="MailPassword" value="⟦Tulip&Fog_3⟧" />',
         'connect("dbi:x", "app", "⟦Bre9men!x⟧")',
         'server.login("oharlow", "⟦seven-quiet-geese⟧")',
         'get(page, auth=("svc-report", "⟦blue elephant rides⟧"))',
@@ -1273,7 +1272,8 @@ UNITS = (
     "+1 (", "06 ", "a b ", "Aaaaaaaa.Bbbbbb ", "1 street ", "1, ", "aA1", "tel 1 ", "_", "sk-",
     "password is ", "code ", "door code ", "one two ", "@a ", "a_b: ", "[12:00] a_1: ", "C:\\Users\\a\\", "a.int.",
     "at dot ", "(at", "aGVsbG8", "aged 1 ", "(1 ", "Aa Bb, 22, ", "my 1 year old ", "1岁", "ssh a@", "token=",
-    "Anna Bcde (bcde", "http://a.b/ a@b.de ", "seed phrase: ", "appt on 1 may ", "csrf value=", "abandon ",
+    "Anna Bcde (bcde", "a:1::", "a::", " - a [10/Oct/2023:13:55 ", "TCP_MISS/200 1 GET ", "AAAADEAA ", "bic ",
+    "ref 1-2 ",    "tel ruf an 01", "http://a.b/ a@b.de ", "seed phrase: ", "appt on 1 may ", "csrf value=", "abandon ",
 )  # fmt: skip
 
 

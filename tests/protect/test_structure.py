@@ -64,6 +64,7 @@ FOUND = {
         "UPDATE clients SET phone = '⟦0262 41 77 08⟧' WHERE last_name = '⟦Hautefeuille⟧';",
     ),
     "tags": (
+        '<add key="MailPassword" value="⟦Tulip&Fog_3⟧" />',
         "<employee><firstName>⟦Kalani⟧</firstName><city>⟦Hilo⟧</city></employee>",
         "<trk><name>morning loop</name><author><name>⟦Kalani Makoa⟧</name></author></trk>",
         '<input name="tenant" value="⟦Seonaid MacKinnon⟧"><input name="colour" value="Blue Green">',
@@ -323,6 +324,14 @@ PIECES = (
         '"a": "b", ',
         "1.1.1,",
         "_a",
+        "\\name{",
+        "\\name{a}",
+        '("a.password", ',
+        "\nADR:;;a;",
+        "#Fields: a b\n",
+        "name: a\nvalue: b\n",
+        ". D'Aa ",
+        "<key>a</key>",
     ),
 )
 

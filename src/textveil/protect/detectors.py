@@ -23,9 +23,10 @@ from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import Evidence
 from textveil.protect.bounds import bind
-from textveil.protect.escapes import encoded_in, read, written
+from textveil.protect.escapes import encoded_in, read, without_words, written
 from textveil.protect.scripts import han
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, Detector, Span
+from textveil.protect.structure.keys import kind_of
 from textveil.text import Tokens, check_texts
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -114,11 +115,11 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
     given = tuple(each.text for each in readable)  # detectors cannot change a tuple
     if not given:
         return []
-    found = list(_found(detectors, given, timeout))
+    found = list(_found(detectors, tuple(map(without_words, given)), timeout))
     encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
     for span in _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ():
         i, part = encoded[span.text]
-        found += [] if (own := part.written(span)) is None else [own._replace(text=i)]
+        found += [own._replace(text=i) for own in part.written(span)]
     return bind([written(span, readable) for span in found], texts)
 
 
@@ -196,7 +197,7 @@ VALUES = "structure"
 SEPARATORS = frozenset(",;|\t")
 """What stands between the cells of a table, without a space behind it."""
 
-FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD")
+FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
 """Types that are known by a form, and are no part of a name."""
 
 FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
@@ -336,7 +337,7 @@ def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, i
 
 
 def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; names that hold what is known by its form give way to what they hold besides."""
+    """The spans; names that hold what is known by its form give way to what they hold besides, other than its key."""
     forms: dict[int, list[tuple[int, int]]] = {}
     for b, start, end in sorted((span.text, span.start, span.end) for span in spans if span.type in FORMED):
         forms.setdefault(b, []).append((start, end))
@@ -349,7 +350,7 @@ def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
         free = span.start
         for start, end in [*held, (span.end, span.end)]:
             told = [i for i in range(free, start) if texts[span.text][i].isalnum()]
-            if told:
+            if told and not kind_of(texts[span.text][told[0] : told[-1] + 1]):
                 found.append(span._replace(start=told[0], end=told[-1] + 1))
             free = max(free, end)
     return found

@@ -12,6 +12,7 @@ from base64 import b64decode
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import NamedTuple
 
 from textveil.protect.spans import Span
@@ -287,13 +288,17 @@ def as_read(span: Span, texts: Sequence[Read]) -> Span:
 # ---- encodings -------------------------------------------------------------------------------------------------------
 
 _BYTE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
+_WORD = r"=\?[\w.:\-]{2,40}(?:\*[\w\-]{1,16})?\?[bq]\?[^?\s]{1,400}\?="
+"""A word of a mail's header that is encoded, after RFC 2047."""
+_ENCODED = re.compile(_WORD, re.IGNORECASE)
 _CODED = re.compile(
-    rf"""(?P<bytes>(?:{_BYTE.pattern})+) | &(?:amp;)*(?P<entity>\#\d{{1,7}}|\#x[0-9a-f]{{1,6}}|[a-z]{{2,12}});
+    rf"""(?P<bytes>(?:{_BYTE.pattern})+) | {_WORD}(?:[ \t]*\r?\n?[ \t]+(?={_WORD}))?
+    | (?P<quoted>(?:=[89a-f][0-9a-f]){{2,}}) | &(?:amp;)*(?P<entity>\#\d{{1,7}}|\#x[0-9a-f]{{1,6}}|[a-z]{{2,12}});
     | (?<!\\)\\+u(?P<unit>[0-9a-f]{{4}})
     | (?P<blank> (?<=[0-9])_(?=[0-9]{{2}}) | (?<=[a-z0-9])_(?=[0-9]{{6}} | [a-z]{{2}}[0-9]{{4}}) )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_SIGNS = "%&\\_"
+_SIGNS = "%&\\_="
 """One of them is in everything that `_CODED` finds."""
 _BASE64 = re.compile(
     r"""(?<![A-Za-z0-9+/_\-])
@@ -327,16 +332,31 @@ class Encoded(NamedTuple):
     def __repr__(self) -> str:
         return f"Encoded({len(self.text)} characters)"
 
-    def written(self, span: Span) -> Span | None:
-        """A span of this part as one of the whole text; None where nothing in it or right beside it is encoded."""
+    def written(self, span: Span) -> list[Span]:
+        """A span of this part as those of the whole text; none where nothing in it or right beside it is encoded."""
         at = bisect_left(self.coded, span.start - 1)
         if at == len(self.coded) or self.coded[at] > span.end:
-            return None
-        return span._replace(start=self.starts[span.start], end=self.ends[span.end - 1])
+            return []
+        found = []
+        first = span.start
+        for i in range(span.start + 1, span.end + 1):  # nothing between two encoded words is a part of what they say
+            if i == span.end or self.starts[i] > self.ends[i - 1]:
+                found.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
+                first = i
+        return found
+
+
+def without_words(text: str) -> str:
+    """A text with blanks for the encoded words of a mail's headers, whose letters are nobody's: see `encoded_in`."""
+    if "=?" not in text:
+        return text
+    return _ENCODED.sub(lambda match: " " * len(match[0]) if any(_said_in_word(match)) else match[0], text)
 
 
 def encoded_in(text: str) -> list[Encoded]:
     """What a text says in percent encoding, entities of HTML, escapes of escapes, Base64 or hexadecimal figures.
+
+    So are the words of a mail's headers that are encoded, `=?UTF-8?Q?...?=`, and letters of quoted-printable text.
 
     Underscores in numbers, as names of files have them, are read as blanks.
     """
@@ -419,6 +439,13 @@ def _said(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
                 first, i = i, i + len(char.encode())
                 yield char, start + places[first][0], start + places[i - 1][1]
         return
+    if match[0][:2] == "=?":
+        yield from _said_in_word(match)
+        return
+    if match["quoted"]:
+        with suppress(UnicodeError):
+            yield from _quoted(match["quoted"], "utf-8", start)
+        return
     if match["blank"]:
         said = " "
     elif match["unit"]:
@@ -427,3 +454,29 @@ def _said(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
         said = html.unescape(f"&{match['entity']};")
     if len(said) == 1 and not "\ud800" <= said <= "\udfff":
         yield said, start, end
+
+
+def _said_in_word(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
+    """The characters of an encoded word; where it is in Base64, each is all of what is encoded."""
+    charset, kind, coded = match[0][2:].split("?", 3)[:3]
+    start = match.start() + len(charset) + 5
+    with suppress(binascii.Error, LookupError, UnicodeError):
+        yield from _quoted(coded, charset.partition("*")[0], start, kind in "Bb")
+
+
+_QUOTED = re.compile(r"=([0-9a-f]{2})|.", re.IGNORECASE)
+
+
+def _quoted(coded: str, charset: str, start: int, in_base64: bool = False) -> Sequence[tuple[str, int, int]]:
+    """The characters of a run of letters in which an equals sign begins a byte, and an underscore is a blank."""
+    found = [] if in_base64 else list(_QUOTED.finditer(coded))
+    single = [bytes.fromhex(each[1]) if each[1] else each[0].replace("_", " ").encode("ascii") for each in found]
+    said = (b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)).decode(charset)
+    lengths = [len(char.encode(charset)) for char in said]
+    if sum(lengths) != len(found):  # also where a character is encoded by those before it, as in ISO-2022
+        return [(char, start, start + len(coded)) for char in said]
+    ends = list(accumulate(lengths))
+    return [
+        (char, start + found[end - length].start(), start + found[end - 1].end())
+        for char, length, end in zip(said, lengths, ends, strict=True)
+    ]

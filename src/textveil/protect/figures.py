@@ -5,11 +5,15 @@ Not here: by how much a value is moved (`mechanism.moved_figures`), and what fin
 
 What cannot be read with certainty is not read. What is written shows the other value and the form of the first, and
 the form is never one that only some values have: a leading zero would tell that a day is before the 10th, a thousands
-separator that an amount is above 999, "21 год" that an age ends in 1.
+separator that an amount is above 999, `Sept.` that a day is in that month, "21 год" that an age ends in 1. For the same
+reason all values are read that somebody writes in a way of which some are.
 """
 
+import unicodedata
 from collections.abc import Callable
 from datetime import date
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import regex
@@ -67,35 +71,28 @@ _NUMERIC = regex.compile(
 that a moved date would tell that its day was one of these."""
 
 _WORDED = regex.compile(
-    r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th|er|[º°]|)(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>\p{L}+\.?)"
-    r"(?:,?[ ]|[ ]de[ ])(?P<year>\d{4})"
-    r"|(?P<month>\p{L}+\.?)[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th|),?[ ](?P<year>\d{4})"
+    r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th|er|[º°]|)(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>[\p{L}\p{M}]+)\.?"
+    r"(?:(?P<comma>,?)[ ]|[ ]de[ ])(?P<year>\d{4})"
+    r"|(?P<month>[\p{L}\p{M}]+)\.?[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th|)(?P<comma>,?)[ ](?P<year>\d{4})"
 )
 
-_MONTHS = {
-    "en": "January February March April May June July August September October November December",
-    "en short": "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec",
-    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
-    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
-    "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-    "nl": "januari februari maart april mei juni juli augustus september oktober november december",
-    "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
-    "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
-}
-"""Names of the months as they stand in a date, by language."""
+_ENGLISH, _GERMAN = (
+    words.split()
+    for words in (
+        "January February March April May June July August September October November December",
+        "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    )
+)
 
 _FOREIGN = regex.compile(r"(?![0-9])\d")
 _ORDINALS = ("st", "nd", "rd", "th")
-_ENGLISH = ("en", "en short")
-_BARE = (*_ENGLISH, "fr", "it", "nl", "pl", "ru")
-_LANGUAGES = {" of ": _ENGLISH, " de ": ("es", "pt"), ".": ("de",), "er": ("fr",), "º": ("it",), "°": ("it",)}
-"""Languages that write something between day and month; the others are `_BARE`."""
 
-_OWN = ("en", "de", "fr", "it", "pl", "ru")
-"""Languages whose months, written as above, are in no other of these languages. A date of any other language or case
-is written in figures: where some months of two languages are the same, the language would tell the others."""
+
+@cache
+def _months() -> dict[str, int]:
+    """The months by the words of many languages, whole and short, in small letters."""
+    lines = (files("textveil") / "data" / "months.txt").read_text(encoding="utf-8").splitlines()
+    return {word: month for month, line in enumerate(lines, 1) for word in line.split()}
 
 
 def _date(text: str) -> Figure | None:
@@ -125,46 +122,35 @@ def _date(text: str) -> Figure | None:
 
 
 def _worded(text: str) -> Figure | None:
-    """A date whose month is a word."""
+    """A date whose month is a word.
+
+    In which words another one is written follows from how the words stand, and not from the language of the month: some
+    months of two languages are alike, so that the language would tell the others.
+    """
     match = _WORDED.fullmatch(text)
     if match is None:
         return None
-    word, dot, after = match["month"].removesuffix("."), match["month"][-1] == ".", match["after"]
-    english = not match["link"] or after in _ORDINALS
-    languages = _ENGLISH if english else _LANGUAGES.get(match["link"]) or _LANGUAGES.get(after, _BARE)
-    found = {
-        language: month
-        for language in languages
-        for month, name in enumerate(_MONTHS[language].split(), 1)
-        if name.casefold() == word.casefold() and (language.endswith("short") or not dot)
-    }
-    months = {*found.values()}
-    day = _day(match["year"], str(*months), match["day"]) if len(months) == 1 else None
-    if day is None:
+    month = _months().get(unicodedata.normalize("NFC", match["month"]).casefold())
+    value = None if month is None else _day(match["year"], str(month), match["day"])
+    if value is None:
         return None
-    own = next((each[:2] for each in found if each[:2] in _OWN and word in _MONTHS[each].split()), None)
+    after, of, capital = match["after"], match["link"] == " of ", match["month"][0].isupper()
 
     def write(value: int) -> str | None:
         moved = _moved(value)
         if moved is None:
             return None
-        if own is None:
-            return moved.isoformat()
-        if own == "en":
-            ending = _ordinal(moved.day) if after else ""
-        else:
-            ending = "er" * (moved.day == 1) if own == "fr" else "." * (own == "de")
-        return _filled(
-            text,
-            {
-                match.span("year"): str(moved.year),
-                match.span("month"): _MONTHS[own].split()[moved.month - 1],
-                match.span("day"): str(moved.day),
-                match.span("after"): ending,
-            },
-        )
+        day, english = str(moved.day), _ENGLISH[moved.month - 1]
+        ordinal = day + (_ordinal(moved.day) if after in _ORDINALS else "")
+        if match["link"] is None:
+            return f"{english} {ordinal}{match['comma']} {moved.year}"
+        if of or after in _ORDINALS or (capital and not after and match["link"] == " "):
+            return f"{ordinal}{match['link']}{english}{match['comma'] or ''} {moved.year}"
+        if capital and after == "." and match["link"] == " ":
+            return f"{day}. {_GERMAN[moved.month - 1]}{match['comma'] or ''} {moved.year}"
+        return moved.isoformat()
 
-    return Figure(day, write)
+    return Figure(value, write)
 
 
 def _ordinal(day: int) -> str:
@@ -230,7 +216,7 @@ def age_end(text: str, start: int, end: int) -> int:
 
 def _age(text: str) -> Figure | None:
     match = _AGE.fullmatch(text)
-    if match is None or match["years"] != str(int(match["years"])) or int(match["years"]) > OLDEST:
+    if match is None or int(match["years"]) > OLDEST:
         return None
     age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
     forms = _FORMS[words.casefold()] if words else ("",)
@@ -256,11 +242,17 @@ def _agreeing(forms: tuple[str, ...], number: int) -> str:
 # ---- amounts ---------------------------------------------------------------------------------------------------------
 
 _AMOUNT = regex.compile(
-    r"(?P<before>[^\d\-–−(+.,]{0,12})(?P<whole>[0-9]{1,3}(?P<group>[  '’])[0-9]{3}(?:(?P=group)[0-9]{3}){0,3}"
-    r"|[0-9]{1,3}(?P<group>,)[0-9]{3}(?:,[0-9]{3}){0,3}(?=\.)|[0-9]{1,3}(?P<group>\.)[0-9]{3}(?:\.[0-9]{3}){0,3}(?=,)"
-    r"|[0-9]{1,15})(?:(?P<mark>[.,])(?P<rest>[0-9]{1,2}))?(?P<after>[^\d]{0,12})"
+    r"(?P<before>[^\d\-–−(+.,]{0,12})"
+    r"(?P<whole>[0-9]{1,3}(?P<group>[ \u00a0\u202f'’])(?:[0-9]{2,3}(?P=group)){0,5}[0-9]{3}"
+    r"(?:[.,][0-9]{3})?"
+    r"|[0-9]{1,15}(?P<group>[.,])(?:[0-9]{2,3}(?P=group)){0,5}[0-9]{3}"
+    r"(?:(?!(?P=group))[.,][0-9]{3})?"
+    r"|[0-9]{1,15})"
+    r"(?:(?P<mark>(?!(?P=group))[.,])(?P<rest>[0-9]{1,2}))?(?P<after>[^\d]{0,12})"
 )
-"""A sign or a bracket before it may make it negative; "1,250" may be either of two numbers."""
+"""A sign or a bracket before it may make it negative. Three figures behind a full stop or comma are read as thousands,
+always: who writes 950 writes 1,250, and to read only one of them would tell which it is. Where they are decimal places,
+all amounts are read in thousandths."""
 
 
 def _amount(text: str) -> Figure | None:
@@ -268,8 +260,6 @@ def _amount(text: str) -> Figure | None:
     if match is None or match["after"][:1] in tuple(".,-–−"):
         return None
     whole, rest = regex.sub(r"\D", "", match["whole"]), match["rest"] or ""
-    if len(whole) > 1 and whole[0] == "0":
-        return None
     one = 10 ** (2 - len(rest))  # of the last decimal place, in hundredths
 
     def write(value: int) -> str:

@@ -7,7 +7,8 @@ Not here: check digits (`checksums`).
 import regex
 
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import AFTER, BEFORE, Expression, Rule, keyed, linked, words
+from textveil.protect.patterns.rules import AFTER, BEFORE, LINK, Expression, Rule, keyed, linked, words
+from textveil.text import is_ordinary
 
 _BBAN = {
     11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
@@ -83,6 +84,23 @@ _ISSUED = regex.compile(
 """Numbers of cards by their first digits, after ISO/IEC 7812."""
 
 
+BIC = r"(?-i: [A-Z]{4} [ ]? [A-Z]{2} [ ]? [A-Z\d]{2} (?: [ ]? [A-Z\d]{3} )? (?!\w) )"
+"""The code of a bank after ISO 9362, together or in groups."""
+_BICS = (
+    "bic|swift|swift code|bic code|bic swift|swift bic|bank identifier code|swift adresse|swift address|swift nummer"
+    "|código swift|código bic|code swift|code bic|codice swift|codice bic|kod swift|kod bic|kodu swift|swift kodu"
+    "|mã swift|swift代码|bicコード|swiftコード|swift 코드|код swift|свифт|سويفت|स्विफ्ट"
+)
+
+
+def is_bic(value: str) -> bool:
+    """Whether it has a country where the code of a bank has one, and is no ordinary word in capitals."""
+    import phonenumbers
+
+    code = value.replace(" ", "")
+    return code[4:6] in phonenumbers.SUPPORTED_REGIONS | {"XK"} and not is_ordinary(code.lower())
+
+
 def has_account_length(value: str) -> bool:
     """Whether it has the digits of an account, and is no date."""
     return 5 <= len(sums.digits(value)) <= 26 and not _DATE.fullmatch(value)
@@ -98,6 +116,33 @@ _YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 RULES = (
     Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), score=0.98, check=is_card, leads=True, digits=12),
     Rule("IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
+    # codes of banks: behind their name, behind an IBAN, and with the office XXX
+    Rule(
+        "ACCOUNT",
+        Expression(rf"(?: [^\n:;,.]{{0,30}} : )? {LINK} (?<!\w) (?P<value> {BIC} )"),
+        score=0.97,
+        check=is_bic,
+        linked=True,
+        **words(_BICS),
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(
+            rf"(?-i: [A-Z]{{2}} ) \d\d (?: [ ]?[A-Z\d] ){{11,30}} [\s,;/|\"'(]{{1,6}}+ (?<!\w) (?P<value> {BIC} )"
+        ),
+        score=0.97,
+        check=is_bic,
+        leads=True,
+        digits=8,
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(r"(?<![\w.\-]) (?-i: [A-Z]{6} [A-Z\d]{2} XXX ) (?![\w\-])"),
+        score=0.97,
+        check=is_bic,
+        signs=("xxx",),
+        reach=(12, 4),
+    ),
     # a card with a wrong check digit, and what stands beside a number
     keyed("CARD", _CARDS, rf"{_CARD} {AFTER}", digits=12, score=0.86),
     Rule(

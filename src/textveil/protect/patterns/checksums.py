@@ -168,11 +168,10 @@ def is_steuer_id(value: str) -> bool:
 
 
 def is_pesel(value: str) -> bool:
-    """Poland: PESEL."""
+    """Poland: PESEL, of somebody born from 1900 to 2099."""
     d = digits(value)
     month = 10 * d[2] + d[3]
-    century = (19, 20, 21, 22, 18)[month // 20]
-    born = is_date(100 * century + 10 * d[0] + d[1], month % 20, 10 * d[4] + d[5])
+    born = month < 40 and is_date(1900 + 100 * (month // 20) + 10 * d[0] + d[1], month % 20, 10 * d[4] + d[5])
     return born and weighted(d, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
 
 

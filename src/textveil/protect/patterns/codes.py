@@ -22,7 +22,12 @@ _FIGURES = (
     r"(?: (?:star|\*|\#)[ ]? )? \d (?: [ .\-]? \d ){2,9} (?: [ ]? [\#*] | [ ]? (?:hash|pound|star|[A-Z]) (?!\w) )?"
 )
 _MIXED = r"(?-i: (?=[A-Z]{0,8}\d) (?=\d{0,8}[A-Z]) [A-Z0-9]{3,10}+ ) [\#*]?"
-_VALUE = rf"(?<![\w.,:\-/]) (?P<value> {_FIGURES} | {_MIXED} | {_SPELLED} ) (?!\w) (?![.:/,]\d | [ ]?[€$£%°] | -\w)"
+_NO_INDEX = r"(?<! [\w)] \[ )"
+"""What stands in brackets behind a name is a process or an index: sshd[4471]."""
+_VALUE = (
+    rf"(?<![\w.,:\-/]) {_NO_INDEX} (?P<value> {_FIGURES} | {_MIXED} | {_SPELLED} ) (?!\w)"
+    r" (?![.:/,]\d | [ ]?[€$£%°] | -\w)"
+)
 _TURNS = r"(?P<value> (?: (?:left|right|links|rechts|clockwise|l|r)[ ]? (?:to[ ])? \d{1,2} [ ,;>\-]{0,4}+ ){2,5} )"
 
 
@@ -88,9 +93,8 @@ RULES = (
     Rule(
         "SECRET",
         Expression(
-            r"(?<!\w) (?<!\d[.,]) (?P<value> \d(?:[ \-]?\d){2,7} (?: [\#*] | (?!\w) ) | "
-            + _SPELLED
-            + r" ) (?!/|\w|[.,]\d)"
+            rf"(?<!\w) (?<!\d[.,]) {_NO_INDEX}"
+            r" (?P<value> \d(?:[ \-]?\d){2,7} (?: [\#*] | (?!\w) ) | " + _SPELLED + r" ) (?!/|\w|[.,]\d)"
         ),
         score=0.87,
         **words(_PINS),

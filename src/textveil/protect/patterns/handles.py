@@ -44,7 +44,7 @@ _GENERIC = listed(
     connection origin referer forwarded real via mime thread priority mailer signature dkim spf arc received return
     reply delivered references list unsubscribe unused no required optional read write only access level
     tenant
-    msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
+    cs sc msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
 )
 _TAGS = listed(
     """param params return returns throws throw author see since version deprecated override overload todo fixme note
@@ -144,6 +144,13 @@ def is_mention(value: str) -> bool:
     )
 
 
+def is_requester(value: str) -> bool:
+    """Whether it can be the user of a request: a user name, or four figures or more."""
+    return is_user(value.strip('"')) or (value.isdigit() and len(value) > 3)
+
+
+_CLOCK = r"\[ \d{1,2}/\p{L}{3}/\d{4}[: ]\d\d:\d\d"
+"""How an access log writes the time behind who asked."""
 _LOGIN = r"@? [\p{L}\p{N}] (?: [\p{L}\p{N}_] | [.\-]{1,2}+ (?=[\p{L}\p{N}_]) ){1,38}+"
 _KEYS = (
     "user|*username|user name|login|login name|loginname|logon|uid|userid|user id|account name|screen name|nick"
@@ -374,7 +381,7 @@ RULES = (
             [ ] for [ ] (?:invalid[ ]user[ ])? | invalid[ ]user[ ]
             | session[ ](?:opened|closed)[ ]for[ ](?:user[ ])? | (?<!\w)sudo: [ ]{1,8}
             | (?<!\w)su: [ ][^\n]{0,30}? [ ]user[ ]
-            | cron\[\d+\]: [ ] \( | (?<!\w)uid= | (?<!\w)(?:logname|sudo_user|user)= | name=(?=\w+,[ ]uid=) )
+            | cron\[\d+\]: [ ] \( | (?<!\w)uid= | (?<!\w)(?:logname|sudo_user|user)=<? | name=(?=\w+,[ ]uid=) )
             (?P<value> [\p{L}_][\w.\-]{1,31}+ ) (?![@\\(])"""
         ),
         score=0.85,
@@ -425,6 +432,54 @@ RULES = (
         check=is_user,
         signs=("@",),
         reach=(36, 70),
+    ),
+    # who asked, in access logs: the identity and the user of the common format, the user of a proxy
+    *(
+        Rule(
+            "HANDLE",
+            Expression(
+                rf"""{before} (?: [A-Z][\w.\-]{{0,30}} \\{{1,2}} )? (?P<value> [\p{{L}}\p{{N}}_"] {name} )
+                (?= {behind} [ ] {clock} )"""
+            ),
+            score=0.9,
+            check=is_requester,
+            signs=(" [",),
+            reach=(140, 30),
+            whole=True,
+        )
+        for before, name, behind, clock in (
+            (r"(?<=\S[ ])", r'[^\s\[\]"@\\]{1,60}', "", _CLOCK),
+            (r"(?<=\S[ ]-[ ])", r"[^\[\]\n@\\]{1,60}", "", _CLOCK),
+            (r"(?<=\S[ ])", r'[^\s\[\]"@\\]{1,60}', r"[ ] [^\s\[\]]{1,80}", _CLOCK),
+            (r"(?<= (?:\.\d{1,3} | :[0-9a-f]{0,4}) [ ]-[ ])", r'[^\s\[\]"@\\]{1,60}', "", r"\[\d{4}-\d\d-\d\d[T ]"),
+        )
+    ),
+    Rule(
+        "HANDLE",
+        Expression(
+            r"(?<![\w]) [A-Z]{2,5}_[A-Z_]{2,40} / \d{3} [ ] \d{1,12} [ ] [A-Z]{3,20} [ ] \S{1,2000} [ ]"
+            r" (?P<value> [\p{L}\p{N}_] [^\s@]{1,60} ) [ ] [A-Z_]{3,40} / ",
+            regex.VERBOSE,
+        ),
+        score=0.9,
+        check=is_requester,
+        signs=("_hit/", "_miss/", "_denied/", "_tunnel/", "_modified/", "_aborted/"),
+        reach=(40, 2200),
+        whole=True,
+    ),
+    # user "jdoe" was not found; Login OK: [jdoe]; [jdoe] OK LOGIN
+    Rule(
+        "HANDLE",
+        Expression(
+            r"""(?<!\w) (?: user [ ] ["'\[<]? (?P<value> [a-z_][\w.\-]{1,31}+ ) ["'\]>]?
+              (?: [ ]?:[ ] (?:authentication[ ]failure|password[ ]mismatch) | [ ] (?:was[ ])? not[ ]found )
+            | login [ ] (?:ok|incorrect) [^\[\n]{0,40}+ \[ (?P<value> [a-z_][\w.\-]{1,31}+ ) [\]/]
+            | (?<=\[) (?P<value> [a-z_][\w.\-]{1,31}+ ) \] [ ] (?:ok|fail) [ ] login )"""
+        ),
+        score=0.85,
+        check=is_user,
+        signs=("user ", "login"),
+        reach=(40, 90),
     ),
     Rule(
         "HANDLE",

@@ -235,7 +235,7 @@ def address_privacy(address: str) -> float:
     if ip.version == 4 and ip.packed[0] >= 240:
         return 0.0
     if any(ip in each for each in _DOCUMENTED if each.version == ip.version):
-        return 0.0
+        return 0.0 if ip.version == 4 or sum(map(any, zip(ip.packed[4::2], ip.packed[5::2], strict=True))) < 2 else 1.0
     return 0.0 if "/" in address and str(network) in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16") else 1.0
 
 

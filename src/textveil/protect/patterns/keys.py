@@ -10,7 +10,7 @@ import binascii
 import regex
 
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import Check, Expression, Rule, has_digit, listed, words
+from textveil.protect.patterns.rules import Check, Expression, Rule, Words, folded, has_digit, listed, words
 
 _NO_STARTS = ("$", "<", "%", "{", "your", "process.env", "os.", "self.", "optional[", "union[", "list[", "get", "my_")
 _NO_PASSWORDS = listed(
@@ -155,6 +155,7 @@ _TOKENS = (
     "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी"
     "|anahtar|anahtarı"
 )
+_PASSWORD, _TOKEN = Words(f"{_PASSWORDS}|pass|dbpass|userpass|adminpass|rootpass|requirepass"), Words(_TOKENS)
 _SHORT = "pass|*pass|requirepass|identified by|sshpass p|shared secret"
 _NAMED = ("pass", "pwd", "kennwort", "contrase", "parola", "key", "token", "secret", "credential", "senha", "clave")
 _BODY = r"""(?: (?P<value>[^\s"'`,;<>。、，；「」『』（）\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]{4,300}+)
@@ -164,6 +165,17 @@ _SAYS = r"""(?: إلى | الى | هي | هو
     | is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
     | c'est | es | era | é | è | jest | brzmi | to | là | это | olarak | na | naar | su | a | à | en | है )"""
 """What comes right before a password that is told in words."""
+
+
+def secret_check(key: str) -> Check | None:
+    """What a value must be to be the secret that its key announces; None if it announces none.
+
+    Args:
+        key: in small letters, its words joined by spaces.
+    """
+    told = folded(key)
+    ends = {context: any(stop == len(key) for _, stop in context.find(told)) for context in (_PASSWORD, _TOKEN)}
+    return is_password if ends[_PASSWORD] else is_token if ends[_TOKEN] else None
 
 
 def assigned(context: str, check: Check, score: float = 0.9) -> Rule:
@@ -243,18 +255,14 @@ RULES = (
         signs=("csrf", "xsrf", "authenticity", "response=", "nonce=", "sid=", "session=", "auth=", "sig="),
         reach=(1, 520),
     ),
-    # ConvertTo-SecureString "..."; key="SmtpPassword" value="..."; connect(source, "user", "...")
+    # ConvertTo-SecureString "..."; connect(source, "user", "...")
     Rule(
         "SECRET",
-        Expression(
-            r"""ConvertTo-SecureString (?: [ ]-String )? [ ] ["'] (?P<value> [^"'\n$]{3,100}+ ) ["']
-            | (?:key|name)[ ]?=[ ]? ["'][\w.:\-]{0,40}? (?:pass|pwd|password|passwd|secret|token|apikey) ["']
-              [ ]{1,4} value[ ]?=[ ]? ["'] (?P<value> [^"'\n]{4,200}+ ) ["']"""
-        ),
+        Expression(r"""ConvertTo-SecureString (?: [ ]-String )? [ ] ["'] (?P<value> [^"'\n$]{3,100}+ ) ["']"""),
         score=0.95,
         check=is_password,
-        signs=("convertto-securestring", "value=", "value ="),
-        reach=(80, 240),
+        signs=("convertto-securestring",),
+        reach=(1, 140),
         whole=True,
     ),
     Rule(
@@ -345,7 +353,10 @@ RULES = (
     told("pass|passwort|*password|key|token|secret", is_strong, between=12),
     Rule(
         "SECRET",
-        Expression(rf"[ ]? (?: [은는이가] | は | が | को | का | [ ]?है )? [ ]? (?![:=]) {_BODY}"),
+        Expression(
+            r"""(?! (?<=[a-z]) ["'`] [\s,;:>)\]}/] )"""  # the quote at the end of a key opens nothing
+            rf"[ ]? (?: [은는이가] | は | が | को | का | [ ]?है )? [ ]? (?![:=]) {_BODY}"
+        ),
         score=0.85,
         check=is_strong,
         linked=True,

@@ -23,6 +23,18 @@ def is_address(value: str) -> bool:
     return True
 
 
+def is_ipv6(value: str) -> bool:
+    """Whether it is an IPv6 address, possibly with a zone and a prefix length.
+
+    Figures alone may be a slice of a list (1::2), letters alone names of a program (a::b); one of them must be long, or
+    an IPv4 address within.
+    """
+    groups = regex.findall(r"[0-9a-f.]+", regex.split("[%/]", value)[0].lower())
+    said = "".join(groups)
+    mixed = has_digit(said) and len(said) > 3 and (any(map(str.isalpha, said)) or regex.match("2[0-9]{3}", said))
+    return bool(mixed or len(groups) > 3) and is_address(regex.sub("%[^/]*", "", value))
+
+
 def is_mail(value: str) -> bool:
     """Whether what stands behind the at sign can be a host, and is no version of a package: react@18.2.0."""
     host = value.rpartition("@")[2]
@@ -283,11 +295,12 @@ RULES = (
     Rule(
         "IP",
         Expression(
-            r"(?<![\w:.]) (?=[0-9a-f:]*\d) (?: [0-9a-f]{1,4} : | :: ) [0-9a-f:]{1,38}+"
-            r" (?: \.?\d{1,3} \.\d{1,3} \.\d{1,3} )? (?: /\d{1,3} )? (?! [\w:] )"
+            r"(?<![\w.]) (?<! :: | (?<!\w) [0-9a-f]{1,4} : ) (?: [0-9a-f]{1,4} | (?=::) : )"
+            r" (?: ::? [0-9a-f]{1,4}+ | :: (?![0-9a-f:]) ){1,8}+ (?: (?: \.\d{1,3} ){3} )?+"
+            r" (?: % [\w.\-]{0,20} \w )?+ (?: /\d{1,3} )?+ (?! \w | :[\w:] | \.\d )"
         ),
         score=0.95,
-        check=is_address,
+        check=is_ipv6,
         signs=(":",),
         private=address_privacy,
     ),

@@ -22,11 +22,13 @@ from textveil.protect.patterns.rules import (
 def number(digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0) -> Rule:
     """A rule for a national number: its number of digits or its form, its check, and context words.
 
-    In a form, an underscore marks an optional separator; a plain number of digits allows one before any digit.
+    In a form, an underscore marks an optional separator; a plain number of digits allows one before any digit, but
+    without words not as behind the area of a telephone number.
     """
     if digits.replace(",", "").isdigit():
         low, high = (int(n) - 1 for n in (digits.split(",") * 2)[:2])
-        form = rf"\d (?: [ .\-/]{{0,2}}+ \d ){{{low},{high}}}"
+        area = "" if context else r"(?! 0\d{1,4} [ /\-]{1,2} \d )"
+        form = rf"{area} \d (?: [ .\-/]{{0,2}}+ \d ){{{low},{high}}}"
     else:
         form = digits.replace("_", r"[ .\-/]{0,2}+")
     return Rule(

@@ -31,14 +31,14 @@ _WORDS = Words(
     "phone|phones|cel|cel.|cél|fono|tlf|tfno|línea|móv|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos"
     "|telefoon|telefoonnummer|mobile|mobil|mobiel"
     "|cell|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text me|text him|text her"
-    "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|erreichbar|portable|móvil|celular|cellulare|desk"
-    "|office"
+    "|text us|texted|sms|whatsapp|signal|handy|handynummer|anrufen|rufen|ruf|rufe|ruft|angerufen|erreichst|erreichbar"
+    "|portable|móvil|celular|cellulare|desk|office"
     "|hotline|helpline|toll-free|toll free|callback|his number|her number|your number|my number|answering|message"
     "|messages|registered|landline|extension|voicemail|viber|telegram|satispay|bizum|pix|blik|mb way|mbway"
     "|zelle|venmo|paypay|twint|swish|vipps|m-pesa|mpesa|momo|bkash|upi|gpay|bel|bellen|rückruf|durchwahl"
     "|appeler|appelle|appelez|joindre|joignable|fixe|mon numéro|son numéro|llamar|llama|llámame|mi número|su número"
     "|telemóvel|telemovel|contacto|contato|ligar|liga|ligue|ligou|fone|wpp|zap|recapito|cell.|chiamare|chiama"
-    "|mio numero|numero di telefono"
+    "|chiamami|chiamatemi|mio numero|numero di telefono"
     "|gsm|komórka|komórkę|kom.|dzwonić|dzwoń|dzwoni|dzwonił*|zadzwoń|komórki|komórce|wewnętrzny|zadzwonić"
     "|kontakt|numer|nr tel|cep|ara|arayın|aradı|numaram|numarası"
     "|ulaşabilirsiniz|irtibat|điện thoại|đt|sđt|sdt|dt|số máy|di động|gọi|zalo|hotline|liên hệ"
@@ -50,6 +50,20 @@ _WORDS = Words(
     "|نمرته|نمرتها|رقم|للتواصل|واتساب|فاكس"
     "|फोन|फ़ोन|मोबाइल|दूरभाष|संपर्क|सम्पर्क|व्हाट्सएप|कॉल|नंबर"
 )
+_CALLED = regex.compile(
+    r"""(?<!\w)
+    (?: tel(?:\.|efon\w*|ephone|éfono|éphone|efono|efone)? | (?:mobile|cell)?[ ]?phone | mobil\w* | mob\.? | cell
+      | cellulare | celular | móvil | portable | fax | handy\w* | gsm | komórka | cep | whatsapp | sms | durchwahl
+      | (?:call|ring|text|dial) (?:[ ](?:me|us|him|her|them))?
+      | ruf\w* (?:[ ](?:mich|uns|ihn|sie|ihr))? (?:[ ]\p{L}+){0,2} [ ]an | anrufen | erreichbar
+      | appel\w+(?:-moi)? | llám\w+ | chiam\w+ | bel[ ]\p{L}+ | (?:za)?dzwoń\w* | liga\w* | ara(?:yın)?
+      | (?:по)?звони\w* | тел\.? | телефон\w* | моб\.? | điện[ ]thoại | sđt | gọi )
+    (?: [ ]? (?:no|nr|number|nummer)\.? )?
+    [ ]? [:=(\-]? [ ]? (?: (?:unter|at|on|al|au|en|sur|op|pod|по)[ ] )? [ ]? \(? \Z
+    | (?: 电话 | 手机 | 電話 | 携帯 | 전화 | 휴대폰 | هاتف | جوال | फ़ोन | फोन | मोबाइल ) [ ]? [:：]? [ ]? \Z""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""What right before a number leaves no doubt that it is one of a telephone, whatever its check digit says."""
 _DATE = regex.compile(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
@@ -103,6 +117,8 @@ _NOBODYS = Expression(
 _SEQUENCE = ("0123456789", "01234567890", "0987654321")
 _BETWEEN = regex.compile(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
 NEAR = 45
+LONGEST = 17
+"""Characters of a number that is a telephone's because of what stands right before it."""
 
 
 def are_regions(regions: Sequence[str]) -> bool:
@@ -133,7 +149,9 @@ def find_phones(plain: str, folded: Folded, regions: Sequence[str]) -> Iterator[
             if second := _CANDIDATE.compiled.match(plain, at):
                 found = _judge(plain, at, second, regions, told=told)
         if found is not None and not _is_nobodys(plain[found[0] : found[1]]):
-            yield found
+            first, last, score = found
+            named = told and last - first <= LONGEST and _CALLED.search(plain, max(0, first - NEAR), first)
+            yield first, last, 1.0 if named else score
     for match in _MASKED.compiled.finditer(plain):
         yield *match.span(), 0.8
 

@@ -50,6 +50,24 @@ def is_reference(value: str) -> bool:
     )
 
 
+def is_range(value: str) -> bool:
+    """Whether it is what is normal for a measured value: 4.5-11.0, 70-99, 150,000-450,000; no number that was issued.
+
+    Whole numbers count up by a factor of 20 at most, and have three figures at most, or thousands.
+    """
+    ends = regex.split(r"[ ]?[\-–—][ ]?", value)
+    if len(ends) != 2 or not all(map(_MEASURED.fullmatch, ends)):
+        return False
+    decimal = any(map(_WITH_PLACES.search, ends))
+    low, high = (float(regex.sub(r"[.,](?=\d{3})", "", end).replace(",", ".")) for end in ends)
+    short = all(len(end) <= 3 or not end.isdigit() for end in ends)
+    return low < high and (decimal or (short and high <= 20 * max(low, 1)))
+
+
+_MEASURED = regex.compile(r"\d{1,3}(?:[.,]\d{3}){1,2}|(?:0|[1-9]\d{0,3})(?:[.,]\d{1,2})?")
+_WITH_PLACES = regex.compile(r"[.,]\d{1,2}(?!\d)")
+
+
 def _are_words(parts: Sequence[str]) -> bool:
     """Whether all are ordinary words, and none may be a name besides."""
     return all_ordinary(" ".join(parts)) and lists()[0].isdisjoint(parts)
@@ -110,8 +128,8 @@ _NUMBERED = (
     "|invoice id|receipt no|receipt number|contract number|contract no|contract id|policy number|policy no|policy #"
     "|policy id|claim number|claim no|claim #|claim id|claim ref|case number|case no|case #|case id|case ref|hr-case"
     "|docket no|docket number|file no|file number|file ref|matter no|warrant no|crime number|crime ref|incident no"
-    "|incident number|ticket number|ticket no|ticket id|ticket #|ref|refs|reference|reference number|ref no|our ref"
-    "|your ref|reference no|case reference|incident ref|serial|serial number|serial no|s/n|sn|serial #|asset tag"
+    "|incident number|ticket number|ticket no|ticket id|ticket #|our ref|your ref|case reference|incident ref"
+    "|serial|serial number|serial no|s/n|sn|serial #|asset tag"
     "|asset no|asset id|device id|device no|scanner number|machine no|plant no|meter no|meter number|meter id|mpan"
     "|mprn"
     "|imsi|iccid|sim no|sim number|udid|tracking|tracking number|tracking no|tracking id|tracking #|waybill|awb"
@@ -132,7 +150,7 @@ _NUMBERED = (
     "|inventarnummer"
     "|inventar-nr|inv.-nr|sendungsnummer|sendungs-nr|sendungsverfolgung|paketnummer|trackingnummer|ticketnummer"
     "|ticket-nr|fallnummer|schadennummer|schaden-nr|schadensnummer|policennummer|versicherungsschein"
-    "|versicherungsscheinnummer|vs-nr|zählernummer|zähler-nr|zählernr|referenznummer|referenz|ref.-nr|antragsnummer"
+    "|versicherungsscheinnummer|vs-nr|zählernummer|zähler-nr|zählernr|referenznummer|ref.-nr|antragsnummer"
     "|teilnehmernummer|dienstausweis|kassenzeichen|betriebsnummer|ausweisnr|bibliotheksausweis"
     # French
     "|numéro client|n° client|no client|client n°|numéro de commande|n° de commande|commande n°|n° commande"
@@ -140,12 +158,12 @@ _NUMBERED = (
     "|facture n°|n° facture|n° de facture|numéro de contrat|contrat n°|n° de contrat|n° contrat|numéro de dossier"
     "|dossier n°|n° dossier|n° de dossier|dossier|numéro de sinistre|sinistre n°|n° sinistre|sinistre|numéro de suivi"
     "|n° de suivi|numéro de série|n° de série|n° série|matricule|n° adhérent|numéro d'adhérent|n° étudiant"
-    "|numéro étudiant|ine|référence|réf|vos réf|nos réf|n° allocataire|numéro d'abonné|n° abonné|rpps|adeli"
+    "|numéro étudiant|ine|vos réf|nos réf|n° allocataire|numéro d'abonné|n° abonné|rpps|adeli"
     "|n° de police"
     # Spanish, Portuguese
     "|número de cliente|n.º de cliente|nº cliente|nº de cliente|número de pedido|nº pedido|nº de pedido|pedido nº"
     "|pedido n.º|pedido|factura nº|nº de factura|número de factura|contrato nº|nº de contrato|número de contrato"
-    "|expediente|nº de expediente|número de expediente|referencia|ref. catastral|nº de serie|número de serie"
+    "|expediente|nº de expediente|número de expediente|ref. catastral|nº de serie|número de serie"
     "|nº de seguimiento|número de seguimiento|seguimiento|póliza|nº de póliza|siniestro|legajo|matrícula nº|nhc"
     "|historia clínica|nº historia|nº de empleado|número de empleado|nº de socio|número de socio|colegiado|col"
     "|incidencia"
@@ -158,11 +176,11 @@ _NUMBERED = (
     "|fattura n.|numero pratica|pratica n|pratica n.|pratica|polizza n|polizza n.|polizza|numero polizza|sinistro n"
     "|numero di serie|n. di serie|seriale|matricola|matr|n. matricola|protocollo|prot|prot. n|numero di spedizione"
     "|spedizione n|codice tracking|tracciamento|segnalazione|ticket n|contratto n|numero contratto|tessera n|tessera"
-    "|badge n|postazione|cartella|cartella clinica n|rif"
+    "|badge n|postazione|cartella|cartella clinica n"
     # Dutch
     "|klantnummer|klantnr|ordernummer|bestelnummer|factuurnummer|factuurnr|contractnummer|polisnummer|polisnr"
     "|dossiernummer"
-    "|dossiernr|zaaknummer|zaaknr|zaak|schadenummer|referentie|referentienummer|kenmerk|ons kenmerk|uw kenmerk"
+    "|dossiernr|zaaknummer|zaaknr|zaak|schadenummer|referentienummer|kenmerk|ons kenmerk|uw kenmerk"
     "|serienummer|personeelsnummer|personeelsnr|studentnummer|lidnummer|lidmaatschapsnummer|relatienummer"
     "|trackingnummer|patiëntnummer|patiëntnr|meldingsnummer|melding|meternummer|track & trace"
     # Polish
@@ -226,6 +244,8 @@ _NUMBERED = (
     "|उपभोक्ता संख्या|पंजीकरण|पंजीयन|खसरा|खाता"
 )
 """What announces a number that points to somebody's order, case, contract or device."""
+_REFERENCES = "ref|refs|reference|reference number|ref no|reference no|referenz|référence|réf|referencia|referentie|rif"
+"""What announces a reference, or the range in which a measured value is normal."""
 _BARE = (
     "order|ticket|case|invoice|claim|policy|incident|employee|student|customer|patient|matter|docket|contract"
     "|application"
@@ -272,6 +292,13 @@ RULES = (
     ),
     linked("BOOKING", _BOOKINGS, _CODE, check=is_telling),
     linked("ID", _NUMBERED, _CODE, check=is_reference, score=0.72),
+    linked(
+        "ID",
+        _REFERENCES,
+        rf"{_CODE} (?!,\d)",
+        check=lambda value: is_reference(value) and not is_range(value),
+        score=0.72,
+    ),
     linked("ID", _BARE, _CODE, check=is_telling, score=0.65),
     linked("ID", _NUMBER_OF, _CODE, check=is_marked, score=0.62),
     linked("ID", "chip|microchip|chipnummer|chip no|nr chipa|칩번호|芯片|чип", r"\d{15}", digits=15),

@@ -17,11 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from textveil.protect.patterns.hosts import mail_privacy
-from textveil.protect.patterns.keys import is_password
+from textveil.protect.patterns.keys import is_password, secret_check
+from textveil.protect.patterns.references import is_range
 from textveil.protect.patterns.rules import NUMBERED, is_dummy, listed
 from textveil.protect.spans import Span
+from textveil.protect.structure.elided import read_elided
 from textveil.protect.structure.keys import folded
-from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_pairs
+from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_calls, read_pairs
 from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
 from textveil.protect.structure.values import Value, find, is_example, looks_like_name, no_name, person
@@ -46,11 +48,9 @@ _BESIDE = (
     "latitude",
     "longitude",
     "extension",
-    "cvc",
-    "expiry",
 )
 """Kinds that are private only in a person's record."""
-_SIGNS = (":", "=", "<", "：", "【", ".set", "PID|")
+_SIGNS = (":", "=", "<", "\\", "：", "【", ".set", "PID|")
 """Without any of these a text holds no pairs."""
 _TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
 """Keys of places where somebody was."""
@@ -103,16 +103,19 @@ def _standing(type_: str, value: str) -> float:
 
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
+    cells = KeyedValues()
     if any(sign in text for sign in _SIGNS):
-        cells = KeyedValues()
         read_pairs(text, cells)
-        yield from _private(text, cells)
+    read_calls(text, cells)
+    yield from _private(text, cells)
+    cells = KeyedValues()
     if "\n" in text:
-        cells = KeyedValues()
         read_tables(text, cells)
-        if "insert" in text.lower():
-            read_inserts(text, cells)
-        yield from _private(text, cells)
+    if "insert" in text.lower():
+        read_inserts(text, cells)
+    yield from _private(text, cells)
+    for start, end in read_elided(text):
+        yield start, end, "PERSON"
     for named in read_phrases(text):
         if named.type != "PERSON" or not _is_of_words(text[named.start : named.end]):
             yield named.start, named.end, named.type
@@ -156,6 +159,14 @@ class _Records:
         """Whether there is anything beside a name that people have."""
         return bool(self.own.get(record, set()) & {*_CONTACTS})
 
+    def has(self, record: int, kind: str) -> bool:
+        """Whether the record, one around it, or one beside it has a value of a kind."""
+        while record >= 0:
+            if kind in self.own.get(record, set()) | self.below.get(record, set()):
+                return True
+            record = self.parents[record]
+        return False
+
     def near(self, record: int) -> bool:
         """Whether the record, one around it, or one beside it is a person's."""
         while record >= 0:
@@ -167,6 +178,7 @@ class _Records:
 
 
 def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
+    cells.pair(text)
     values = [(cell, value) for cell in cells.cells for value in _values(text, cell)]
     own: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
@@ -279,7 +291,8 @@ def _secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
     if value.isdigit():
         named = folded(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
         return Value(start, start + len(value), "SECRET", True) if named and (quoted or cell.form) else None
-    if not spelled and (not is_password(value) or not _MIXED.search(value)):
+    fits = secret_check(folded(cell.key)) if cell.paired else None
+    if not spelled and not (fits(value) if fits else is_password(value) and _MIXED.search(value)):
         return None
     return Value(start, start + len(value), "SECRET", True)
 
@@ -296,7 +309,7 @@ def _is_private(text: str, cell: KeyedValue, value: Value, records: _Records, ce
         return True
     if kind == "people":
         return value.likely or not _is_word(text, value)
-    if kind in ("latitude", "longitude") and cells.names[record] in _TRACKS:
+    if kind in ("latitude", "longitude") and cells.names[record].lower() in _TRACKS:
         return True
     if kind in ("given", "family") and cell.key.lower() in _PARTIAL:
         return records.telling(record)
@@ -312,11 +325,15 @@ def _is_private(text: str, cell: KeyedValue, value: Value, records: _Records, ce
         return False
     if kind in _BESIDE:
         return records.near(record)
+    if kind == "expiry":
+        return records.near(record) or records.has(record, "card")
     if kind == "address":
         return (value.likely and (cell.whole or cell.form)) or records.near(record)
     if kind == "handle":
         return _is_login(text, cell, value, records)
     if kind == "id":
+        if is_range(text[value.start : value.end]):
+            return False
         long = value.end - value.start >= 6 and sum(map(str.isdigit, text[value.start : value.end])) >= 4
         return (value.likely and long) or (records.near(record) and cell.key.lower() not in ("id", "ref"))
     if kind in ("national", "medical", "licence", "account", "plate", "ip", "booking", "coordinates"):
@@ -373,10 +390,10 @@ def _is_named(text: str, cell: KeyedValue, value: Value, records: _Records) -> b
 def _is_login(text: str, cell: KeyedValue, value: Value, records: _Records) -> bool:
     name = text[value.start : value.end]
     key = cell.key.lower()
-    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`>"
+    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`>{"
     if name.lower() == key or is_example(name):
         return False
-    if quoted or (cell.whole and text[cell.start - 1] in ",;|\t"):
+    if quoted or ((cell.whole and text[cell.start - 1] in ",;|\t ") and text[: cell.start].rstrip()[-1:] != "="):
         return value.likely or not is_ordinary(name)
     if cell.form:
         return value.likely or (not is_ordinary(name) and records.near(cell.record))

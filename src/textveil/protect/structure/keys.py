@@ -10,6 +10,8 @@ from functools import cache, lru_cache
 
 import regex
 
+from textveil.protect.patterns.keys import secret_check
+
 LONGEST = 64
 """Characters: longer keys are no keys."""
 
@@ -94,7 +96,8 @@ _TABLE = {
         |nome de usuario|nome utente|utente|gebruikersnaam|gebruiker|nazwa uzytkownika|uzytkownik|kullanici adi
         |kullanici|ten dang nhap|tai khoan|用户名|登录名|账号|ユーザー名|ユーザー|会員id|아이디|사용자명|계정|логин
         |имя пользователя|пользователь|اسم المستخدم|उपयोगकर्ता नाम|ansible user|db user|auteur handle
-        |مستخدم|المستخدم|auth user|remote user|kullaniciadi|nguoi dung""",
+        |مستخدم|المستخدم|auth user|remote user|remote username|cs username|sc username|client username|sasl username
+        |authuser|authenticated user|kullaniciadi|nguoi dung""",
     "secret": """password|passwd|pass|passphrase|passcode|pwd|psk|secret|token|api key|apikey|access key
         |secret key|auth token|access token|refresh token|private key|client secret|user password|db pass|pin
         |pin code|door code|gate code|alarm code|security answer|recovery code|csrf|wifi password|become pass
@@ -154,6 +157,9 @@ _TABLE = {
     "vin": """vin|vehicle identification number|chassis|chassis number|fahrgestellnummer|fin|bastidor
         |numero de chasis|chassi|telaio""",
     "iban": "iban|rib|iban number",
+    "bic": """bic|swift|bic code|swift code|bic swift|swift bic|bank identifier code|bank code swift|swift address
+        |codigo swift|codigo bic|code swift|code bic|codice swift|codice bic|kod swift|kod bic|swift kodu|swift nummer
+        |ma swift|swift代码|bicコード|бик swift|код swift""",
     "account": """account number|account no|acct|acct no|bank account|routing number|sort code|kontonummer
         |konto|bankverbindung|blz|numero de compte|compte bancaire|cuenta|numero de cuenta|cuenta bancaria|ccc|clabe
         |conta|numero da conta|conta bancaria|numero di conto|conto corrente|coordinate bancarie|rekeningnummer
@@ -161,12 +167,18 @@ _TABLE = {
         |振込先|계좌|계좌번호|변경 계좌|номер счета|расчетный счет|р с|رقم الحساب|खाता संख्या|खाता नंबर|wallet
         |wallet address
         |खाता|खाते|khata|बैंक खाता|iban no|cuenta vista|konto bankowe|kontonr|口座|счет|счёт|الحساب|الحساب البنكي""",
-    "card": """card|card number|card no|credit card|credit card number|debit card|cc number|kreditkarte
+    "card": """card|card number|card no|credit card|credit card number|debit card|cc number|cc|cc num|card num
+        |primary account number|payment card|kreditkarte
         |kartennummer|kreditkartennummer|carte bancaire|numero de carte|tarjeta|numero de tarjeta|cartao
         |numero do cartao|carta di credito|numero carta|kaartnummer|creditcard|numer karty|nr karty|kart no
         |kart numarasi|so the|信用卡|卡号|クレジットカード|カード番号|카드번호|결제 카드|номер карты|карта
         |رقم البطاقة|कार्ड नंबर|कार्ड|pan number card""",
-    "cvc": "cvc|cvv|cvv2|cvc2|security code|card code|kartenprufnummer|prufziffer|cryptogramme|csc",
+    "cvc": """cvc|cvv|cvc2|cvv2|cvn2|ccv|cvn|cav|csc|security code|card code|card security code|card verification
+        |card verification code|card verification value|card verification number|verification value|cvv code|cvc code
+        |kartenprufnummer|kartenprufziffer|prufnummer|sicherheitscode|cryptogramme|cryptogramme visuel|code de securite
+        |codigo de seguridad|codigo de seguranca|codice di sicurezza|codice sicurezza|beveiligingscode|veiligheidscode
+        |kod bezpieczenstwa|guvenlik kodu|ma bao mat|код безопасности|安全码|安全碼|セキュリティコード|보안코드
+        |보안 코드|رمز الأمان|सीवीवी""",
     "expiry": """exp|expiry|expiry date|expiration|expiration date|exp date|valid thru|card expiry|gultig bis
         |ablaufdatum|date d'expiration|caducidad|fecha de caducidad|validade|scadenza|vervaldatum|data waznosci
         |son kullanma|skt|有效期|有効期限|유효기간|срок действия""",
@@ -340,6 +352,12 @@ def _tails() -> tuple[str, ...]:
     return tuple(sorted(filter(_UNSPACED.fullmatch, _table()), key=len, reverse=True))
 
 
+@cache
+def _glued() -> dict[str, str]:
+    """Keys of several words, written as one."""
+    return {word: kind for key, kind in _table().items() if kind and len(word := key.replace(" ", "")) >= 8}
+
+
 _HEXADECIMAL = regex.compile(r"0[xX][\da-fA-F]+")
 
 
@@ -379,7 +397,37 @@ def is_number(key: str) -> bool:
     return folded(key) in _words("numbers")
 
 
+_PAIR_KEYS = """name|key|id|field|field name|label|variable|variable name|var|parameter|parameter name|parameter key
+    |param|property|property name|setting|option|attribute|header|key name|env name|env|k|n|schlussel|nom|nombre|nome
+    |naam|cle|clave|chave|chiave|parametre|parametro|variavel|zmienna|nazwa|bezeichnung|eigenschaft|variabele|变量|变量名|键|名称|변수
+    |ключ|параметр|переменная|имя"""
+_PAIR_VALUES = """value|val|v|parameter value|string value|value string|secret value|secret string|property value
+    |plain text|wert|valeur|valor|valore|waarde|wartosc|deger|gia tri|值|値|값|значение|القيمة|मान"""
+_PAIR_DEFAULTS = "default|default value|initial value|example value"
+
+
+@cache
+def _parts() -> dict[str, str]:
+    lists = {"key": _PAIR_KEYS, "value": _PAIR_VALUES, "default": _PAIR_DEFAULTS}
+    return {word: part for part, listed in lists.items() for word in _each(listed)}
+
+
+def part_of_pair(key: str) -> str | None:
+    """Which part of a pair a key announces: its key, its value, or a value by default; None: no part.
+
+    So do `name` and `value` of `{"name": "DB_PASSWORD", "value": ...}`.
+    """
+    return _parts().get(folded(key)) if len(key) <= LONGEST else None
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key is that of a password or token, as `patterns.keys` knows them."""
+    return len(key) <= LONGEST and secret_check(folded(key)) is not None
+
+
 def _single(word: str) -> str | None:
+    if kind := _glued().get(word):
+        return kind
     if len(word) > 1 and _UNSPACED.fullmatch(word):
         return next((_table()[tail] for tail in _tails() if word.endswith(tail)), None)
     for end in _ENDS:

@@ -7,11 +7,13 @@ One pass over quotes, brackets, separators and line ends; nothing is parsed, so 
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from textveil.protect.patterns.keys import is_strong
 from textveil.protect.patterns.rules import listed
-from textveil.protect.structure.keys import is_number, is_person, kind_of
+from textveil.protect.structure.keys import is_number, is_person, is_secret, kind_of, part_of_pair
 
 DEPTH = 2
 """How deep strings are searched that hold further pairs: JSON in JSON, arguments of a command."""
@@ -30,6 +32,7 @@ class KeyedValue(NamedTuple):
         whole: the value is all of this range; otherwise it may end earlier.
         record: the number of the record it belongs to.
         form: it stands as in a form or note, key, colon, value, and not in code or data.
+        paired: the key is a value, too: `name: KEY, value: VALUE`.
     """
 
     start: int
@@ -39,9 +42,20 @@ class KeyedValue(NamedTuple):
     whole: bool
     record: int
     form: bool = False
+    paired: bool = False
 
     def __repr__(self) -> str:
         return f"KeyedValue({self.start}, {self.end}, {self.kind})"
+
+
+class Told(NamedTuple):
+    """The key or the value of a pair: its place, which of them it is, and how it stands there."""
+
+    start: int
+    end: int
+    part: str
+    whole: bool
+    form: bool
 
 
 @dataclass
@@ -54,6 +68,7 @@ class KeyedValues:
         persons: for each record whether its own key stands for a person.
         keys: for each record the keys in it, whether or not they have a kind.
         names: for each record its own key.
+        told: for each record the places in which the key or the value of a pair stands: `name: X, value: Y`.
     """
 
     cells: list[KeyedValue] = field(default_factory=list)
@@ -61,13 +76,14 @@ class KeyedValues:
     persons: list[bool] = field(default_factory=list)
     keys: list[set[str]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    told: dict[int, list[Told]] = field(default_factory=dict)
 
     def record(self, parent: int, key: str = "") -> int:
         """A new record inside another one, under a key."""
         self.parents.append(parent)
         self.persons.append(bool(key) and is_person(key))
         self.keys.append(set())
-        self.names.append(key.lower())
+        self.names.append(key)
         return len(self.parents) - 1
 
     def add(self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False) -> None:
@@ -75,12 +91,43 @@ class KeyedValues:
         if start >= end:
             return
         self.keys[record].add(key.lower())
+        if part := part_of_pair(key):
+            self.told.setdefault(record, []).append(Told(start, end, part, whole, form))
         around = self.names[record]
         kind = kind_of(key)
         if kind is None and around and is_number(key):
             kind = kind_of(f"{around} {key}") or ("house" if kind_of(around) == "address" else None)
         if kind:
             self.cells.append(KeyedValue(start, end, kind, key, whole, record, form))
+
+    def pair(self, text: str) -> None:
+        """Notes the values of pairs whose keys are values themselves, in either order; a record's own key will do."""
+        for record, told in self.told.items():
+            told.sort()
+            parts = [each.part for each in told]
+            if "value" not in parts and "default" not in parts:
+                continue
+            first = "key" if parts[0] == "key" else "value"
+            groups: list[list[Told]] = []
+            for each in told:  # a group begins where what a pair begins with stands behind the rest of one
+                begins = (each.part == "key") == (first == "key")
+                if not groups or (begins and (groups[-1][-1].part == "key") != (first == "key")):
+                    groups.append([])
+                groups[-1].append(each)
+            for group in groups:
+                keys = [text[each.start : each.end].strip(" \"'`") for each in group if each.part == "key"]
+                for each in group:
+                    if each.part != "key":
+                        self.add_pair(keys or [self.names[record]], each, record)
+
+    def add_pair(self, keys: Sequence[str], told: Told, record: int) -> None:
+        """Notes the value of a pair, if one of its keys says anything."""
+        for key in keys:
+            kind = "secret" if is_secret(key) else kind_of(key)
+            if kind and (kind == "secret" or told.part == "value"):
+                value = KeyedValue(told.start, told.end, kind, key, told.whole, record, told.form, paired=True)
+                self.cells.append(value)
+                return
 
 
 _TOKEN = re.compile(
@@ -114,9 +161,10 @@ class _Scan:
         self.assigned = False  # whether an equals sign stands between them
         self.line = 0  # where the line starts
         self.done = 0  # where the last value ended
+        self.last = (-1, -1, -1, -1)  # the last string: where it starts and ends, with and without its quotes
 
     def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
-        text, last = self.text, (-1, -1, -1, -1)
+        text = self.text
         self.line = self.done = start
         self._section(start)
         for match in (_ESCAPED if escaped else _TOKEN).finditer(text, start, end):
@@ -127,14 +175,13 @@ class _Scan:
                 closed = stop - at >= 2 * quote and text[stop - 1] in "\"'`”"
                 inner = (at + quote, stop - quote if closed else stop)
                 self._string(at, inner)
-                last = (at, stop, *inner)
+                self.last = (at, stop, *inner)
                 if depth < DEPTH and inner[1] - inner[0] > 4:
                     self._within(inner, depth)
             elif sign == "\n":
                 self._newline(at, end)
             elif sign in ":=：":
-                quoted = last if last[1] > self.line and not text[last[1] : at].strip(" \t") and last[0] >= 0 else None
-                self._separator(at, stop, quoted)
+                self._separator(at, stop, self.last if self._ends_string(at) else None)
             elif sign == "【":
                 self._end_bare(at)
                 close = text.find("】", at, min(end, at + 40))
@@ -145,6 +192,10 @@ class _Scan:
             elif self.open:
                 self._closed(_CLOSES[sign], at)
         self._end_bare(end)
+
+    def _ends_string(self, at: int) -> bool:
+        """Whether a string of the same line stands right before a place."""
+        return self.last[1] > self.line and not self.text[self.last[1] : at].strip(" \t")
 
     @property
     def record(self) -> int:
@@ -290,8 +341,10 @@ class _Scan:
         direct = self.key is not None and not text[self.at : at].strip(" \t\n")
         call = sign == "(" and (before.isalnum() or before == "_")
         starts = not text[self.line : at].strip(" \t")
+        labelled = sign == "{" and self.key is None and self._ends_string(at)  # variable "db_password" {
         if not (
             (direct and sign != "(")
+            or labelled
             or call
             or self.open
             or (starts and sign != "(")
@@ -306,6 +359,8 @@ class _Scan:
                 return
         elif direct and self.key is not None:
             key = self.key
+        elif labelled:
+            key = text[self.last[2] : self.last[3]]
         elif self.open:
             key = self.open[-1][2]  # an object in a list
         if self.key is not None and (direct or call):
@@ -349,6 +404,10 @@ def text_sign(text: str, at: int, stop: int) -> str:
 
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>")
 _ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
+_NAMING = ("name", "key", "id", "property")
+"""Attributes that say what the value or the text of their element is."""
+_LISTED = listed("string integer real date data")
+"""Elements of property lists behind an element `key`."""
 _VOID = listed("br hr img input meta link col source track wbr area base embed param")
 
 
@@ -358,14 +417,19 @@ def read_tags(text: str, cells: KeyedValues) -> None:
         return
     stack: list[tuple[str, int]] = []
     root = cells.record(-1)
-    last: tuple[str, int, int] | None = None  # name of the last tag that opened, where its text starts, its record
+    last: tuple[str, int, int, str] | None = (
+        None  # the last tag that opened, where its text starts, its record, its key
+    )
+    before = ""  # the text of an element `key`: what the next element is (property lists)
     for match in _TAG.finditer(text):
         closing, name, attributes = match.groups()
         plain = name.rpartition(":")[2]
         around = stack[-1][1] if stack else root
         if closing:
             if last and last[0] == name:
-                cells.add(plain, *_stripped(text, last[1], match.start()), whole=True, record=last[2])
+                place = _stripped(text, last[1], match.start())
+                cells.add(last[3] or (before if plain in _LISTED else "") or plain, *place, whole=True, record=last[2])
+                before = text[slice(*place)] if plain == "key" else ""
             for depth in range(len(stack) - 1, max(-1, len(stack) - 20), -1):
                 if stack[depth][0] == name:
                     del stack[depth:]
@@ -377,7 +441,8 @@ def read_tags(text: str, cells: KeyedValues) -> None:
         if attributes.endswith("/") or plain.lower() in _VOID:
             last = None
         else:
-            last = (name, match.end(), around)
+            named = next((each[2] or each[3] for each in _ATTRIBUTE.finditer(attributes) if each[1] in _NAMING), "")
+            last = (name, match.end(), around, named or "")
             if len(stack) < _DEEPEST:
                 stack.append((name, cells.record(around, plain)))
 
@@ -389,12 +454,12 @@ def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -
         found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
     around = cells.parents[record]
     for key in ("value", "content"):
-        named = found.get("name") or found.get("id") or found.get("property")
+        named = next((found[each] for each in _NAMING if each in found), None)
         if key in found and named:
             _, start, end = found.pop(key)
-            cells.add(named[0], start, end, whole=True, record=around)
-            found.pop("name", None)
-            found.pop("id", None)
+            cells.add_pair([named[0]], Told(start, end, "value", True, False), around)
+            for each in _NAMING:
+                found.pop(each, None)
             break
     else:
         if "type" in found or "class" in found or "href" in found:  # an element of a page, whose name is no person
@@ -413,11 +478,28 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _CARD = re.compile(
-    r"^[ \t>]*(?:item\d{1,2}\.)?(N|FN|ORG|TEL|EMAIL|ADR|NICKNAME|BDAY|UID|ATTENDEE|ORGANIZER|X-[\w-]{1,30})"
-    r"((?:;[^:\n\"]{0,80}(?:\"[^\"\n]{0,80}\")?){0,8}):(.*)$",
+    r"^[ \t>]*(?:item\d{1,2}\.)?"
+    r"(N|FN|ORG|TEL|EMAIL|ADR|LABEL|NICKNAME|BDAY|UID|ATTENDEE|ORGANIZER|CONTACT|LOCATION|X-[\w-]{1,30})"
+    r"((?:;[^:\n\"]{0,80}(?:\"[^\"\n]{0,80}\")?){0,8}):(.*(?:\r?\n[ \t].*){0,8})$",
     re.MULTILINE,
 )
+_ALONE = re.compile(
+    r"^[ \t>]*(?:item\d{1,2}\.)?(?:ADR[;:](?:[^;\n]{0,80};){4}|(?:ATTENDEE|ORGANIZER)[;][^:\n]{0,80}CN=)", re.MULTILINE
+)
+"""A line that is one of a card without any others."""
+_HOME = ("home address", "home address", "home address", "city", "city", "postcode", "")
+"""What the parts of a card's address are: box, suite, street, town, region, code, country."""
+_PIECES = re.compile(r"(?:[^;\\\r\n]|\\.|\r?\n[ \t])+")
 _CARD_KEYS = {"FN": "full name", "TEL": "phone", "EMAIL": "email", "NICKNAME": "nickname", "BDAY": "birthday"}
+_ESCAPED_MARK = re.compile(r"\\.")
+_PLACED = re.compile(
+    r"(?<!\w)\d{1,5}[A-Za-z]?[ ](?!(?i:floor|stock|etage|hall|room|people|st\b|nd\b|rd\b|th\b))\w+[ ]\w"
+    r"|(?!(?i:room|raum|hall|halle|saal|sala|salle|zimmer|building|floor|office|gate|desk|level|stage)\b)"
+    r"\b\w{3,}\.?[ ]\d{1,4}[a-z]?\\?,"
+    r"|(?i:stra(?:ss|ß)e|straat|gasse|platz|weg|allee)\.?[ ]\d|\bstr\.?[ ]\d"
+    r"|(?i:\b(?:rue|via|calle|rua|ul\.|av\.|avenue))[ ]\S"
+)
+"""What a place of an entry of a calendar has, if it is an address and no room."""
 _CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
 
 
@@ -437,10 +519,11 @@ def read_cards(text: str, cells: KeyedValues) -> None:
                     cells.add(_FIELDS[number], begin, begin + len(piece), whole=True, record=record)
                     begin += len(piece) + 1
             at += len(part) + 1
-    if "BEGIN:V" not in text:
+    begin = text.find("BEGIN:V")
+    if begin < 0 and not _ALONE.search(text):
         return
     record = cells.record(-1, "person")
-    for match in _CARD.finditer(text, text.index("BEGIN:V")):
+    for match in _CARD.finditer(text, max(0, begin)):
         key, start, end = match[1], match.start(3), match.end(3)
         if match[3].endswith("\r"):
             end -= 1
@@ -459,9 +542,87 @@ def read_cards(text: str, cells: KeyedValues) -> None:
             part = text[start:end].split(";")[0]
             cells.add("employer", start, start + len(part), whole=True, record=record)
         elif key == "ADR":
-            value = text[start:end]
-            lead = len(value) - len(value.lstrip(";"))
-            cells.add("home address", start + lead, start + len(value.rstrip(";")), whole=True, record=record)
+            for piece in _PIECES.finditer(text, start, end):
+                number = len(_ESCAPED_MARK.sub("", text[start : piece.start()]).split(";")) - 1
+                if number < len(_HOME):
+                    cells.add(_HOME[number], *_stripped(text, *piece.span()), whole=True, record=record)
+        elif key == "LABEL":
+            cells.add("home address", start, end, whole=True, record=record)
+        elif key == "CONTACT":
+            cells.add("contact person", start, end, whole=False, record=record)
+        elif key == "LOCATION" and _PLACED.search(text, start, end):
+            cells.add("home address", start, end, whole=True, record=record)
+
+
+_CALL = re.compile(
+    r"""[(\[{,]\s{0,20}(["'`])(?P<key>[\w.:/\-]{2,64})\1\s{0,4},\s{0,20}(["'`])(?P<value>[^"'`\n]{4,200})\3"""
+    r"""\s{0,20}[)\]};,]"""
+    r"""|^[ \t]*+(?:[A-Za-z_][\w.\-]{0,24}[ \t]{1,4})?+"""
+    r"""(?P<key2>(?=\w*[_.\-]|[A-Z]{4}|[a-z]+[A-Z])[A-Za-z_][\w.\-]{3,63})"""
+    r"""[ \t]{1,8}(?P<mark>["']?)(?P<value2>[^\s"';=:]{5,100})(?P=mark);?[ \t]*+$""",
+    re.MULTILINE,
+)
+
+
+def read_calls(text: str, cells: KeyedValues) -> None:
+    """Passwords behind their names: as the second of two strings, `put("db.password", "...")`, and of two words."""
+    record = cells.record(-1)
+    for match in _CALL.finditer(text):
+        group = "" if match["key"] else "2"
+        key, value = match["key" + group], match["value" + group]
+        if is_secret(key) and is_strong(value):
+            start, end = match.span("value" + group)
+            cells.cells.append(KeyedValue(start, end, "secret", key, True, record, paired=True))
+
+
+_COMMAND = re.compile(
+    r"""\\+(?P<key>[A-Za-z]{2,40})\*?(?P<option>(?:\s?\[[^\[\]\n]{0,80}\])?)(?=\s{0,2}\{)"""
+    r"""(?P<values>(?:\s{0,4}\{(?:[^{}\\]|\\.){0,400}\}){1,6})"""
+)
+_BRACED = re.compile(r"\{((?:[^{}\\]|\\.)*)\}")
+_BREAK = re.compile(r"\\{2,}\*?(?:\[[^\]\n]{0,20}\])?|\\(?:newline|and)(?![A-Za-z])")
+_SETTERS = listed("setkomavar newcommand renewcommand providecommand def")
+"""Commands whose first value is the name of another one."""
+_WHOSE = re.compile(r"^\\?(?:from|to|my|author|user|sender|cv|the)(?=[a-z]{3})")
+_PARTS = {
+    "name": ("first name", "last name"),
+    "address": ("home address", "home address", "home address", "home address"),
+    "location": ("home address",),
+    "letter": ("recipient", "home address", "home address", "home address", "home address"),
+    "signature": ("signed",),
+    "date": ("",),
+    "social": ("github username",),
+}
+"""What the values, or the lines, of commands are whose names say other things elsewhere."""
+_SITES = listed("linkedin github gitlab twitter x mastodon skype telegram instagram orcid bluesky stackoverflow")
+
+
+def read_commands(text: str, cells: KeyedValues) -> None:
+    r"""Values of LaTeX's commands: `\dateofbirth{...}`, `\name{...}{...}`, `\setkomavar{fromphone}{...}`."""
+    record = -1
+    for match in _COMMAND.finditer(text):
+        places = [each.span(1) for each in _BRACED.finditer(text, *match.span("values"))]
+        key = match["key"]
+        if key in _SETTERS or (key == "begin" and text[slice(*places[0])] == "letter"):
+            key, places = text[slice(*places[0])], places[1:]
+        key = _WHOSE.sub("", key.lstrip("\\").lower())
+        names = _PARTS.get(key, ("github username",) if key in _SITES else (key,))
+        if not places or not any(map(kind_of, names)):
+            continue
+        record = cells.record(-1) if record < 0 else record
+        lines = [line for place in places for line in _lines(text, *place)]
+        if key == "name" and len(lines) == 1:
+            names = ("full name",)
+        for name, (start, end) in zip(names if len(names) > 1 else names * len(lines), lines, strict=False):
+            cells.add(name, start, end, whole=True, record=record)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The lines of what a command sets, as they are broken there."""
+    for match in _BREAK.finditer(text, start, end):
+        yield _stripped(text, start, match.start())
+        start = match.end()
+    yield _stripped(text, start, end)
 
 
 def read_pairs(text: str, cells: KeyedValues) -> None:
@@ -469,4 +630,6 @@ def read_pairs(text: str, cells: KeyedValues) -> None:
     _Scan(text, cells, cells.record(-1)).run(0, len(text))
     if "<" in text and ">" in text:
         read_tags(text, cells)
+    if "\\" in text and "{" in text:
+        read_commands(text, cells)
     read_cards(text, cells)

@@ -7,13 +7,13 @@ Not here: what headers mean (`keys`), whether cells fit (`values`), pairs of key
 import re
 from collections.abc import Iterator
 
-from textveil.protect.structure.keys import LONGEST, kind_of
+from textveil.protect.structure.keys import LONGEST, kind_of, part_of_pair
 from textveil.protect.structure.pairs import KeyedValues
 
 _CSV = {
     sign: re.compile(rf'[ ]*+(?:"((?:[^"\n]|"")*+)"[ ]*+|([^{re.escape(sign)}\n]*+))(?:{re.escape(sign)}|(?=\n)|\Z)')
     for sign in ",;\t|"
-}
+} | {" ": re.compile(r'(?:"((?:[^"\n]|"")*+)"|([^ \n]*+))(?:[ ]++|(?=\n)|\Z)')}
 _GAP = re.compile(r"(?:^|(?<=  )|(?<=\t))[ \t]*((?:[^\s]|[ ](?=\S))+)", re.MULTILINE)
 _CODE = re.compile(
     r"\s*(?:insert|select|create|update|from|where|values|def|import|return|function|const|let|var|print|class)\b",
@@ -21,6 +21,8 @@ _CODE = re.compile(
 )
 _NO_HEADER = re.compile(r"[:{}=<>]|\.\s|[.?!]$|\(.*,.*\)")
 _RULE = re.compile(r"[\s|:+\-=─━┼│]+")
+_FIELDS = re.compile(r"#fields:?(?P<sign>[ \t])", re.IGNORECASE)
+"""What stands before the names of the columns in logs after the W3C's extended format."""
 _MOST = 200
 """Columns of the widest table."""
 
@@ -49,6 +51,9 @@ def _table(text: str, lines: list[tuple[int, int]], number: int, cells: KeyedVal
     start, end = lines[number]
     if end - start < 3 or end - start > 4000:
         return 0
+    if fields := _FIELDS.match(text, start, end):
+        lines[number] = fields.end(), end
+        return _read(text, lines, number, fields["sign"], cells)
     for sign in "\t|;,":
         sentence = sign == "," and text[end - 1] in ".?!:"
         if (
@@ -67,7 +72,9 @@ def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
     if _CODE.match(text, *lines[number]) or (sign in (",", ";") and not _is_header(text[slice(*lines[number])], names)):
         return 0
-    if len(names) < 2 or any(len(name) > LONGEST for name in names) or not any(map(kind_of, names)):
+    if len(names) < 2 or any(len(name) > LONGEST for name in names):
+        return 0
+    if not any(map(kind_of, names)) and not {"key", "value"} <= {*map(part_of_pair, names)}:
         return 0
     if sign != "" and sum(1 for name in names if name and len(name.split()) <= 4) < len(names) - 2:
         return 0
@@ -82,6 +89,8 @@ def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells
             continue
         if start == end:
             break
+        if sign == " " and text[start] == "#":
+            continue
         if sign and not text.count(sign, start, end):
             missed += 1
             if missed > 1 or not found:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.protect.name_lists import load_names
+from textveil.protect.patterns.accounts import BIC, is_bic
 from textveil.protect.patterns.rules import Expression, listed
 from textveil.text.lexicon import all_ordinary
 
@@ -229,7 +230,7 @@ _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
         | \d{4}-\d\d-\d\dT[\d:.]+Z? )"""
 _CODE = r"[\p{L}\d][\p{L}\d]*(?:[ ]?[\-/._·][ ]?[\p{L}\d]+|[ ](?=[\p{L}]{0,3}\d)[\p{L}\d]+)*"
 _FORMS = {
-    "phone": ("PHONE", r"(?:\+|00|\(\+?)?[\d(][\d().\-/–·　‐－ ]{3,24}\d(?:[ ]?(?:x|ext\.?|\#)[ ]?\d{1,5})?", 5, 15),
+    "phone": ("PHONE", r"(?:\+|00|\(\+?)?[\d(][\d().\-/–·　‐－~ ]{3,24}\d(?:[ ]?(?:x|ext\.?|\#)[ ]?\d{1,5})?", 5, 15),
     "extension": ("PHONE", r"\d[\d\-]{1,5}", 2, 6),
     "email": (
         "EMAIL",
@@ -254,6 +255,7 @@ _FORMS = {
     "plate": ("PLATE", r"[\p{Lu}\p{Lo}\d]{1,5}(?:[ ·\-]{1,2}[\p{Lu}\p{Lo}\d]{1,6}){0,4}|[\p{Lu}\d]{4,9}", 1, 8),
     "vin": ("VIN", r"[A-HJ-NPR-Z\d]{17}", 3, 17),
     "iban": ("IBAN", r"[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{1,4}){3,8}", 10, 32),
+    "bic": ("ACCOUNT", BIC, 0, 7),
     "account": (
         "ACCOUNT",
         r"[A-Z]{0,2}\d[\d \-./]{3,32}\d|(?:0x|bc1)[0-9A-Za-z]{20,70}|[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{2,4}){3,8}",
@@ -286,6 +288,8 @@ _SYSTEM = listed(
     your_user your_username db_user dbuser appuser owner public private assistant human model superuser pi
     vagrant minecraft hadoop"""
 )
+_DOMAIN = regex.compile(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
+"""A domain of Windows before a user name."""
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
 _ORGANIZATION = Expression(r"[\p{L}\d\"«„“][^\n\t|;<>{}\[\]=]{1,79}", 0)
 _CUT = Expression(r",[ ]|[ ]{2}|\t|\||;|[ ]?\(|（|[ ][–—\-][ ]|,[ ]\p{L}+[ ]?[:=]|[.!?][ ]|，|、|。", 0)
@@ -351,7 +355,7 @@ def _formed(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value
     value = match.group()
     if kind == "age" and not 0 < int("0" + "".join(c for c in value if c.isdigit())) <= 120:
         return None
-    if kind in ("national", "medical", "licence") and len(set(value)) < 3:
+    if (kind in ("national", "medical", "licence") and len(set(value)) < 3) or (kind == "bic" and not is_bic(value)):
         return None
     return Value(start, match.end(), type_, True)
 
@@ -373,6 +377,8 @@ def _number(text: str, start: int, end: int, *, whole: bool) -> Value | None:
 
 
 def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
+    if domain := _DOMAIN.match(text, start, end):
+        start = domain.end()
     match = _HANDLE.compiled.match(text, start, min(end, start + 40))
     if match is None or (whole and match.end() < end) or (match.end() < end and text[match.end()] in "@([{$%/\\:*'’"):
         return None

@@ -1,0 +1,44 @@
+"""Surnames with an apostrophe, at the start of a sentence: D'Souza, O'Brien, Dell'Acqua.
+
+In: a text. Out: the places of such names.
+Not here: other places of a sentence, where the tagger reads them.
+
+Elsewhere a capital tells of a name. At the start of a sentence French and Italian write articles so, too: L'Italie,
+D'accord. There a name must be on the list of names and none of places.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import regex
+
+from textveil.text import lexicon
+
+_NAME = regex.compile(
+    r"""(?: \A | [.!?…:;]["'”’»)]{0,2}[ ]+ | \n | \\n ) [ \t]*+
+    (?: [>\#*+\-•|–—] [ \t]*+ | \d{1,2}[.)] [ \t]++ )*+ ["'“‘„«(]{0,2}
+    (?P<name> (?P<before> D | L | O | M | N | T | Dell | Dall | Del | Degl | Sant | Mac | Ní ) ['’ʼ]
+      (?P<stem> \p{Lu}\p{Ll}{2,} (?: -\p{Lu}\p{Ll}+ )? ) )
+    (?! [\p{L}\p{M}\d@/\\_] | [-.'’ʼ](?!s\b)\p{L} | [ ]\p{Lu}\p{Ll} )""",
+    regex.VERBOSE,
+)
+_PREFIXED = regex.compile(r"(?:D|L|M|N|T|Dell|Dall|Del|Degl|Sant)['’ʼ]\p{Lu}")
+_ARTICLE = regex.compile(r"(?<!\w)(?:[dljcnmst]|qu|dell|dall|all|nell|sull|un)['’](?=\p{Ll}{2})")
+"""An article or another word that has lost its vowel, as French and Italian write them."""
+_AROUND = 300
+
+
+def read_elided(text: str) -> Iterator[tuple[int, int]]:
+    """The surnames with an apostrophe that begin a sentence of a text and stand alone."""
+    for match in _NAME.finditer(text, overlapped=True):
+        start, end = match.span("name")
+        marks = int(lexicon.marks([match["stem"].lower()], np.array([0, 1]))[0])
+        articles = match["before"] == "L" or _ARTICLE.search(text, max(0, start - _AROUND), end + _AROUND)
+        listed = marks & lexicon.NAME and not (articles and marks & lexicon.PLACE)
+        if listed or not (articles or marks & lexicon.ORDINARY):
+            yield start, end
+
+
+def is_doubtful(name: str) -> bool:
+    """Whether a name begins with a letter or word that the tagger seldom takes for the beginning of one."""
+    return _PREFIXED.match(name) is not None
