@@ -494,7 +494,7 @@ _CARD_KEYS = {"FN": "full name", "TEL": "phone", "EMAIL": "email", "NICKNAME": "
 _ESCAPED_MARK = re.compile(r"\\.")
 _PLACED = re.compile(
     r"(?<!\w)\d{1,5}[A-Za-z]?[ ](?!(?i:floor|stock|etage|hall|room|people|st\b|nd\b|rd\b|th\b))\w+[ ]\w"
-    r"|(?!(?i:room|raum|hall|halle|saal|sala|salle|zimmer|building|floor|office|gate|desk|level|stage)\b)"
+    r"|(?!(?i:\w*(?:room|raum|saal|zimmer)|hall|halle|sal[ao]n?|salle|aula|building|floor|office|gate|desk|level|stage)\b)"
     r"\b\w{3,}\.?[ ]\d{1,4}[a-z]?\\?,"
     r"|(?i:stra(?:ss|ß)e|straat|gasse|platz|weg|allee)\.?[ ]\d|\bstr\.?[ ]\d"
     r"|(?i:\b(?:rue|via|calle|rua|ul\.|av\.|avenue))[ ]\S"
