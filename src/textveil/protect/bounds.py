@@ -445,7 +445,7 @@ def _forms(text: str) -> Iterator[Place]:
 
 
 _FOLDED = re.compile(r"[A-Z][A-Z0-9\-.]*+(?:;[^:\"\r\n]*+(?:\"[^\"\r\n]*+\"[^:\"\r\n]*+)*+)?:")
-_PARAMETER = re.compile(r"=\"?([^\";:,\r\n]++)\"?(?=[;:,])")
+_PARAMETER = re.compile(r"=\"?((?<=\")[^\"\r\n]++|[^\";:,\r\n]++)\"?(?=[;:,])")
 _COMPONENT = re.compile(r"(?<!\\)(?:\\\\)*+(;)")
 
 
