@@ -217,11 +217,26 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(capsys, lett
 
     monkeypatch.setattr(privatizer, "load_table", loads)
     for options, says in (
-        ((), "-o names.types=none"),
+        (("-o", "figures.types=all"), "-o figures.types=none"),
         (("-o", "words.oov=drop", *NOISE, "5"), "words.oov to surrogate"),
     ):
         assert cli.main([verb, str(letters), *options]) == 2
         assert says in capsys.readouterr().err
+
+
+def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, letters):
+    code, out, err = run(
+        capsys, letters, "--attacks", "bayes,linkage", "-o", "attack.bayes.priors=uniform", "--seed", 1
+    )
+    assert code == 0, err
+    assert re.search(r"top-1 \(mask, 3\) +1\.000", out)
+    assert "the private one is taken to be the name that stands for it on its list" in " ".join(err.split())
+    assert cli.main(["measure", str(letters), "--metrics", "retention", "--seed", "1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["names"] > 0
+    assert re.search(rf"top-1 \(uniform\) .* {found['protected']}\b", out)
+    assert re.search(rf"top-1 \(names, uniform\) .* {found['names']}\b", out)
+    assert {row["unit"] for row in found["rows"]} == {"word", "name"}
 
 
 def test_several_releases_are_weighed_together(capsys, letters, tmp_path):

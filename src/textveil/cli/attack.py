@@ -30,7 +30,7 @@ FINDINGS = "findings.json"
 
 @verb(
     "textveil attack letters.txt --mechanism noise --epsilon 70",
-    "textveil attack letters.txt -o names.types=none --attacks all",
+    "textveil attack letters.txt --attacks all",
     "textveil attack dev.tsv --field sentence --profile paper-noise --attacks neighbour,bayes --by",
     "textveil attack dev.tsv --field sentence --profile paper-noise --pool others.txt --output findings/",
     "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label gender",
@@ -209,7 +209,7 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
             figure = pictures.rates(
                 rows,
                 title=f"{name}: {title}",
-                subtitle=f"{document['texts']:,} texts, {document['protected']:,} protected words",
+                subtitle=f"{document['texts']:,} texts, {document['protected'] + document['names']:,} protected words",
             )
         for suffix in (".svg", ".png"):
             pictures.save(figure, Path(folder) / f"{name}{suffix}")

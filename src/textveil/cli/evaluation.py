@@ -120,11 +120,6 @@ def check(config: "Config") -> None:
     case.check(config.words, randomised=config.protect.labels == "randomised")
     if config.protect.asked and config.figures.types:
         raise ConfigError("attacks and measures cannot judge figures that are moved: add -o figures.types=none")
-    if config.protect.asked and config.names.types:
-        raise ConfigError(
-            "attacks and measures cannot judge names that are drawn from lists, as these options ask for: add -o "
-            "names.types=none to judge all other words, or use `textveil risk`, which judges both"
-        )
 
 
 def left_out(kind: "KindOfName", chosen: Sequence[str], option: str) -> str:
@@ -263,7 +258,7 @@ def notes(document: Mapping[str, Any]) -> list[str]:
 
 def metric(row: Row) -> str:
     """A metric with what tells it from others of the same name."""
-    setting = ", ".join(str(value) for value in row["setting"].values())
+    setting = ", ".join([*(["names"] if row["unit"] == "name" else []), *map(str, row["setting"].values())])
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @verb(
     "textveil measure letters.txt --mechanism noise --epsilon 60",
-    "textveil measure letters.txt -o names.types=none --metrics all",
+    "textveil measure letters.txt --metrics all",
     "textveil measure reviews.tsv --field sentence --limit 500 --profile paper-noise --metrics retention,mapping",
     "textveil measure letters.jsonl --mechanism d-chi-stencil -o mechanism.L=4 --epsilon 100 --by",
     "textveil measure letters.txt --profile paper-noise --json --output figures.json",
@@ -69,7 +69,7 @@ def measure(
     texts = evaluation.texts(file, field, limit)
     with progress.bars(unit=" words") as report:
         case = Case.of(Privatizer.from_config(config), texts)
-        if not len(case.view.drawn):
+        if not len(case.view.drawn) and not case.view.names:
             raise InputError("no word of these texts is protected, so there is nothing to measure")
         found = measured(
             case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(config), report=report

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.fixtures import NOUNS, Stub
+from tests.fixtures import NOUNS, Stub, book_of
 
 from textveil.config.frozen import plain
 from textveil.errors import ConfigError, InputError
@@ -15,6 +15,7 @@ from textveil.evaluate.attack.linkage import Linkage, _pools, expected
 from textveil.evaluate.attack.report import attack
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
+from textveil.table.book import Books
 
 CANARY = "Zyxqorvian"
 ALIKE = [f"the {first} and the {second}" for first, second in zip(NOUNS[:30], NOUNS[30:], strict=True)]
@@ -167,6 +168,17 @@ def test_pieces_are_part_of_the_mask(wordpiece_table):
     found = link(privatizer, texts)
     assert found["texts left", "mask", 3].tolist() == [1.0, 2.0, 2.0]
     assert found["top-1", "mask and words", 3].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_groups_and_their_books_are_those_of_the_release(small_table, echo):
+    """A word on the user's list is in another group, which the mask shows, and has the codes of another book."""
+    table = small_table.coarse(Books.by_group([book_of(small_table, 60)] * 2 + [book_of(small_table, 6)] * 2))
+    grouped: dict[str, Any] = {"protect": {"always": NOUNS[:10]}, "groups": {"budgets": [40.0, 40.0, 50.0, 50.0]}}
+    found = link(Privatizer("codebook", table=table, **grouped), ALIKE)
+    assert set(found["texts left", "mask", 30]) == {10.0, 20.0}  # the first ten texts begin with a word of the list
+    ungrouped = link(Privatizer(echo, epsilon=1.0, table=small_table), ALIKE)
+    assert set(ungrouped["texts left", "mask", 30]) == {30.0}
+    assert found["top-1", "mask and words", 30][:10].tolist() == [1.0] * 10
 
 
 def test_chunks_change_nothing_but_the_draws(small_table, monkeypatch, echo):

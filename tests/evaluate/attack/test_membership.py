@@ -117,7 +117,7 @@ TOLERANCE = np.sqrt(np.log(4 * 3 * len(TEXTS) / FEW) / (2 * MANY))
 def many(monkeypatch):
     """So many non-members that a share of them is nearly a probability; and words that are unlike in frequency."""
     monkeypatch.setattr(module, "NON_MEMBERS", MANY)
-    monkeypatch.setattr(module, "static", lambda table, name, stopwords: np.log(PRIORS[name]))
+    monkeypatch.setattr(module, "usual", lambda view, name: np.log(PRIORS[name]))
 
 
 @pytest.mark.parametrize("prior", ["unigram", "uniform"])

@@ -12,7 +12,7 @@ from textveil.evaluate.attack.learned import Learned
 from textveil.evaluate.attack.posterior import DRAWS
 from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, language_model, static, within
 from textveil.evaluate.attack.reconstruction import cosines
-from textveil.evaluate.attack.report import CHOOSING, Findings, Rate, attack, load, rates
+from textveil.evaluate.attack.report import CHOOSING, Findings, Rate, attack, load, of_names, rates
 
 __all__ = [
     "CHOOSING",
@@ -36,6 +36,7 @@ __all__ = [
     "language_model",
     "load",
     "looks",
+    "of_names",
     "quiet",
     "rates",
     "static",

@@ -14,7 +14,7 @@ from pydantic import Field
 from textveil.config import options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
-from textveil.evaluate.attack.channel import estimated
+from textveil.evaluate.attack.channel import check, estimated
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS, Ranking, after, mixes, refusal
 from textveil.evaluate.attack.prior import PRIORS, PriorName
@@ -52,6 +52,7 @@ class Bayes:
     """
 
     name: ClassVar[str] = "bayes"
+    wordwise: ClassVar[Literal[True]] = True
     averages: ClassVar[Literal[True]] = True
     priors: tuple[PriorName, ...] = PRIORS
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 5
@@ -74,6 +75,7 @@ class Bayes:
 
         Of several releases after some of them, and after all where memory gave the first of them every time.
         """
+        check(case)
         view, releases = case.view, len(case.view.others) + 1
         seen = steps(releases)
         for prior in self.priors:

@@ -7,8 +7,10 @@ Not here: the guesses (the modules beside this one), and how rates are summed up
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textveil.config import NameOptions, ProtectOptions, WordsOptions
 from textveil.errors import ConfigError, InputError
@@ -19,6 +21,8 @@ from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.session import Session
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, tokenize
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 BEFORE = "from the words before they were re-ranked, which tell at least as much as those that are released"
 
@@ -65,6 +69,7 @@ class View:
         row_group: int64 [V], the number of the group that each word of `origin` has, -1 for one that no text has there;
             None where the group of a word does not follow from the word alone. Public, as the lists and the task are.
         named: names that were drawn from lists; they are no positions. None where no name is drawn.
+        out_of: where the table is a list of names: the table of all words, and the rows that the names have there.
         others: further releases of the same texts, each drawn anew; they differ from this one in what was drawn alone.
         program: what made the releases, with options and budgets, and draws of its own: whoever has it can release
             other texts in the same way. None where it is not known.
@@ -84,10 +89,27 @@ class View:
     budget: Budget | None = None
     row_group: Ids | None = field(default=None, repr=False)
     named: NamedItems | None = None
+    out_of: tuple[EmbeddingTable, Ids] | None = field(default=None, repr=False)
     others: tuple["View", ...] = field(default=(), repr=False)
     program: Privatizer | None = field(default=None, repr=False)
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """What several attacks compute from the view; it lives as long as the view."""
+
+    @property
+    def vocabulary(self) -> EmbeddingTable:
+        """The table of all words, of which a list of names is a part; else `origin`."""
+        return self.origin if self.out_of is None else self.out_of[0]
+
+    def kept(self, values: NDArray[_Number]) -> NDArray[_Number]:
+        """What is known of all words [..., V'], for the V rows of `origin`."""
+        return values if self.out_of is None else values[..., self.out_of[1]]
+
+    @property
+    def untold(self) -> str:
+        """Why nobody can release other texts in the same way, in words that go on "not run: "; empty if one can."""
+        if self.program is None:
+            return "the program that made the releases is not known"
+        return "each text has a query of its own, which is not known" if _queried(self.program) else ""
 
     def of_drawn(self, note: str) -> str:
         """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
@@ -122,6 +144,18 @@ class View:
     def item(self) -> Ids:
         """The number of the item, counted over all texts, that each protected position is in, int64 [n]."""
         return self.layout.words
+
+    @property
+    def names(self) -> int:
+        """How many names were drawn from lists: they are no positions."""
+        return 0 if self.named is None else len(self.named.items)
+
+    @cached_property
+    def text_of_name(self) -> Ids:
+        """The number of the text that each of these names is in."""
+        items = np.empty(0, np.int64) if self.named is None else self.named.items
+        found: Ids = np.searchsorted(self.documents, items, side="right") - 1
+        return found
 
     @cached_property
     def unprotected(self) -> int:
@@ -254,6 +288,24 @@ class Case:
         return cls(view=view, truth=truth)
 
     @cached_property
+    def lists(self) -> tuple["Case", ...]:
+        """The names that were drawn from each list, as a case of its own: the list is its table, its law is known.
+
+        What stands for a private name on the list is the truth there.
+        """
+        named = self.view.named
+        labels = () if named is None else tuple(dict.fromkeys(named.labels))
+        return tuple(self._of_list(label) for label in labels)
+
+    def _of_list(self, label: str) -> "Case":
+        assert self.view.named is not None, "or there would be no label"
+        own = np.flatnonzero([each == label for each in self.view.named.labels])
+        first, *others = (_list_view(view, label, own) for view in (self.view, *self.view.others))
+        rows = self.truth.names[own]
+        truth = replace(self.truth, rows=rows, coded=rows, names=rows[:0])
+        return Case(view=replace(first, others=tuple(others)), truth=truth)
+
+    @cached_property
     def secret_words(self) -> tuple[str, ...]:
         """The word that each protected position belongs to, n of them."""
         return tuple(self.truth.words[i] for i in self.view.item.tolist())
@@ -282,6 +334,35 @@ def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
     return NamedItems(names=names, items=items, labels=tuple(found), drawn=rehearsal.named)
 
 
+def _list_view(view: View, label: str, own: Ids) -> View:
+    """What is seen of the names that were drawn from one list; `own` of all names."""
+    named = view.named
+    assert named is not None, "or there would be no label"
+    listing, items = named.names.lists[label], named.items[own]
+    roles = np.where(view.layout.roles == Role.PASS, Role.PASS, Role.HOLE).astype(np.int8)
+    roles[items] = Role.PROTECT  # names are whole words, so that items are positions
+    layout = replace(view.layout, roles=roles, memo={})
+    drawn = np.searchsorted(listing.rows, named.drawn[own])
+    return replace(
+        view,
+        mechanism=named.names.mechanism,
+        table=listing.table,
+        layout=layout,
+        drawn=drawn,
+        shown_words=drawn,
+        parameter=named.names.parameter(label, layout),
+        passed=np.full(len(roles), -1),
+        groups=(label,),
+        group=np.zeros(len(own), np.int64),
+        budget=None,
+        row_group=None,
+        named=None,
+        out_of=(view.origin, listing.rows),
+        others=(),
+        program=None,
+    )
+
+
 def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
     """See `Truth.names`; `rows` are those of all words, for names are drawn in whole words only."""
     found = np.empty(0 if named is None else len(named.items), np.int64)
@@ -292,13 +373,17 @@ def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
     return found
 
 
+def _queried(privatizer: Privatizer) -> bool:
+    """Whether every text has a query of its own, which says what is important in it."""
+    grouping = privatizer.grouping
+    return grouping is not None and grouping.options.importance == "cosine" and grouping.options.task is None
+
+
 def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
     """See `View.row_group`: every word of the table is grouped as a text of its own."""
     grouping = privatizer.grouping
-    if grouping is None or not grouping.context_free or privatizer.table.holds_pieces:
+    if grouping is None or not grouping.context_free or privatizer.table.holds_pieces or _queried(privatizer):
         return None
-    if grouping.options.importance == "cosine" and grouping.options.task is None:
-        return None  # every text has a query of its own
     own, groups = _grouped(grouping.options, privatizer.table.origin, privatizer.words)
     number = {label: i for i, label in enumerate(labels)}
     return np.array([number.get(label, -1) for label in own], np.int64)[groups]
@@ -325,11 +410,6 @@ def judged(privatizer: Privatizer, *, names: bool = False) -> None:
         ConfigError: says which options to change.
     """
     grouping = privatizer.grouping
-    if grouping is not None and grouping.named and not names:
-        raise ConfigError(
-            "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "
-            "set names.types=none"
-        )
     if grouping is not None and grouping.moved:
         raise ConfigError("attacks and measures do not judge figures that are moved: set figures.types=none")
     check(privatizer.words, randomised=grouping is not None and grouping.randomised)

@@ -10,8 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from textveil.errors import ConfigError
 from textveil.evaluate.attack import context
-from textveil.evaluate.attack.case import View
+from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.logs import runs
 from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
@@ -88,6 +89,33 @@ def _written(view: View) -> bool:
     first = int(np.flatnonzero(view.drawn != PLACEHOLDER)[0])
     block = Block(layout=Layout.of(1), rows=np.zeros(1, np.int64))
     return view.mechanism.log_probs(view.table, block, view.parameter[[first]]) is not None
+
+
+def check(case: Case) -> None:
+    """Refuses releases that the law rules out: no guess from it would be worth anything.
+
+    Args:
+        case: releases; nothing is checked where the law of a word alone is not written down.
+
+    Raises:
+        ConfigError: a private word can never have become what was drawn for it.
+    """
+    view, own = case.view, np.flatnonzero(case.view.drawn != PLACEHOLDER)
+    if "fits" in view.memo or not len(own) or not view.mechanism.claim(view.table).alone or not _written(view):
+        return
+    assert isinstance(view.mechanism, Law), "its law is written down"
+    drawn = np.stack([case.truth.coded[own], view.drawn[own], view.parameter[own]])
+    distinct = own[np.unique(drawn, axis=1, return_index=True)[1]]
+    for start in range(0, len(distinct), CANDIDATES):
+        some = distinct[start : start + CANDIDATES]
+        block = Block(layout=Layout.of(*np.ones_like(some).tolist()), rows=case.truth.coded[some])
+        law = view.mechanism.log_probs(view.table, block, view.parameter[some])
+        if law is None or np.isneginf(law[np.arange(len(some)), view.drawn[some]]).any():
+            raise ConfigError(
+                "the law of these options rules out some of the words that were drawn: were they drawn under other "
+                "options, in an earlier release of the session? Make the releases without a session"
+            )
+    view.memo["fits"] = True
 
 
 def estimated(view: View, draws: int) -> str:

@@ -15,7 +15,8 @@ from textveil.randomness import Ids, Randomness, Values
 Report = Callable[[str, int, int], None]
 """Told a step's name, how much of it is done, and how much there is."""
 
-Unit = Literal["word", "text"]
+Unit = Literal["word", "name", "text"]
+"""What is counted: words that a mechanism draws, names that are drawn from lists, or texts."""
 
 
 def quiet(step: str, done: int, total: int) -> None:
@@ -31,7 +32,8 @@ class Outcome:
         metric: "top-1", "Pr@5".
         setting: what tells this outcome from others of the same source and metric ({"prior": "unigram"}).
         unit: what a value belongs to.
-        where: int64 [m], the protected position (0..n-1) or text (0..B-1) of each value.
+        where: int64 [m], the protected position (0..n-1), name (as `View.named` counts them) or text (0..B-1) of each
+            value.
         values: float64 [m].
         baseline: the mean that the same attacker reaches without the released words, where that is known.
         note: what a reader has to know ("a lower bound: ...").
@@ -81,6 +83,13 @@ class Attack(Protocol):
             report: told of progress.
         """
         ...
+
+
+@runtime_checkable
+class Wordwise(Attack, Protocol):
+    """An attacker who takes every word by itself: names are attacked list by list (`Case.lists`) as words are."""
+
+    wordwise: ClassVar[Literal[True]]
 
 
 @runtime_checkable

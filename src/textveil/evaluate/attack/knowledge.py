@@ -75,7 +75,7 @@ class Knowledge:
             letters.
         row: int64 [U], the row that stands for each, in the table of words.
         own: bool [U], whether that row is the word itself.
-        candidate: bool [U], whether it can be a private word: words of the public list cannot, where these pass.
+        candidate: bool [U], whether it can be a private word: words of the public list cannot, where these always pass.
         share: float64 [U], the share of each among all words.
         log_prior: float64 [U], ln of the share of each among private words, -inf for no candidates.
         log_usual: float64 [U], the same from the general word list alone.
@@ -140,13 +140,15 @@ class Knowledge:
         return _numbers(table, words, self.number)
 
 
-def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str]) -> Knowledge:
+def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str], protected: float = 0.0) -> Knowledge:
     """What can be learned from public texts.
 
     Args:
         table: of the releases.
         options: how texts become words there.
         texts: public texts.
+        protected: where words of the public list pass, the share of them that is protected all the same, as a part of
+            a name.
     """
     tokens = tokenize(texts)
     origin = table.origin
@@ -160,15 +162,15 @@ def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str]) ->
     words = (*origin.words, *besides)
     row = table.lookup(words)[0]
     own = np.arange(len(words)) < len(origin)
-    passes = options.stopwords == "pass"
-    candidate = np.array([not (passes and is_public(word)) for word in words])
+    passing = np.array([options.stopwords == "pass" and is_public(word) for word in words])
+    weight = np.where(passing, protected, 1.0)
     number = {word: i for i, word in enumerate(words)}
     sequence = np.fromiter((number.get(spelled[word], -1) for word in tokens.words), np.int64, len(tokens.words))
     often = np.bincount(sequence[sequence >= 0], minlength=len(words)).astype(np.float64)
     listed = counts()
     general = np.array([listed.get(word.lower(), 0) for word in words]) + 0.5
     everything = smoothed(often, general)
-    prior, usual = (np.where(candidate, share, 0.0) for share in (everything, general))
+    prior, usual = everything * weight, general * weight
     line = _line(sequence, tokens.documents, len(words))
     with np.errstate(divide="ignore"):
         log_prior, log_usual = np.log(prior / prior.sum()), np.log(usual / usual.sum())
@@ -176,7 +178,7 @@ def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str]) ->
         words=words,
         row=row,
         own=own,
-        candidate=candidate,
+        candidate=weight > 0,
         share=everything,
         log_prior=log_prior,
         log_usual=log_usual,

@@ -34,7 +34,7 @@ from textveil.evaluate.logs import highest
 from textveil.mechanism import PLACEHOLDER, Windowed
 from textveil.models import ContextKind, LanguageModel
 from textveil.randomness import Flags, Floats, Ids, Randomness, Values
-from textveil.text import check_texts, ranks
+from textveil.text import check_texts, is_public, ranks
 
 FEWEST = 10
 """Public texts below which nothing is learned."""
@@ -50,6 +50,9 @@ LIKELIER = 32
 
 KEPT = 8
 """So many results of counting, and of guesses from what stands around alone, are kept for the next releases."""
+
+SEEN = 0.5
+"""Added to how often a word of the public list was protected: what was never seen may happen (Jeffreys' prior)."""
 
 SIMULATION = 2**121
 """Tells the draws of the simulation from all others under one seed."""
@@ -164,9 +167,7 @@ class Learned:
             return "words that were mixed are guessed from one release"
         if mixes(view) and view.table.root.book is not None:
             return "words that were mixed as codes are not guessed"
-        if view.program is None:
-            return "the program that made the releases is not known"
-        return "" if mixes(view) else channel.refusal(view)
+        return view.untold or ("" if mixes(view) else channel.refusal(view))
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k, the mean reciprocal rank, and top-1 of rare words.
@@ -177,6 +178,7 @@ class Learned:
             ConfigError: a private text is among the public ones.
         """
         self.check(case)
+        channel.check(case)
         releases = len(case.view.others) + 1
         seen = steps(releases)
         blind, *found = self.guess(case.view, (0, *seen), rng=rng, report=report)
@@ -223,7 +225,8 @@ class Learned:
         program = view.program.with_parts(randomness=rng.part(SIMULATION))
         report("simulated releases", 0, len(tried))
         simulated = Case.of(program, tried, releases=len(view.others) + 1, names=True)
-        part, everything = (self._knowledge(view, texts) for texts in (counted, public))
+        protected = _protected(simulated)
+        part, everything = (self._knowledge(view, texts, protected) for texts in (counted, public))
         truth = part.ids(view.table, simulated.secret_words)
         mixed = mixes(view)
         if mixed and not len(simulated.view.drawn):
@@ -261,9 +264,10 @@ class Learned:
             del self._memo[old]
         return made
 
-    def _knowledge(self, view: View, texts: Sequence[str]) -> Knowledge:
+    def _knowledge(self, view: View, texts: Sequence[str], protected: float) -> Knowledge:
         """What public texts teach, counted once for all books of a table."""
-        return self._kept((_learnable(view), _digest(texts)), partial(learn, view.origin, view.words, texts))
+        key = _learnable(view), _digest(texts), protected
+        return self._kept(key, partial(learn, view.origin, view.words, texts, protected))
 
     def _looks(
         self, view: View, known: Knowledge, estimates: list[WordEstimate] | None, truth: Ids | None, report: Report
@@ -350,6 +354,14 @@ def _ranks(found: Guesses, view: View, words: Sequence[str]) -> Values:
     """The rank of each private word among the guesses, float64 [n]; infinite for one that is no candidate."""
     here = found.words == found.known.ids(view.table, words)[:, None]
     return np.where(here.any(axis=1), here.argmax(axis=1) + 1.0, np.inf)
+
+
+def _protected(simulated: Case) -> float:
+    """The share of words of the public list that detectors protect, as parts of names: what the simulation says."""
+    if simulated.view.program is None or simulated.view.program.grouping is None:
+        return 0.0
+    private = sum(map(is_public, simulated.secret_words))
+    return (private + SEEN) / (sum(map(is_public, simulated.truth.words)) + 1)
 
 
 def _tells(view: View, truth: Ids) -> bool:

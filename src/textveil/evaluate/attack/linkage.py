@@ -11,11 +11,12 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from textveil.config import options
+from textveil.config import Rerank, options
+from textveil.errors import ConfigError
 from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.mechanism import PLACEHOLDER, Block, Placeholder
-from textveil.pipeline import Privatizer, Rehearsal
+from textveil.pipeline import Rehearsal
 from textveil.randomness import Flags, Ids, Ints, Randomness, Values
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, Released, check_texts
@@ -45,10 +46,10 @@ class Linkage:
 
     The mask follows from a text by public rules, so a candidate with another mask is ruled out, and one that is left
     alone is the original, whatever the mechanism did. The attacker computes the masks of all candidates with the
-    options of the releases, and compares, from less to more: the number of words (`length`); also which positions pass,
-    and their strings (`skeleton`); also whitespace, and casing, groups and pieces where they are released (`mask`).
-    `mask and words` then orders those left by the sum, over protected words, of the cosine between the released row
-    and the candidate's.
+    program that made the releases, its detectors, groups and budgets, and compares, from less to more: the number of
+    words (`length`); also which positions pass, and their strings (`skeleton`); also whitespace, and casing, groups and
+    pieces where they are released (`mask`). `mask and words` then orders those left by the sum, over protected words
+    and names, of the cosine between the released row and the candidate's.
 
     Candidates are the originals of the case and the decoys. Equal texts are one candidate. Each release has a pool of
     its own, drawn at random, that holds its original. Among candidates that look alike the attacker picks at random:
@@ -71,12 +72,14 @@ class Linkage:
             return "there are no texts"
         if len(view.released) == 1 and not self.decoys:
             return "it needs other texts to find the original among"
-        if len(view.table.views) > 1:
-            return "words of unlike groups have codes of unlike books, and it knows one book"
-        return ""
+        return view.untold
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """Top-1, MRR and texts left, for every pool, from each part of the mask and from all that is released."""
+        """Top-1, MRR and texts left, for every pool, from each part of the mask and from all that is released.
+
+        Raises:
+            ConfigError: a release has another mask than the program gives its own original.
+        """
         view = case.view
         candidates = list(dict.fromkeys((*case.truth.texts, *self.decoys)))
         number = {text: i for i, text in enumerate(candidates)}
@@ -85,6 +88,12 @@ class Linkage:
         known = _masked(view, candidates)
         theirs = [result.released for result in known.results]
         classes = {source: _classes(part, view.released, theirs) for source, part in PARTS.items()}
+        lost = sum(int((ours != others[own]).sum()) for ours, others in classes.values())
+        if lost:
+            raise ConfigError(
+                "linkage can say nothing of these releases: the program gives their own originals other masks; make "
+                "them without a session"
+            )
         sizes = list(dict.fromkeys(min(size, len(candidates)) for size in self.pools))
         places: dict[tuple[str, int], list[Ints]] = {}
         streams = rng.open(np.ones(len(own), np.int64))
@@ -151,12 +160,14 @@ class Still(Placeholder):
 
 
 def _masked(view: View, texts: list[str]) -> Rehearsal:
-    """The texts with their masks and rows, by the pipeline that made the releases."""
+    """The texts with their masks and rows, by the program that made the releases; no word of them is drawn."""
+    assert view.program is not None, "refused otherwise"
     words = view.words
     if words.oov == "error":  # a decoy with an unknown word cannot be the original, and is no error either
         words = replace(words, oov="surrogate")
-    mechanism = Placeholder() if _nothing_drawn(view) else Still()
-    return Privatizer(mechanism, table=view.table, words=words, budget=view.budget).rehearse(texts)
+    still = Placeholder() if _nothing_drawn(view) else Still()
+    program = view.program.with_parts(mechanism=still, claim=still.claim(view.table), words=words, rerank=Rerank())
+    return program.rehearse(texts)
 
 
 def _nothing_drawn(view: View) -> bool:
@@ -197,24 +208,36 @@ def _scores(view: View, known: Rehearsal, classes: dict[str, list[Ids]], chunk: 
     """How well each candidate fits each release of a chunk, float64 [m, M], by what it is judged from."""
     for source, (ours, theirs) in classes.items():
         yield source, np.where(ours[chunk, None] == theirs, 0.0, RULED_OUT)
-    if not _nothing_drawn(view):
+    if view.named is not None or not _nothing_drawn(view):
         ours, theirs = classes["mask"]
         yield WORDS, _similar(view, known, ours, theirs, chunk)
 
 
 def _similar(view: View, known: Rehearsal, ours: Ids, theirs: Ids, chunk: slice) -> Values:
     """The sum of cosines of rows at the same place, for candidates with the mask of the release, else `RULED_OUT`."""
-    table, secret = view.table, known.plan.block.secret
-    places = np.cumsum(view.layout.sizes) - view.layout.sizes
-    begins = np.cumsum(known.plan.block.layout.sizes) - known.plan.block.layout.sizes
+    layout = known.plan.block.layout
+    rows = (
+        []
+        if _nothing_drawn(view)
+        else [(view.table, view.shown, view.layout.sizes, known.plan.block.secret, layout.sizes)]
+    )
+    if view.named is not None:
+        named = np.flatnonzero(known.protection.named)
+        ours_named, theirs_named = (
+            np.diff(np.searchsorted(items, documents))
+            for items, documents in ((view.named.items, view.documents), (named, layout.documents))
+        )
+        rows.append((view.origin, view.named.drawn, ours_named, known.plan.originals[named], theirs_named))
     score = np.full((chunk.stop - chunk.start, len(theirs)), RULED_OUT)
     for number in np.unique(ours[chunk]).tolist():
         releases, candidates = np.flatnonzero(ours[chunk] == number), np.flatnonzero(theirs == number)
         total = np.zeros((len(releases), len(candidates)))
         if len(candidates) > 1:
-            for j in range(view.layout.sizes[chunk.start + releases[0]]):
-                released = _directions(table, view.shown[places[chunk.start + releases] + j])
-                total += released @ _directions(table, secret[begins[candidates] + j]).T
+            for table, shown, sizes, secret, others in rows:
+                places, begins = np.cumsum(sizes) - sizes, np.cumsum(others) - others
+                for j in range(sizes[chunk.start + releases[0]]):
+                    released = _directions(table, shown[places[chunk.start + releases] + j])
+                    total += released @ _directions(table, secret[begins[candidates] + j]).T
         score[np.ix_(releases, candidates)] = total
     return score
 

@@ -72,7 +72,7 @@ class Reconstruction:
         """Where no endpoint is named, or nothing is protected."""
         if self.url is None or self.model is None:
             return NO_ENDPOINT
-        return "" if len(view.drawn) else NOTHING_PROTECTED
+        return "" if len(written(view)) else NOTHING_PROTECTED
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """The share of words found, the share that is near in meaning, and Rouge-L of the answers.
@@ -91,8 +91,13 @@ class Reconstruction:
         items = view.item[where].tolist()
         note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
         found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
-        yield Outcome(source=self.name, metric="top-1", where=where, values=np.array(found, np.float64), note=note)
-        if view.words.unit == "word":
+        if len(where):
+            yield Outcome(source=self.name, metric="top-1", where=where, values=np.array(found, np.float64), note=note)
+        if view.named is not None and len(named := np.flatnonzero(np.isin(view.text_of_name, texts))):
+            names = [(guesses[i] or "").lower() == truth.words[i].lower() for i in view.named.items[named].tolist()]
+            values = np.array(names, np.float64)
+            yield Outcome(source=self.name, metric="top-1", unit="name", where=named, values=values, note=note)
+        if view.words.unit == "word" and len(where):
             told = np.array([guesses[i] is not None for i in items], bool)
             rows, _ = view.origin.lookup([guesses[i] or "" for i in items])
             near = cosines(view.origin, rows, truth.rows[where]) >= NEAR

@@ -7,7 +7,7 @@ Not here: attackers who look at the released word itself (`neighbour`, `bayes`),
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -49,6 +49,7 @@ class Masked:
     """
 
     name: ClassVar[str] = "masked"
+    wordwise: ClassVar[Literal[True]] = True
     model: str | None = None
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 10
     batch: Annotated[int, Field(ge=1, strict=True)] = 4096
@@ -62,9 +63,10 @@ class Masked:
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """top-1, top-k, and Rouge-L of the texts with the first guesses filled in."""
         view, private = case.view, case.truth.rows
-        context = language_model(view.origin, self.model)
+        context = language_model(view.vocabulary, self.model)
         guesses = self.guess(view, context, report)
-        usual = np.argsort(-shares(view.origin, listed=view.words.stopwords == "protect"), kind="stable")[: self.k]
+        expected = view.kept(shares(view.vocabulary, listed=view.words.stopwords == "protect"))
+        usual = np.argsort(-expected, kind="stable")[: self.k]
         found, known = (rows == private[:, None] for rows in (guesses, usual))
         note = f"{context.name}, from the released words around each position"
         everywhere = np.arange(len(private))
@@ -94,7 +96,7 @@ class Masked:
         """The model's k likeliest rows at each protected position, best first: int64 [n, min(k, V)]."""
         n, rows = len(view.drawn), len(view.origin)
         guesses = np.empty((n, min(self.k, rows)), np.int64)
-        limited = replace(context, batch=max(1, min(self.batch, CELLS // rows)))
+        limited = replace(context, batch=max(1, min(self.batch, CELLS // len(view.vocabulary))))
         done = 0
         for which, logits in limited.batches(seen(view), view.item):
             report("hidden words", done, n)

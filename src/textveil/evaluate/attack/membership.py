@@ -16,7 +16,7 @@ from textveil.evaluate.attack.case import Case, View
 from textveil.evaluate.attack.channel import Likelihoods
 from textveil.evaluate.attack.contract import Outcome, Report, quiet
 from textveil.evaluate.attack.posterior import DRAWS, Ranking, mixes, posterior
-from textveil.evaluate.attack.prior import StaticName, static
+from textveil.evaluate.attack.prior import StaticName, usual
 from textveil.evaluate.logs import log_sum
 from textveil.protect import group_numbers
 from textveil.randomness import Ids, Randomness, Values
@@ -66,6 +66,7 @@ class Membership:
     """
 
     name: ClassVar[str] = "membership"
+    wordwise: ClassVar[Literal[True]] = True
     prior: StaticName = "unigram"
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
 
@@ -76,23 +77,27 @@ class Membership:
         return "" if mixes(view) else channel.refusal(view)
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
-        """AUC and TPR at 1% and 0.1% FPR, of words and of texts."""
-        view = case.view
-        texts, text = np.unique(view.text, return_inverse=True)
-        each, few = -(-NON_MEMBERS // len(texts)), -(-NON_MEMBERS // len(text))
-        log_prior = static(view.origin, self.prior, view.words.stopwords)
+        """AUC and TPR at 1% and 0.1% FPR, of words, and of texts with the names that were drawn from lists."""
+        parts = (case, *case.lists)
+        texts = np.unique(np.concatenate([part.view.text for part in parts]))
+        n = len(case.view.drawn)
+        each, few = -(-NON_MEMBERS // len(texts)), -(-NON_MEMBERS // n)
         # Column 0 holds the members, so that equal words give equal sums, whatever the rounding.
         totals = np.zeros((len(texts), 1 + each))
-        members, others = np.empty(len(text)), []
+        members, others = np.empty(n), []
         notes = []
-        for positions, scores, note in self._scores(case, log_prior, each, rng, report):
-            starts = np.flatnonzero(np.diff(text[positions], prepend=-1))
-            totals[text[positions[starts]]] += np.add.reduceat(scores, starts, axis=0)
-            members[positions] = scores[:, 0]
-            others.append(scores[:, 1 : 1 + few].ravel())
-            notes.append(note)
-        note = view.of_drawn(max(notes, key=len))  # some words may have an exact law, others not
-        yield from self._outcomes("word", np.arange(len(text)), members, np.concatenate(others), note)
+        for part in parts:
+            channel.check(part)
+            text = np.searchsorted(texts, part.view.text)
+            for positions, scores, note in self._scores(part, usual(part.view, self.prior), each, rng, report):
+                starts = np.flatnonzero(np.diff(text[positions], prepend=-1))
+                totals[text[positions[starts]]] += np.add.reduceat(scores, starts, axis=0)
+                notes.append(note)
+                if part is case:
+                    members[positions] = scores[:, 0]
+                    others.append(scores[:, 1 : 1 + few].ravel())
+        note = case.view.of_drawn(max(notes, key=len))  # some words may have an exact law, others not
+        yield from self._outcomes("word", np.arange(n), members, np.concatenate(others), note)
         yield from self._outcomes("text", texts, totals[:, 0], totals[:, 1:].ravel(), note)
 
     def _scores(
@@ -109,7 +114,7 @@ class Membership:
         of_rows = np.log(view.table.gathered(np.exp(log_prior))) if coarse else log_prior
         for part in channel.likelihoods(view, draws=self.draws, rng=rng, report=report):
             note = EXACT if part.evidence == "exact" else channel.estimated(view, self.draws)
-            usual = expected(part, of_rows)
+            before = expected(part, of_rows)
             line = np.empty(len(secret), np.int64)
             line[part.positions] = part.which[:, 0]
             for positions, rows in _tried(np.sort(part.positions), secret, log_prior, each, rng):
@@ -117,7 +122,7 @@ class Membership:
                 own = line[positions, None]
                 coded = view.table.coded(rows, group_numbers(view.groups)[view.group[positions, None]])
                 likelihood = part.lines[own, coded].astype(np.float64)
-                yield positions, likelihood - usual[own], note
+                yield positions, likelihood - before[own], note
 
     def _outcomes(
         self, unit: Literal["word", "text"], where: Ids, members: Values, others: Values, note: str

@@ -43,6 +43,7 @@ class Neighbour:
     """
 
     name: ClassVar[str] = "neighbour"
+    wordwise: ClassVar[Literal[True]] = True
     k: Annotated[int, Field(ge=6, le=1000, strict=True)] = 10
 
     def refusal(self, view: View) -> str:

@@ -190,7 +190,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
     """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
     group = view.group[part.positions]
     if name != "context":
-        same = prior.static(view.origin, name, view.words.stopwords)[None]
+        same = prior.usual(view, name)[None]
         for number in np.unique(group).tolist():
             own, expected = np.flatnonzero(group == number), prior.within(view, same, number)
             for start in range(0, len(own), RANKED):

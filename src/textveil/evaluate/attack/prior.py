@@ -13,7 +13,7 @@ import numpy as np
 
 from textveil.errors import UnknownName
 from textveil.evaluate.attack.case import View
-from textveil.evaluate.logs import softmax
+from textveil.evaluate.logs import log_sum, softmax
 from textveil.models import ContextKind, LanguageModel, Ragged, load_context
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable, shares
@@ -48,6 +48,12 @@ def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "
     even = np.full(len(table), 1 / len(table))
     share = even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect")
     return np.log(share).astype(np.float64)
+
+
+def usual(view: View, name: StaticName) -> Values:
+    """ln of the prior of every row of a view's words, the same at all positions: float64 [V]."""
+    found = view.kept(static(view.vocabulary, name, view.words.stopwords))
+    return found if view.out_of is None else found - log_sum(found[None])
 
 
 def within(view: View, log_prior: Values, group: int) -> Values:
@@ -97,22 +103,24 @@ def context(view: View, items: Ids, model: str | None = None) -> Iterator[tuple[
     Yields:
         Which of the items, and ln of the probability of every row there, float32 [m, V].
     """
-    loaded = language_model(view.origin, model)
-    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.origin))))
-    usual = (USUAL * np.exp(static(view.origin, "unigram", view.words.stopwords))).astype(np.float32)
+    loaded = language_model(view.vocabulary, model)
+    limited = replace(loaded, batch=max(1, min(loaded.batch, CELLS // len(view.vocabulary))))
+    expected_anywhere = (USUAL * np.exp(usual(view, "unigram"))).astype(np.float32)
     for which, logits in limited.batches(seen(view), items):
         expected = expect(view, TEMPER * logits)
         expected *= 1 - USUAL
-        expected += usual
+        expected += expected_anywhere
         yield which, np.log(expected, out=expected)
 
 
 def expect(view: View, logits: Floats) -> Floats:
-    """Probabilities of private rows, float32 [m, V], from a language model's logits.
+    """Probabilities of private rows, float32 [m, V], from a language model's logits of all words.
 
     Where words of the public list pass, what is private is none of them. Their rows then stand for words outside the
     table, of which the model says nothing: each has the share of public text that falls on it.
     """
+    if view.out_of is not None:
+        return softmax(view.kept(logits))
     if view.words.stopwords == "protect":
         return softmax(logits)
     listed = _listed(view.origin)

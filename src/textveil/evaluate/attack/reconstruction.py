@@ -46,8 +46,8 @@ def spell(view: View, words: Sequence[str]) -> list[str]:
 
 
 def written(view: View) -> Ids:
-    """The numbers of the texts that have a protected position, rising."""
-    return np.unique(view.text)
+    """The numbers of the texts that have a protected position, or a name drawn from a list, rising."""
+    return np.unique(np.concatenate([view.text, view.text_of_name]))
 
 
 def cosines(table: EmbeddingTable, one: Ids, other: Ids) -> Values:

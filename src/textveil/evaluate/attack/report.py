@@ -5,8 +5,8 @@ Not here: the attackers, and the pictures (`picture`).
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -16,8 +16,8 @@ from textveil.config import plain, registry
 from textveil.errors import ConfigError, EndpointError
 from textveil.evaluate import intervals
 from textveil.evaluate.attack.case import Case
-from textveil.evaluate.attack.contract import Attack, Averaging, Outcome, Report, Unit, quiet
-from textveil.randomness import Flags, Randomness, SystemRandomness, Values
+from textveil.evaluate.attack.contract import Attack, Averaging, Outcome, Report, Unit, Wordwise, quiet
+from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
 from textveil.text import ranks as ranks_of
 
 VERSION = 1
@@ -26,6 +26,10 @@ VERSION = 1
 QUARTERS = 4
 
 ALL = "all"
+
+STAND_IN = "of names drawn from lists, the private one is taken to be the name that stands for it on its list"
+
+NO_NAMES = "names drawn from lists are not among these words"
 
 ONE_RELEASE = "this attack looks at one release of a text"
 
@@ -89,6 +93,7 @@ class Findings:
         options: of each attack.
         texts: how many there were.
         words: how many protected positions.
+        names: how many names were drawn from lists.
         unprotected: private words that passed as they were; they are in no rate.
         hidden: private words that became placeholders, apart from those of the mechanism; they are in no rate.
         releases: of each text.
@@ -99,6 +104,7 @@ class Findings:
     options: Mapping[str, Mapping[str, object]]
     texts: int
     words: int
+    names: int = 0
     unprotected: int = 0
     hidden: int = 0
     releases: int = 1
@@ -110,6 +116,7 @@ class Findings:
             "texts": self.texts,
             "releases": self.releases,
             "protected": self.words,
+            "names": self.names,
             "passed_unprotected": self.unprotected,
             "placeholders": self.hidden,
             "attacks": {name: dict(options) for name, options in self.options.items()},
@@ -153,11 +160,14 @@ def attack(
     refused: dict[str, str] = {}
     for each in attacks:
         alone = ONE_RELEASE if case.view.others and not isinstance(each, Averaging) else ""
+        run = partial(each.run, rng=rng, report=partial(_told, report, each.name))
         if reason := alone or each.refusal(case.view):
             refused[each.name] = reason
-            continue
+        lists = [part for part in case.lists if isinstance(each, Wordwise) and not (alone or each.refusal(part.view))]
         try:
-            found = each.run(case, rng=rng, report=partial(_told, report, each.name))
+            found = [*([] if reason else run(case)), *of_names(case, lists, run)]
+            if case.lists and all(outcome.unit != "name" for outcome in found):
+                found = [_noted(outcome, NO_NAMES) if outcome.unit == "word" else outcome for outcome in found]
             rows.extend(row for outcome in found for row in _rows(case, outcome, parts))
         except EndpointError as error:  # what the others found is not lost with it
             refused[each.name] = str(error)
@@ -167,10 +177,45 @@ def attack(
         options={each.name: plain(each) for each in attacks},
         texts=len(case.view.released),
         words=len(case.view.drawn),
+        names=case.view.names,
         unprotected=case.view.unprotected,
         hidden=case.view.hidden,
         releases=len(case.view.others) + 1,
     )
+
+
+def _noted(outcome: Outcome, note: str) -> Outcome:
+    """The outcome with something more that a reader has to know."""
+    return replace(outcome, note="; ".join(filter(None, (outcome.note, note))))
+
+
+def of_names(case: Case, lists: Sequence[Case], run: Callable[[Case], Iterable[Outcome]]) -> Iterator[Outcome]:
+    """What is found of names that were drawn from lists, all lists together.
+
+    Args:
+        case: releases and their originals.
+        lists: those of its lists that are looked at, as cases.
+        run: gives the outcomes of a list; those of texts are left out.
+    """
+    held: dict[tuple[object, ...], list[Outcome]] = {}
+    for part in lists:
+        assert case.view.named is not None, "or there would be no list"
+        for outcome in run(part):
+            if outcome.unit == "word":
+                where = np.searchsorted(case.view.named.items, part.view.item[outcome.where])
+                key = outcome.metric, *outcome.setting.items()
+                held.setdefault(key, []).append(replace(outcome, where=where))
+    for found in held.values():
+        known = [each for each in found if each.baseline is not None and len(each.where)]
+        weights = [len(each.where) for each in known]
+        yield replace(
+            _noted(found[0], STAND_IN),
+            unit="name",
+            setting={name: value for name, value in found[0].setting.items() if name != "of"},
+            where=np.concatenate([each.where for each in found]),
+            values=np.concatenate([each.values for each in found]),
+            baseline=float(np.average([each.baseline for each in known], weights=weights)) if known else None,
+        )
 
 
 def _told(report: Report, attack: str, step: str, done: int, total: int) -> None:
@@ -204,11 +249,19 @@ def _parts(case: Case) -> dict[Unit, list[Part]]:
     groups = [
         ("group", name, view.group == number) for number, name in enumerate(view.groups) if (view.group == number).any()
     ]
+    labels = () if view.named is None else view.named.labels
+    lists = [("group", label, np.array([each == label for each in labels])) for label in dict.fromkeys(labels)]
+    rarity = ranks_of([case.truth.words[i] for i in view.named.items.tolist()]) if view.named is not None else ranks[:0]
     return {
         "word": [
             *(groups if len(groups) > 1 else []),
             *_quarters("frequency", ranks.astype(np.float64), RARITY),
             *_quarters("length", lengths[view.text], LENGTHS),
+        ],
+        "name": [
+            *(lists if len(lists) > 1 else []),
+            *_quarters("frequency", rarity.astype(np.float64), RARITY),
+            *_quarters("length", lengths[view.text_of_name], LENGTHS),
         ],
         "text": [*_quarters("frequency", per_text, RARITY), *_quarters("length", lengths, LENGTHS)],
     }
@@ -238,7 +291,8 @@ def _range(values: Values) -> str:
 
 
 def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) -> Iterator[Rate]:
-    cluster = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
+    of_unit: dict[Unit, Ids] = {"word": case.view.text, "name": case.view.text_of_name}
+    cluster = of_unit[outcome.unit][outcome.where] if outcome.unit in of_unit else outcome.where
     everything = np.ones(len(outcome.where), bool)
     slices = [(ALL, "", everything)]
     if outcome.sliced:

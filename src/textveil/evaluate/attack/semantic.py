@@ -5,13 +5,14 @@ Not here: how the guesses are made (`posterior`), and whether they are right (`b
 """
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from textveil.config import options
 from textveil.evaluate.attack.case import Case, View
+from textveil.evaluate.attack.channel import check
 from textveil.evaluate.attack.contract import Outcome, Report, Unit, quiet
 from textveil.evaluate.attack.neighbour import NOTHING_DRAWN
 from textveil.evaluate.attack.posterior import DRAWS, posterior, refusal
@@ -40,6 +41,7 @@ class Semantic:
     """
 
     name: ClassVar[str] = "semantic"
+    wordwise: ClassVar[Literal[True]] = True
     threshold: Annotated[float, Field(gt=0, le=1)] = NEAR
     prior: PriorName = "unigram"
     draws: Annotated[int, Field(ge=2, le=1_000_000, strict=True)] = DRAWS
@@ -50,6 +52,7 @@ class Semantic:
 
     def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
         """The share of near guesses, their mean cosine, and the cosine of the rebuilt texts with the originals."""
+        check(case)
         view, drawn = case.view, np.flatnonzero(case.view.drawn != PLACEHOLDER)
         ranking = posterior(view, prior=self.prior, k=1, draws=self.draws, rng=rng, report=report)
         best, blind = np.full((2, len(view.drawn)), PLACEHOLDER)

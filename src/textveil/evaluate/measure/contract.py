@@ -16,11 +16,16 @@ SILENT = "it says nothing of such releases"
 _Measure = TypeVar("_Measure", bound=Callable[..., object])
 
 
-def silent(where: str) -> Callable[[_Measure], _Measure]:
-    """Says when a measure gives no figure: a decorator; `where` goes on "not measured: "."""
+def silent(where: str, *, wordwise: bool = False) -> Callable[[_Measure], _Measure]:
+    """Says when a measure gives no figure: a decorator.
+
+    Args:
+        where: goes on "not measured: ".
+        wordwise: whether it takes every word by itself: then it measures names list by list (`Case.lists`), too.
+    """
 
     def said(measure: _Measure) -> _Measure:
-        vars(measure)["silent"] = where
+        vars(measure).update(silent=where, wordwise=wordwise)
         return measure
 
     return said

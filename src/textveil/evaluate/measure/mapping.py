@@ -69,7 +69,7 @@ class Sizes:
         )
 
 
-@silent("no word is protected")
+@silent("no word is protected", wordwise=True)
 def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
     """N_x, N_w and S_w of distinct private rows, those of texts in random order, so many at most.
 
@@ -102,8 +102,9 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
         return
     how = "exact, from the law" if exact else f"simulated, {draws:,} draws of each word"
     how += "" if np.array_equal(case.view.drawn, case.view.shown) else "; of the words before they are re-ranked"
+    every = f", of {len(case.view.table):,}" if case.view.out_of is None else ""  # each list of names has its own
     notes = {
-        "N_x": f"distinct outputs in {draws:,} draws of a word, of {len(case.view.table):,}; {how}",
+        "N_x": f"distinct outputs in {draws:,} draws of a word{every}; {how}",
         "N_w": f"probability that a word comes out as it was; {how}",
         "S_w": f"outputs that hold {1 - DELTA:.0%} of a word's probability; {how}"
         + ("" if exact else ", too small where it is not far below these"),

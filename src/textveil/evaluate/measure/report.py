@@ -7,11 +7,13 @@ Not here: the measures (the modules beside this one, found by name in the regist
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from textveil.config import registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, Outcome, Rate, Report, quiet, rates
+from textveil.evaluate.attack import Case, Outcome, Rate, Report, of_names, quiet, rates
 from textveil.evaluate.measure.contract import SILENT
 from textveil.randomness import Randomness, SystemRandomness
 
@@ -34,6 +36,7 @@ class Measurements:
         silent: measures that say nothing of such releases, and why.
         texts: how many there were.
         words: how many protected positions.
+        names: how many names were drawn from lists.
         unprotected: private words that passed as they were; they are in no figure of words.
         hidden: private words that became placeholders, apart from those of the mechanism; nor are they.
     """
@@ -42,6 +45,7 @@ class Measurements:
     silent: Mapping[str, str]
     texts: int
     words: int
+    names: int = 0
     unprotected: int = 0
     hidden: int = 0
 
@@ -51,6 +55,7 @@ class Measurements:
             "version": VERSION,
             "texts": self.texts,
             "protected": self.words,
+            "names": self.names,
             "passed_unprotected": self.unprotected,
             "placeholders": self.hidden,
             "not_measured": dict(self.silent),
@@ -95,6 +100,7 @@ def measure(
         },
         texts=len(case.view.released),
         words=len(case.view.drawn),
+        names=case.view.names,
         unprotected=case.view.unprotected,
         hidden=case.view.hidden,
     )
@@ -117,7 +123,10 @@ def outcomes(
     for name in check(metrics):
         target = registry.load("measure", name)
         options = registry.signature(target)
-        yield name, target(case, **{key: each for key, each in offered.items() if options.open or key in options.known})
+        asked = {key: each for key, each in offered.items() if options.open or key in options.known}
+        measured = partial(target, **asked)
+        lists = case.lists if getattr(target, "wordwise", False) else ()
+        yield name, chain(measured(case), of_names(case, lists, measured))
 
 
 def check(metrics: Sequence[str] | None = None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from textveil.randomness import Flags
 from textveil.table import WordPieces
 
 
-@silent("no word is protected")
+@silent("no word is protected", wordwise=True)
 def retention(case: Case) -> Iterator[Outcome]:
     """The share of protected positions whose private row is released; a placeholder keeps nothing.
 
@@ -32,7 +32,7 @@ def retention(case: Case) -> Iterator[Outcome]:
     )
 
 
-@silent("nothing was drawn: all protected words are placeholders, or none is there")
+@silent("nothing was drawn: all protected words are placeholders, or none is there", wordwise=True)
 def cosine(case: Case) -> Iterator[Outcome]:
     """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
     drawn = np.flatnonzero(case.view.shown != PLACEHOLDER)
@@ -50,7 +50,7 @@ def cosine(case: Case) -> Iterator[Outcome]:
     )
 
 
-@silent("no word is protected, or words.oov takes those outside the table out of the protected ones")
+@silent("no word is protected, or words.oov takes those outside the table out of the protected ones", wordwise=True)
 def unknown(case: Case) -> Iterator[Outcome]:
     """The share of protected words that are not in the table; another row stands for each of them.
 

@@ -175,7 +175,7 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
 
 
 def _line(row: Row) -> str:
-    setting = ", ".join(str(value) for value in row["setting"].values())
+    setting = ", ".join([*(["names"] if row["unit"] == "name" else []), *map(str, row["setting"].values())])
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 
