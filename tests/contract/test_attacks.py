@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.detectors import Finds
 from tests.fixtures import NOUNS, Stub, gaussian_rows
 from textveil.config import GroupOptions, registry, resolve
 from textveil.config.sources import profiles
@@ -175,6 +176,21 @@ def test_under_a_profile_a_mask_leaves_two_texts_of_one_mask(profile):
     found = tops(attack(case, [load("bayes", {"priors": ("uniform",)}), load("linkage")], rng=SeededRandomness(2)))
     assert found["linkage", "text"] == 0.5
     assert found["bayes", "word"] == 0.0
+
+
+def test_a_public_word_that_is_part_of_a_name_is_named_by_who_learned():
+    """Where words of the public list pass but within names, they are rare among private words, and not ruled out."""
+    words = ["will", *NOUNS[:20]]
+    table = EmbeddingTable.build(name="names", words=words, vectors=gaussian_rows(len(words), 24, 7))
+    protect = {"detectors": (Finds(PERSON="Will"),), "level": "names", "placeholders": ()}
+    privatizer = Privatizer(OPEN, epsilon=1.0, table=table, protect=protect)
+    texts = [f"the {first} and Will and the {second}" for first in NOUNS[:4] for second in NOUNS[4:20]]
+    case = Case.of(privatizer, texts[::4])
+    public = tuple(text for text in texts if text not in texts[::4])
+    found = next(iter(load("learned", {"public": public, "simulated": 100}).run(case, rng=SeededRandomness(1))))
+    will = [i for i, word in enumerate(case.secret_words) if word == "Will"]
+    assert len(will) == 16
+    assert found.values[will].mean() == 1.0
 
 
 def test_releases_that_do_not_fit_their_originals_are_an_error(small_table):

@@ -226,7 +226,7 @@ class Case:
             texts: any number of texts.
             releases: how often each text is released; the attacker sees all its releases.
             session: what the releases have in common; without one each is drawn anew.
-            names: whether names may be drawn from lists, see `after`.
+            names: without effect: names that are drawn from lists are judged by the laws of their lists.
 
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
@@ -251,7 +251,7 @@ class Case:
         Args:
             privatizer: made the release.
             rehearsal: the release.
-            names: whether names may have been drawn from lists; only `risk` assesses those.
+            names: without effect, see `of`.
 
         Raises:
             ConfigError: a paper's own rule takes words out of the mechanism's hands.
@@ -404,7 +404,7 @@ def judged(privatizer: Privatizer, *, names: bool = False) -> None:
 
     Args:
         privatizer: will make them.
-        names: whether names may be drawn from lists.
+        names: without effect, see `Case.of`.
 
     Raises:
         ConfigError: says which options to change.
