@@ -224,11 +224,12 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(capsys, lett
         assert says in capsys.readouterr().err
 
 
-def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, letters):
-    code, out, err = run(
-        capsys, letters, "--attacks", "bayes,linkage", "-o", "attack.bayes.priors=uniform", "--seed", 1
-    )
+def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, letters, tmp_path):
+    asked = ("--attacks", "bayes,neighbour,linkage", "-o", "attack.bayes.priors=uniform", "--seed", 1)
+    code, out, err = run(capsys, letters, *asked, "--output", tmp_path / "found")
     assert code == 0, err
+    pictures = {path.stem for path in (tmp_path / "found").glob("*.svg")}
+    assert pictures == {"bayes", "bayes-names", "neighbour", "neighbour-names", "linkage"}
     assert re.search(r"top-1 \(mask, 3\) +1\.000", out)
     assert "the private one is taken to be the name that stands for it on its list" in " ".join(err.split())
     assert cli.main(["measure", str(letters), "--metrics", "retention", "--seed", "1", "--json"]) == 0

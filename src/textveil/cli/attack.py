@@ -201,15 +201,17 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
     from textveil.evaluate import pictures
 
     evaluation.write_json(document, os.path.join(folder, FINDINGS))
-    for name in dict.fromkeys(row["attack"] for row in document["rows"]):
-        rows = [row for row in document["rows"] if row["attack"] == name]
+    for attack, names in dict.fromkeys((row["attack"], row["unit"] == "name") for row in document["rows"]):
+        rows = [row for row in document["rows"] if (row["attack"], row["unit"] == "name") == (attack, names)]
+        name = f"{attack}-names" if names else attack
+        counted = f"{document['names']:,} names" if names else f"{document['protected']:,} protected words"
         if document["releases"] > 1:
             figure = pictures.curves(_curves(rows), title=f"{name}: {title}", scale="share of words that are named")
         else:
             figure = pictures.rates(
                 rows,
                 title=f"{name}: {title}",
-                subtitle=f"{document['texts']:,} texts, {document['protected'] + document['names']:,} protected words",
+                subtitle=f"{document['texts']:,} texts, {counted}",
             )
         for suffix in (".svg", ".png"):
             pictures.save(figure, Path(folder) / f"{name}{suffix}")

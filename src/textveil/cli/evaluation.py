@@ -258,7 +258,7 @@ def notes(document: Mapping[str, Any]) -> list[str]:
 
 def metric(row: Row) -> str:
     """A metric with what tells it from others of the same name."""
-    setting = ", ".join([*(["names"] if row["unit"] == "name" else []), *map(str, row["setting"].values())])
+    setting = ", ".join([*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())])
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 

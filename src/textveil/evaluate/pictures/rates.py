@@ -45,7 +45,7 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
     lines = list(dict.fromkeys(map(_line, shown)))[: len(COLOURS)]
     if not lines:
         raise ConfigError("a picture needs at least one headline rate")
-    parts = [name for name in SLICES if any(row["slice"] == name for row in shown)]
+    parts = [name for name in SLICES if any(row["slice"] == name and _line(row) in lines[:SLICED] for row in shown)]
     height = max(3.4, 1.6 + 0.36 * len(lines))
     figure = Figure(figsize=(4.6 + 3.0 * len(parts), height), layout="constrained")
     axes = figure.subplots(1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False)[0]
@@ -175,7 +175,7 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
 
 
 def _line(row: Row) -> str:
-    setting = ", ".join([*(["names"] if row["unit"] == "name" else []), *map(str, row["setting"].values())])
+    setting = ", ".join([*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())])
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 
