@@ -236,6 +236,37 @@ FORMATS = {
         lambda text: dict(dotenv_values(stream=io.StringIO(text))),
     ),
     "SQL": Format(sql, rows_of),
+    "SQL, numbers": Format(
+        lambda rows: (
+            "INSERT INTO t (note, name, rest) VALUES\n"
+            + ",\n".join(
+                f"(4155552671, 5317250628844522, '{name.replace(chr(39), chr(39) * 2)}')" for _, name, _ in rows
+            )
+            + ";\n"
+        ),
+        rows_of,
+    ),
+    "TOML, numbers": Format(
+        lambda rows: "".join(
+            f"[[row]]\nname = {json.dumps(name, ensure_ascii=False)}\nphone = 4155552671\ncard = 5317250628844522\n"
+            "birthday = 1979-05-12\nphones = [4155552671, 4155552672]\n"
+            for _, name, _ in rows
+        ),
+        tomllib.loads,
+    ),
+    "JSON, numbers": Format(
+        lambda rows: json.dumps(
+            [{"name": name, "phone": 4155552671, "cards": [5317250628844522, 4111111111111111]} for _, name, _ in rows]
+        ),
+        json.loads,
+    ),
+    "Python, numbers": Format(
+        lambda rows: "".join(
+            f"add(name={name!r}, phone=4155552671)\ncard = 5317250628844522\nd = {{'phone': 4155552671}}\n"
+            for _, name, _ in rows
+        ),
+        literals,
+    ),
     "vCard": Format(card, lines_of),
     "iCalendar": Format(event, lines_of),
     "Python": Format(lambda rows: "".join(f"send({a!r}, to={b!r}, more=[{c!r}])\n" for a, b, c in rows), literals),

@@ -198,16 +198,23 @@ def spell(
 
 
 def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
-    """Whether a word is a number of JSON, or of code or settings: there its placeholder has to be a string."""
+    """Whether a word is a number or date of JSON, code, settings or SQL: there its placeholder has to be a string."""
     text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
     if not _NUMBER.fullmatch(tokens.words[word]):
         return False
     if _ENDED.match(text, end) is None:
         return False
     before = max(0, start - 200)
-    return bool(
-        _VALUE.search(text, before, start) or (_ARGUMENT.search(text, before, start) and not _in_string(text, start))
-    )
+    if _VALUE.search(text, before, start):
+        return True
+    argument = _ARGUMENT.search(text, before, start) or _in_row(text, before, start, end)
+    return bool(argument) and not _in_string(text, start)
+
+
+def _in_row(text: str, before: int, start: int, end: int) -> bool:
+    """Whether a number is one of several values in brackets, as in rows of SQL."""
+    row = _ROW.search(text, before, start)
+    return row is not None and ("," in row[0].rpartition("(")[2] or text[end : end + 9].lstrip().startswith(","))
 
 
 def _in_string(text: str, at: int) -> bool:
@@ -218,10 +225,12 @@ def _in_string(text: str, at: int) -> bool:
     return any(len(marks.findall(text, begin, at)) % 2 for marks in _MARKS)
 
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+\Z""")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+(?:\[(?:[^\[\]{}]*,)?\s*)?\Z""")
 _ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z")
 """{key: ...} and call(key=...)."""
+_ROW = re.compile(r"(?i)(?:\A|\n|\)\s*,|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
+"""(..., ...) as a line, behind another one, or behind VALUES."""
 _MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
 LONGEST_LINE = 2000
 """Characters of a line before a number that are looked at for an open quotation mark."""
