@@ -263,6 +263,7 @@ FORMATS = {
     "Python, numbers": Format(
         lambda rows: "".join(
             f"add(name={name!r}, phone=4155552671)\ncard = 5317250628844522\nd = {{'phone': 4155552671}}\n"
+            "e = {'x': ('Al', 4155552671)}\n"
             for _, name, _ in rows
         ),
         literals,

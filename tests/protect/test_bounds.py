@@ -235,7 +235,8 @@ oa9Wahsah|030 35 81 22|Vogel|7/22/1990|33|MasterCard|5500005555555559|999|7/2029
 3|male|Brazil|João|Silva Santos|Rua Alvares, 1208|São Paulo|SP|02306-000|BR|Joao@armyspy.com|Tioned|Uu4eevah6ei|\
 (11) 3524-7812|Melo|2/9/1985|38|Visa|4532015112830366|321|2/2025|529.982.247-25|1Z 444 444 44 4444 444 4|Big Star|\
 5' 11"|-23.550520
-4|male|Chinese|伟|王|南京路 100 号|上海||200001|CN|WangWei@fleckens.hu|Wangw88|aiYie7ee|021 6321 4567|李|9/9/1970|53|Visa|\
+4|male|Chinese|伟|王|南京路 100 号|上海||200001|CN|WangWei@fleckens.hu|Wangw88|aiYie7ee|021 6321 4567|\
+李|9/9/1970|53|Visa|\
 4556737586899855|555|9/2027|31010519700909123X|1Z 666 666 66 6666 666 6|Star Interior|5' 7"|31.230391
 """.replace("\\\n", "").splitlines()
 

@@ -229,8 +229,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[0-9
 _VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+(?:\[(?:[^\[\]{}]*,)?\s*)?\Z""")
 _ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z")
 """{key: ...} and call(key=...)."""
-_ROW = re.compile(r"(?i)(?:\A|\n|\)\s*,|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
-"""(..., ...) as a line, behind another one, or behind VALUES."""
+_ROW = re.compile(r"(?i)(?:\A|\n|[,:=(\[]|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
+"""(..., ...) as a line, behind a sign of code, or behind VALUES."""
 _MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
 LONGEST_LINE = 2000
 """Characters of a line before a number that are looked at for an open quotation mark."""
