@@ -200,6 +200,9 @@ KINDS = {
         "name: DB_PASSWORD\nvalue: ⟦kT9-vw3Lq⟧\nname: DB_HOST\nvalue: db",
         "INSERT INTO settings (name, value) VALUES ('smtp_password', '⟦kT9-vw3Lq⟧'), ('smtp_host', 'mail');",
         '{"label":"Date of birth","value":"⟦1951-02-14⟧"}',
+        "- {name: DB_PASSWORD, value: ⟦kT9-vw3Lq⟧}\n- {name: DB_HOST, value: db}",
+        '{"name":"DB_PASSWORD","secureValue":"⟦kT9-vw3Lq⟧"}',
+        '<setting name="DbPassword" serializeAs="String"><value>⟦kT9-vw3Lq⟧</value></setting>',
         # what looks alike
         '{"name":"password","value":"string"}',
         '{"name":"max_tokens","value":4096}',
@@ -338,6 +341,12 @@ GIVEN = {
     ),
     '{"environment":[{"name":"DB_PASSWORD","value":"kT9-vw3Lq"},{"name":"DB_HOST","value":"db"}]}': (
         '{"environment":[{"name":"DB_PASSWORD","value":"<SECRET_1>"},{"name":"DB_HOST","value":"db"}]}'
+    ),
+    "env:\n- name: SENTRY_AUTH_TOKEN\n  value: kT9vw3Lq88zz\n- name: SENTRY_MODE\n  value: live\n": (
+        "env:\n- name: SENTRY_AUTH_TOKEN\n  value: <SECRET_1>\n- name: SENTRY_MODE\n  value: live\n"
+    ),
+    '{"env":[{"name":"JWT_SIGNING_KEY","value":"kT9vw3Lqzz"}]}': (
+        '{"env":[{"name":"JWT_SIGNING_KEY","value":"<SECRET_1>"}]}'
     ),
     "BIC COBADEFFXXX": "BIC <ACCOUNT_1>",
     "SWIFT/BIC: DEUTDEFF500": "SWIFT/BIC: <ACCOUNT_1>",

@@ -35,6 +35,8 @@ from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES,
 from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
+from textveil.protect.structure.keys import LONGEST as LONGEST_KEY
+from textveil.protect.structure.keys import is_secret, kind_of
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
 from textveil.protect.titles import SHORT, bounds, is_called, is_nobody, names
 from textveil.randomness import Flags, Floats, Ids, Values
@@ -102,6 +104,12 @@ _GLUED_BEFORE = regex.compile(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
 _GLUED_BEHIND = regex.compile(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
 _UNCASED = regex.compile(r"(?![ªº])\p{Lo}")
 """A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
+
+_CONSTANT, _CONSTANT_BEFORE = (
+    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
+    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
+)
+"""A name in capitals of a program, and what of it stands before a place."""
 
 LITERAL = "LITERAL"
 """The type of what a text itself spells as a placeholder that a session has given to something else."""
@@ -370,7 +378,7 @@ class Grouping:
         spans = [
             each
             for span in (judged(found, tokens) if self.judges else found)
-            if not any(is_nothing(span, tokens.texts) for is_nothing in (_is_title, _is_common, _is_illness))
+            if not any(is_nothing(span, tokens.texts) for is_nothing in (_is_title, _is_common, _is_illness, _is_key))
             for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
@@ -612,6 +620,19 @@ def _is_common(span: Span, texts: Sequence[str]) -> bool:
     if word == word.upper() or is_relation(text[max(0, span.start - LONGEST_RELATION) : span.start]):
         return False
     return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY
+
+
+def _is_key(span: Span, texts: Sequence[str]) -> bool:
+    """Whether what the tagger took for private is a part of a key in capitals: SENTRY_AUTH_TOKEN."""
+    if span.source != GUESSED:
+        return False
+    text = texts[span.text]
+    before, behind = (
+        _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start),
+        _CONSTANT.match(text, span.start),
+    )
+    key = before[0] + behind[0] if before and behind else ""
+    return len(key) > span.end - span.start and "_" in key and (is_secret(key) or kind_of(key) is not None)
 
 
 def _is_illness(span: Span, texts: Sequence[str]) -> bool:

@@ -401,8 +401,9 @@ _PAIR_KEYS = """name|key|id|field|field name|label|variable|variable name|var|pa
     |param|property|property name|setting|option|attribute|header|key name|env name|env|k|n|schlussel|nom|nombre|nome
     |naam|cle|clave|chave|chiave|parametre|parametro|variavel|zmienna|nazwa|bezeichnung|eigenschaft|variabele|变量|变量名|键|名称|변수
     |ключ|параметр|переменная|имя"""
-_PAIR_VALUES = """value|val|v|parameter value|string value|value string|secret value|secret string|property value
-    |plain text|wert|valeur|valor|valore|waarde|wartosc|deger|gia tri|值|値|값|значение|القيمة|मान"""
+_PAIR_VALUES = """value|val|v|parameter value|string value|value string|secret value|secret string
+    |secure value|property value|plain text
+    |wert|valeur|valor|valore|waarde|wartosc|deger|gia tri|值|値|값|значение|القيمة|मान"""
 _PAIR_DEFAULTS = "default|default value|initial value|example value"
 
 

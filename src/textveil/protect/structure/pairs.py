@@ -444,7 +444,7 @@ def read_tags(text: str, cells: KeyedValues) -> None:
             named = next((each[2] or each[3] for each in _ATTRIBUTE.finditer(attributes) if each[1] in _NAMING), "")
             last = (name, match.end(), around, named or "")
             if len(stack) < _DEEPEST:
-                stack.append((name, cells.record(around, plain)))
+                stack.append((name, cells.record(around, named or plain)))
 
 
 def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
