@@ -135,6 +135,8 @@ def answers() -> list[tuple[str, str]]:
                 (each, back if each.startswith(r"\u") else json.dumps(back, ensure_ascii=False)[1:-1])
                 for each, back in pairs
             ]
+        if frame in ("{}/{}", "{}-{}") and any("@" in restored for _, restored in pairs):
+            continue  # the two would be another address
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
         made[f"{answer}, {extra}"] = f"{restored}, {extra}"
     return list(made.items())
@@ -269,8 +271,8 @@ def test_little_is_held_back(session):
     restorer = session.restorer()
     assert restorer.feed("A word that is no key goes out at onc") == "A word that is no key goes out at onc"
     assert restorer.feed("e. El") == "e. "
-    assert restorer.feed("ephant and <PERSON_1>") == "Elephant and Ana de Sá"
-    assert restorer.feed(" Elena") == " "
+    assert restorer.feed("ephant and <PERSON_1>") == "Elephant and "  # .example.org may follow
+    assert restorer.feed(" Elena") == "Ana de Sá "
     assert restorer.feed("'") == "Maria'"
 
 

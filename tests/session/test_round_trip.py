@@ -206,14 +206,10 @@ LEFT = (
     '<img src="https://x.org/?q= <EMAIL_1>">',
     "<img src='//x.org/ <EMAIL_1>'>",
     "<img src=//x.org/<EMAIL_1>>",
-    '<img alt="a>b" src="<EMAIL_1>">',
     '<img title="\\" src="https://x.org/>?q= <EMAIL_1>">',
-    "<img\nsrc = <EMAIL_1>>",
     "<a href=javascript:f(<EMAIL_1>)>",
     "javascript:fetch(<EMAIL_1>)",
     "data:text/html,<EMAIL_1>",
-    "mailto:<EMAIL_1>",
-    "data:<EMAIL_1>",
     "[id]: https://x.org/<EMAIL_1>",
     "[id]:\n//x.org/<EMAIL_1>",
     "<https://x.org/<EMAIL_1>>",
@@ -223,7 +219,6 @@ LEFT = (
     "![x](https://x.org/&lt;EMAIL_1&gt;)",
     "&lt;img src='https://x.org/ <EMAIL_1>'&gt;",
     r"\u003cimg src=\"https://x.org/ <EMAIL_1>\"\u003e",
-    "<a title='<PERSON_2> '>",
     "[me](../<PERSON_1_GIVEN>/cv.pdf?)",
     "[me](x../<PERSON_1_GIVEN>/cv.pdf)",
 )
@@ -243,6 +238,11 @@ RESTORED = (
     "```\nx = '<PERSON_1>'\n```",
     '{"name": "<PERSON_1>", "mail":"<EMAIL_1>"}',
     "[my](../<PERSON_1_GIVEN>/cv.pdf)",
+    '<img alt="a>b" src="<EMAIL_1>">',  # the whole of it goes nowhere but to itself
+    "<img\nsrc = <EMAIL_1>>",
+    "mailto:<EMAIL_1>",
+    "data:<EMAIL_1>",
+    "<a title='by <PERSON_2> '>",
     "<img src='x' title=\"<PERSON_2>\">",
 )
 

@@ -39,7 +39,11 @@ class Restoring:
 
     def _restorer(self, act: Act) -> Restorer:
         as_json = act is Act.ARGUMENTS or (self._as_json and act is Act.PROTECT)
-        return self._session.restorer(escape="json" if as_json else "none", exact=act in (Act.ARGUMENTS, Act.OBJECT))
+        return self._session.restorer(
+            escape="json" if as_json else "none",
+            value=act is Act.OBJECT,
+            exact=act in (Act.ARGUMENTS, Act.OBJECT),
+        )
 
     def text(self, came: str, act: Act = Act.PROTECT) -> str:
         """A whole text."""

@@ -7,7 +7,7 @@ Not here: where the texts stand (`requests`), what is remembered of them (`sessi
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, Self
 
 import regex
@@ -15,7 +15,7 @@ import regex
 from textveil.gateway.requests import BESIDES, JSON_FORM, LABEL_FORM, SCHEMA_FORM, TEXT_FORM
 from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
-from textveil.session import Session, SessionStore, Utterance, spelled_in
+from textveil.session import Session, SessionStore, Source, Utterance, spelled_in
 
 PROMISE = ("mechanism", "kind", "metric", "epsilon", "epsilon_ldp", "unit", "words", "protected")
 """What is promised of a request: the largest bound per word, over all messages."""
@@ -52,7 +52,8 @@ class Releasing:
     def of(cls, privatizer: Privatizer) -> Self:
         """One whose schemas are looked at for identifiers."""
         found = ("patterns", "structure")
-        return cls(privatizer, Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found}))
+        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
+        return cls(privatizer, schemas.with_parts(source="tool"))  # other servers may have written them
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
         """The texts of a message, and what is promised about them; nothing is about schemas."""
@@ -62,12 +63,15 @@ class Releasing:
         for i, text in zip(parts, self._mended([made[i] for i in parts]), strict=True):
             made[i] = text
         plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
-        results = list(self._privatizer.privatize_many([made[i] for i in plain], session)) if plain else []
+        results: list[Result] = []
+        for source, several in groupby(plain, message.source):
+            privatizer = self._privatizer.with_parts(source=source)
+            results += privatizer.privatize_many([made[i] for i in several], session)
         for i, result in zip(plain, results, strict=True):
             made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
         for i, form in enumerate(forms):
             if form == JSON_FORM:
-                made[i], more = self._json(message.texts[i], session)
+                made[i], more = self._json(message.texts[i], session, message.source(i))
                 results += more
             elif form == SCHEMA_FORM:
                 made[i] = self._schema(message.texts[i], session)
@@ -99,7 +103,7 @@ class Releasing:
             for match in regex.finditer(regex.escape(value.text), text[low:high]):
                 yield low + match.start(), low + match.end()
 
-    def _json(self, text: str, session: Session) -> tuple[str, list[Result]]:
+    def _json(self, text: str, session: Session, source: Source) -> tuple[str, list[Result]]:
         """JSON whose values are released one by one, after it was read as a whole: its names tell what values are.
 
         A name of a field is released only where something private stands in it. A number that changes becomes a
@@ -113,7 +117,7 @@ class Releasing:
         def wanted(each: str, name: bool) -> bool:
             return not name or any(value.text in each for value in sought.standing(each))
 
-        return _released(self._privatizer, text, value, wanted, session)
+        return _released(self._privatizer.with_parts(source=source), text, value, wanted, session)
 
     def _schema(self, text: str, session: Session) -> str:
         """A schema, or another text about a tool, in which what is private is hidden, and all else stays."""

@@ -67,8 +67,8 @@ class Asked:
             elif not _is_empty(leaf):
                 owner = next((leaf.path[:n] for n in range(longest, 0, -1) if leaf.path[:n] in owners), None)
                 (besides if owner is None else found[owners[owner][0]]).append(leaf)
-        self.messages = [uttered(role, own) for (_, role), own in zip(owners.values(), found, strict=True)]
-        self.besides = [uttered(BESIDES, besides)] if besides else []
+        self.messages = [uttered(role, own, body) for (_, role), own in zip(owners.values(), found, strict=True)]
+        self.besides = [uttered(BESIDES, besides, body)] if besides else []
         self.signed = [signed_in(body, leaf.path) for leaf in self._signed]
         self._texts = [*found, *([besides] if besides else [])]
 
@@ -125,10 +125,21 @@ class Asked:
         return body
 
 
-def uttered(role: str, own: Sequence[Leaf]) -> Utterance:
-    """The texts of a message, JSON among them as it is written."""
+def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
+    """The texts of a message, JSON among them as it is written.
+
+    Args:
+        role: of the message.
+        own: its leaves.
+        body: where they stand, if results of tools may be among them.
+    """
     texts = tuple(leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own)
-    return Utterance(role, texts, tuple(_form(leaf) for leaf in own))
+    said = Utterance(role, texts, tuple(_form(leaf) for leaf in own))
+    if not any(_is_result(body, leaf.path) for leaf in own):
+        return said
+    return said._replace(
+        sources=tuple("tool" if _is_result(body, leaf.path) else said.source(i) for i, leaf in enumerate(own))
+    )
 
 
 def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
@@ -148,6 +159,17 @@ def signed_in(value: Any, path: Path) -> Signed:
     for step in path[:-1]:
         value = value[step]
     return Signed(str(value.get("signature") or ""), value[path[-1]])
+
+
+def _is_result(body: Any, path: Path) -> bool:
+    """Whether a leaf stands in the result of a tool or a search, whatever the role of the message."""
+    for step in path:
+        if isinstance(body, dict) and str(body.get("type")).endswith(("result", "output")):
+            return True
+        if not isinstance(body, dict | list):
+            return False
+        body = body[step]
+    return False
 
 
 def _is_empty(leaf: Leaf) -> bool:

@@ -366,7 +366,9 @@ class NodeProtector(BaseNodePostprocessor):
         metadata = {name: value for name, value in node.metadata.items() if name in self._keep or _passes(name, value)}
         return TextNode(
             id_=node.node_id,
-            text=self._privatizer.privatize(node.get_content(metadata_mode=MetadataMode.NONE), session).text,
+            text=self._privatizer.with_parts(source="tool")
+            .privatize(node.get_content(metadata_mode=MetadataMode.NONE), session)
+            .text,
             metadata=metadata,
             excluded_embed_metadata_keys=[each for each in node.excluded_embed_metadata_keys if each in metadata],
             excluded_llm_metadata_keys=[each for each in node.excluded_llm_metadata_keys if each in metadata],

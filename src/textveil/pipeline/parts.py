@@ -22,7 +22,7 @@ from textveil.pipeline.rerank import NOTE, SPELLED
 from textveil.pipeline.rules import Setup, check
 from textveil.protect import Budget, Grouped, Grouping, Uniform, in_range
 from textveil.randomness import Randomness, SeededRandomness, SystemRandomness, Values
-from textveil.session import KeyedNames
+from textveil.session import KeyedNames, Source
 from textveil.table import Books, EmbeddingTable, WordPieces, load_table
 
 
@@ -44,6 +44,7 @@ class Parts:
         pieces: the pieces of words; None where words are whole.
         naming: of each text of a run, what names its placeholders without a session, where they are numbered; None:
             they are counted in each text.
+        source: who wrote the texts, which a session remembers of the addresses in them.
     """
 
     table: EmbeddingTable
@@ -58,6 +59,7 @@ class Parts:
     randomness: Randomness
     pieces: WordPieces | None
     naming: Sequence[KeyedNames] | None = None
+    source: Source = "user"
 
     @property
     def drawn_groups(self) -> bool:

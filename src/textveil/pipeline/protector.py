@@ -5,13 +5,13 @@ Not here: what is found (`protect`), how it is hidden (`privatizer`), and how an
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from textveil.errors import ConfigError
 from textveil.pipeline.privatizer import Privatizer
 from textveil.pipeline.results import Result
 from textveil.protect import Grouped
-from textveil.session import Session
+from textveil.session import Session, Source
 from textveil.table import EmbeddingTable
 
 
@@ -48,22 +48,31 @@ class Protector:
             )
         object.__setattr__(self, "privatizer", privatizer)
 
-    def protect(self, text: str, session: Session | None = None) -> Result:
+    def protect(self, text: str, session: Session | None = None, *, source: Source = "user") -> Result:
         """Hides what is private in a prompt.
 
         Args:
             text: any Unicode text.
             session: gives the same value the same placeholder in all texts of a conversation, and restores answers.
                 It remembers what was hidden before this returns. Without one nothing is kept.
+            source: who wrote the text: "user" for a user or a system message, "tool" for what a tool, a page or
+                somebody unknown said, "answer" for what a model said. Answers are restored into addresses that stood in
+                texts of users and tools, and into those of internal hosts that users named.
 
         Raises:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
+            ConfigError: there is no such source.
         """
-        return self.privatizer.privatize(text, session)
+        return self._of(source).privatize(text, session)
 
-    async def aprotect(self, text: str, session: Session | None = None) -> Result:
+    async def aprotect(self, text: str, session: Session | None = None, *, source: Source = "user") -> Result:
         """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
-        return await self.privatizer.aprivatize(text, session)
+        return await self._of(source).aprivatize(text, session)
+
+    def _of(self, source: Source) -> Privatizer:
+        if source not in get_args(Source):
+            raise ConfigError(f"source must be one of {', '.join(get_args(Source))}")
+        return self.privatizer.with_parts(source=source)
 
 
 def _hides(privatizer: Privatizer) -> bool:

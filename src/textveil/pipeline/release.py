@@ -18,7 +18,7 @@ from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import DATES, PrivateValue, Protection
 from textveil.randomness import Ids
-from textveil.session import Notes, Original, Snapshot
+from textveil.session import Notes, Original, Replaced, Snapshot
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
@@ -192,8 +192,10 @@ def spell(
     )
     releases = [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(bounds)]
     if notes is not None:
-        for released, hidden in zip(releases, values, strict=True):
-            notes.put(released.text, hidden)
+        given_names = {i: Replaced(shown[i], tokens.words[i]) for i in np.flatnonzero(kinds == 1).tolist()}
+        for released, hidden, (start, stop) in zip(releases, values, bounds, strict=True):
+            names = [given_names[i] for i in range(start, stop) if i in given_names and protection.named[i]]
+            notes.put(released.text, hidden, names, parts.source)
     return releases, earlier
 
 

@@ -9,7 +9,7 @@ from textveil.session.naming import KeyedNames
 from textveil.session.placeholders import Given, Original, spelled_in
 from textveil.session.reading import fold
 from textveil.session.restore import Restorer, targets_in
-from textveil.session.snapshot import Notes, SessionDelta, Snapshot
+from textveil.session.snapshot import Notes, Replaced, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL, Spend, micro
 from textveil.session.state import LASTING, Session
 from textveil.session.stores import FileStore, KeptSession, MemoryStore, SessionStore
@@ -28,12 +28,14 @@ __all__ = [
     "MessageChain",
     "Notes",
     "Original",
+    "Replaced",
     "Restorer",
     "Session",
     "SessionDelta",
     "SessionStore",
     "Signed",
     "Snapshot",
+    "Source",
     "Spend",
     "Utterance",
     "digest",

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
-from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
+from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL, Spend, total
 from textveil.session.state import Session
 
@@ -44,6 +44,12 @@ MOST = 100_000
 HEADS = 200
 """Conversations in memory as they were read."""
 
+USERS = ("user", "human", "system", "developer", "besides")
+"""Roles of messages that a user wrote, or who wrote the program."""
+
+MODELS = ("assistant", "ai", "model", "reasoning")
+"""Roles of answers."""
+
 CONVERSATIONS = "conversations"
 """The session of a store in which the links of an account lie."""
 
@@ -55,14 +61,25 @@ class Utterance(NamedTuple):
         role: who says it.
         texts: what is said, part by part.
         forms: how each text is written, "" for plain text; none at all where all are plain.
+        sources: who wrote each text; none at all where the role says it of all.
     """
 
     role: str
     texts: tuple[str, ...]
     forms: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     def __repr__(self) -> str:
         return f"Utterance({len(self.texts)} texts)"
+
+    def source(self, i: int) -> Source:
+        """Who wrote a text: what the role says, and somebody unknown where it says nothing."""
+        if self.sources:
+            return self.sources[i]
+        role = self.role.lower()
+        if role in USERS:
+            return "user"
+        return "answer" if role in MODELS or role.endswith("_call") else "tool"
 
     @property
     def canonical(self) -> bytes:

@@ -8,8 +8,8 @@ import codecs
 import html
 import json
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -21,7 +21,7 @@ from textveil.protect import may_be_name
 from textveil.session.placeholders import DIGITS, named
 from textveil.session.quoting import Place, Quoting, is_plain, spelled
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
-from textveil.session.surroundings import Inside, Surroundings, maybe_inside
+from textveil.session.targets import Insertion, TargetCollector, TargetFinder, Trusted, may_hold_target
 from textveil.text import casing_of, lexicon
 
 Escape = Literal["none", "json"]
@@ -40,11 +40,12 @@ LONGEST = 40
 """Letters of a word beside a name that is looked at."""
 
 Where = Literal["text", "everywhere"]
-"""Where originals are put: not inside URLs, targets of links and HTML tags, or there as well."""
+"""Where originals are put: not where they are joined into an address in which they did not stand, or there as well."""
 
 _LINES = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _POSSESSIVE = re.compile(r"['’ʼ]+[sS]?\Z|\A['’ʼ]+")
 _ENDS_VALUE = re.compile(r"[ \t\r]*(?:\Z|\n|[,\]}]|[ \t]#)")
+_NUMBERED = re.compile(r"_\d")
 _DETERMINED = re.compile(r"(?<![a-z])(?:the|both|two|all) $")
 
 
@@ -67,6 +68,11 @@ class Key(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Key({self.kind})"
+
+    @property
+    def type(self) -> str:
+        """The type of a placeholder's value, "PERSON"; "" for names."""
+        return _NUMBERED.split(self.shown.strip('<>"'))[0] if self.kind in ("placeholder", "bare") else ""
 
 
 class Node:
@@ -177,9 +183,8 @@ def _plural(name: str) -> str:
 class Restorer:
     r"""Restores an answer that comes in pieces; the outputs, joined, do not depend on where it was cut.
 
-    Inside a URL, the target of a link or image, or an HTML tag nothing is restored, because what stands there may be
-    fetched without being asked for; only a target in which the session itself put its placeholders is, if it is the
-    same to the byte.
+    An original that would be joined into an address in which it did not stand is left out, because what stands there
+    may be fetched without being asked for; `targets` says what that is.
 
     It holds back what may yet become a key or a known target, at most the longest of them and a few characters, and
     shows no text in its repr. For one answer and one thread.
@@ -191,12 +196,14 @@ class Restorer:
         root: what is looked for.
         escape: with "json", the answer is the inside of a JSON string, and originals are written as such.
         where: with "everywhere", originals are put in targets of others, too.
-        known: the targets in which the session put placeholders, sorted.
+        trusted: targets and hosts into which originals may be joined.
         said: folded words that were released as they stood.
         stood: the kinds of places (`quoting`) where originals stood that are not written alike everywhere.
         exact: whether originals stay as they stood wherever that breaks no string, as arguments of tools need it, which
             name the bytes of files; else what came from an escape, `Ren\u00e9`, comes back as characters in prose. By
             default with "json".
+        value: whether the answer is one value, an argument of a tool, which is an address as a whole if it begins like
+            one.
 
     Attributes:
         left: how many placeholders and names were left in targets so far.
@@ -208,10 +215,12 @@ class Restorer:
         root: Node,
         escape: Escape = "none",
         where: Where = "text",
-        known: Sequence[str] = (),
+        trusted: Trusted | None = None,
         said: Container[str] = frozenset(),
         stood: Mapping[str, Sequence[str]] = MappingProxyType({}),
         exact: bool | None = None,
+        *,
+        value: bool = False,
     ) -> None:
         if escape not in ("none", "json"):
             raise ConfigError("escape must be none or json")
@@ -223,19 +232,26 @@ class Restorer:
         self._quoting = Quoting()
         self._key_end = -1  # the end of the last key, from which on a word begins that is no stranger
         self._root = root
-        self._known = known
         self._json = Escapes(JSON) if escape == "json" else None
         self._text = Escapes(TEXT)
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._units: list[Unit] = []
-        self._at = 0  # units before it are out already, and stay for their neighbours' sake
+        self._at = 0  # units before it are read already, and stay for their neighbours' sake
         self._final = False
-        # The answer as it is written, and with its escapes read: what is a target in either is one.
-        self._around = (Surroundings(), Surroundings()) if where == "text" and root.children else ()
-        self._decided: tuple[int, Inside, bool] | None = None
+        self._waiting: deque[tuple[Insertion | None, str, str]] = deque()  # what was read: as it came, and restored
+        # The text as it is written, and with its escapes read: what is a target in either is one.
+        self._finders: tuple[TargetFinder, ...] = ()
+        if where == "text" and root.children:
+            self._finders = self._made(trusted or Trusted()), self._made(trusted or Trusted())
+        for finder in self._finders if value else ():
+            finder.begin_value()
+
+    def _made(self, trusted: Trusted) -> TargetFinder:
+        return TargetFinder(trusted)
 
     def __repr__(self) -> str:
-        return f"Restorer({len(self._units) - self._at} characters held back)"
+        held = len(self._units) - self._at + sum(len(came) for _, came, _ in self._waiting)
+        return f"Restorer({held} characters held back)"
 
     def feed(self, piece: str) -> str:
         """The restored text that is certain after this piece, without what was returned before.
@@ -270,48 +286,81 @@ class Restorer:
         if self._json is not None:
             units = self._json.read(units, self._final)
         self._units += self._text.read(units, self._final)
-        units, out = self._units, []
+        units = self._units
         while self._at < len(units):
             if (end := self._dull(self._at)) > self._at:
                 passed = units[self._at : end]
-                out += [unit.raw for unit in passed]
                 text = "".join([unit.char for unit in passed])
-                for around in self._around:
-                    around.pass_plain(text)
+                self._waiting.append((None, "", "".join([unit.raw for unit in passed])))
+                self._find(text, passed)
                 self._pass(passed, text)
                 self._at = end
                 continue
             end, key, certain = self._next(self._at)
             if not certain:
                 break
-            found = units[self._at : end]
-            original = None if key is None else key.original
-            allowed = original is None or self._is_allowed()
-            if allowed is None:
-                break
-            alone = key is None or original is None or self._stands_alone(key, self._at, end)
+            alone = key is None or key.original is None or self._stands_alone(key, self._at, end)
             if alone is None:
                 break
-            if key is None or original is None or not (allowed and alone):
-                self.left += not allowed
-                self.longer += bool(allowed and not alone)
-                out += [unit.raw for unit in found]
-            else:
-                put = self._spell(key, original, found)
-                if put is None:
-                    break
-                out.append(put)
+            found = units[self._at : end]
+            if not self._take(key if alone else None, found):
+                break
             self._pass(found, "".join([unit.read for unit in found]))
+            self.longer += not alone
             if key is not None:
                 self._key_end = end
-            for around, read in zip(self._around, (True, False), strict=False):
-                _step_over(around, key, found, as_written=read)
             self._at = end
+        if self._final and self._at == len(units):
+            for finder in self._finders:
+                finder.close()
         excess = max(0, self._at - BEHIND)
         del units[:excess]
         self._at -= excess
         self._key_end -= excess
-        return "".join(out)
+        return "".join(self._decided())
+
+    def _find(self, text: str, passed: list[Unit]) -> None:
+        """Look for targets in text; a quotation mark of JSON begins or ends a value, which is a text of its own."""
+        if self._json is None or '"' not in text:
+            for finder in self._finders:
+                finder.pass_text(text)
+            return
+        begin = 0
+        for i, unit in enumerate(passed):
+            if unit.raw == '"':
+                for finder in self._finders:
+                    finder.pass_text(text[begin:i])
+                    finder.begin_value()
+                begin = i + 1
+        for finder in self._finders:
+            finder.pass_text(text[begin:])
+
+    def _take(self, key: Key | None, found: list[Unit]) -> bool:
+        """Read a key, or what is none and stays as it came; not if further text decides how it is written."""
+        restored = None if key is None or key.original is None else self._spell(key, key.original, found)
+        if restored is None and key is not None and key.original is not None:
+            return False
+        came = "".join([unit.raw for unit in found])
+        if key is None or key.original is None:
+            for finder, as_written in zip(self._finders, (True, False), strict=False):
+                finder.pass_text("".join([unit.read if as_written else unit.char for unit in found]))
+            self._waiting.append((None, "", came))
+            return True
+        place = Insertion(key.type)
+        for finder, as_written in zip(self._finders, (True, False), strict=False):
+            if as_written and found[0].escape == "markdown":
+                finder.pass_text("\\")  # a reader of addresses takes it for a slash
+            finder.pass_original(key.original, place)
+        self._waiting.append((place, came, restored or ""))
+        return True
+
+    def _decided(self) -> Iterator[str]:
+        """What is certain of what was read."""
+        while self._waiting and not ((place := self._waiting[0][0]) and place.waits):
+            place, came, restored = self._waiting.popleft()
+            left = place is not None and not place.allowed
+            self.left += left
+            yield came if left else restored
 
     def _dull(self, at: int) -> int:
         """The end of the characters from a unit on that stand for themselves, and at which no key can begin."""
@@ -328,43 +377,6 @@ class Restorer:
         if self._units[at].folded[0] in self._root.children:
             return self._longest(at)
         return at + 1, None, True
-
-    def _is_allowed(self) -> bool | None:
-        """Whether the key at `_at` may be restored where it stands; None if further text decides that."""
-        for which, around in enumerate(self._around):
-            target = around.inside()
-            if target is None:
-                continue
-            if self._decided is None or self._decided[:2] != (which, target):
-                known = self._is_known(around, target, as_written=which == 0)
-                if known is None:
-                    return None
-                self._decided = which, target, known
-            return self._decided[2]
-        return True
-
-    def _is_known(self, around: Surroundings, target: Inside, *, as_written: bool) -> bool | None:
-        """Whether a target is one of the session's; None if further text decides that."""
-        ahead, at = around.copy(), self._at
-        while ahead.inside() == target:
-            if not self._may_be_known(ahead.text(target)):
-                return False
-            if at == len(self._units):
-                return None if not self._final else self._matches(ahead.text(target))
-            end, key, certain = self._next(at)
-            if not certain:
-                return None
-            _step_over(ahead, key, self._units[at:end], as_written=as_written)
-            at = end
-        return self._matches(ahead.text(target))
-
-    def _may_be_known(self, text: str) -> bool:
-        place = bisect_left(self._known, text)
-        return place < len(self._known) and self._known[place].startswith(text)
-
-    def _matches(self, text: str) -> bool:
-        place = bisect_left(self._known, text)
-        return place < len(self._known) and self._known[place] == text
 
     def _longest(self, at: int) -> tuple[int, Key | None, bool]:
         """The longest key that stands at a unit: where it ends, which it is, and whether no further text changes that.
@@ -516,29 +528,21 @@ class Restorer:
                 self._quoting.feed(unit.read)
 
 
-class TargetFinder(Restorer):
-    """Finds the targets in a text that hold keys, so that they can be known later.
+class _Collector(Restorer):
+    """Finds the targets of a release into which originals are joined.
 
     Args:
         root: what is looked for.
     """
 
-    def __init__(self, root: Node) -> None:
-        super().__init__(root)
-        self.found: set[str] = set()
-
     def find(self, text: str) -> set[str]:
-        """The targets, as they are written."""
+        """The targets, with their originals."""
         self._final = True
         self._read(text)
-        return self.found
+        return set().union(*(finder.found for finder in self._finders if isinstance(finder, TargetCollector)))
 
-    def _may_be_known(self, text: str) -> bool:
-        return True
-
-    def _matches(self, text: str) -> bool:
-        self.found.add(text)
-        return True
+    def _made(self, trusted: Trusted) -> TargetFinder:
+        return TargetCollector()
 
 
 class KeyFinder(Restorer):
@@ -578,16 +582,22 @@ class KeyFinder(Restorer):
         return ""
 
 
-def targets_in(text: str, placeholders: Mapping[str, str]) -> set[str]:
-    """The targets of a release in which its placeholders stand.
+def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] = ()) -> set[str]:
+    """The targets of a release into which originals are joined, with these originals.
 
     Args:
         text: the release.
         placeholders: their values by placeholder.
+        names: the replaced names in it.
     """
-    if not placeholders or not maybe_inside(text):
+    names = list(names)
+    if not (placeholders or names) or not may_hold_target(text):
         return set()
-    return TargetFinder(tree(placeholders, (), frozenset())).find(text)
+    root = tree(placeholders, names, frozenset())
+    found = _Collector(root).find(text)
+    if "\n" not in text and " " in text:  # it may come back in quotation marks, as a value of JSON or an argument
+        found |= _Collector(root).find(f'"{text}"')
+    return found
 
 
 @lru_cache(4096)
@@ -608,14 +618,6 @@ def _joins_names(char: str) -> bool:
 
 def _of_name(char: str) -> bool:
     return script(char) == "spaced" or char in "'’ʼ"
-
-
-def _step_over(around: Surroundings, key: Key | None, found: Sequence[Unit], *, as_written: bool) -> None:
-    if key is not None and key.kind == "placeholder":
-        around.pass_key("".join([unit.read for unit in found]))
-        return
-    for unit in found:
-        around.pass_text(unit.read, unit.read if as_written else unit.char)
 
 
 def _step(node: Node, folded: str) -> Node | None:

@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from textveil.errors import InputError
 from textveil.guarantee import Loss
@@ -18,12 +18,17 @@ from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import KEYED, Given, Original, named, spelled_in
 from textveil.session.quoting import Quoting, is_plain, tells
 from textveil.session.reading import fold
-from textveil.session.restore import Key, KeyFinder, Node, numbered, targets_in, tree
+from textveil.session.restore import Key, KeyFinder, Node, Restorer, numbered, targets_in, tree
 from textveil.session.spending import micro
+from textveil.session.targets import Trusted, internal_hosts, is_internal
 from textveil.text import is_public
 
 _Same = tuple[str, str]
 """A type, and a value as it is compared."""
+
+Source = Literal["user", "tool", "answer"]
+"""Who wrote a text: the user or the system, a tool or somebody unknown, or a model. Only users name hosts that are
+trusted, and nothing in an answer is a reason to restore anything."""
 
 AMBIGUOUS = 0
 """In place of a number: a part that fits several names."""
@@ -52,7 +57,9 @@ class Facts:
         forms: how many spellings there are, by (type, number, part).
         counts: the last number of each type, or how many there are where numbers follow from a key.
         private: what was found to be private, by (type, value as it is compared).
-        targets: targets of links, attributes and URLs in which a release put placeholders.
+        targets: addresses of protected texts with their originals, where something was hidden in them; those of
+            earlier versions with placeholders.
+        hosts: internal hosts that a user or a system message named.
         stood: the kinds of places (`quoting`) where a value stood, the first one first, by value, to the character;
             of those values alone whose writing depends on the place.
         replaced: by (shown, original).
@@ -71,6 +78,7 @@ class Facts:
     private: ChainMap[tuple[str, str], PrivateValue] = field(default_factory=ChainMap, repr=False)
     targets: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     stood: ChainMap[str, tuple[str, ...]] = field(default_factory=ChainMap, repr=False)
+    hosts: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
     replaced: ChainMap[tuple[str, str], Replaced] = field(default_factory=ChainMap, repr=False)
     owners: ChainMap[str, str] = field(default_factory=ChainMap, repr=False)
     said: ChainMap[str, None] = field(default_factory=ChainMap, repr=False)
@@ -138,9 +146,14 @@ class Snapshot(Facts):
         return names
 
     @cached_property
-    def known_targets(self) -> list[str]:
-        """The targets in which releases put placeholders, sorted."""
-        return sorted(self.targets)
+    def trusted(self) -> Trusted:
+        """Where originals may be joined into addresses: those that stood in protected texts, and hosts that users named."""
+        known = set(self.targets)
+        for target in self.targets:
+            if spelled_in(target):
+                restorer = Restorer(self.tree, where="everywhere")
+                known.add(restorer.feed(target) + restorer.close())
+        return Trusted(targets=sorted(known), hosts=frozenset(self.hosts))
 
     @cached_property
     def sought(self) -> Sought:
@@ -308,19 +321,31 @@ class Notes:
         for value in values:
             self._facts.private.setdefault(value.key, value)
 
-    def put(self, text: str, values: Sequence[Original]) -> None:
-        """Note the targets of links, attributes and URLs in which a release has placeholders.
+    def put(
+        self, text: str, values: Sequence[Original], names: Iterable[Replaced] = (), source: Source = "user"
+    ) -> None:
+        """Note the addresses of a text in which something was hidden, and the internal hosts that its writer named.
 
         Args:
             text: the release.
             values: those of its placeholders.
+            names: those that were replaced in it.
+            source: who wrote it. Of an answer nothing is noted: whoever wrote it may want originals sent away.
         """
         given = list(map(self._given, values))
-        self.put_in(targets_in(text, {each.shown: each.value for each in given}))
         self.stand(places_of(text, given))
+        if source == "answer":
+            return
+        keys = [Key(each.shown, each.original, "name") for each in names]
+        self.put_in(targets_in(text, {each.shown: each.value for each in given}, keys))
+        if source == "user":
+            hosts = internal_hosts(text).union(*(internal_hosts(value.text) for value in values))
+            hosts |= {value.text.lower() for value in values if value.type == "HOST" and is_internal(value.text)}
+            for host in sorted(hosts):
+                self._facts.hosts.setdefault(host, None)
 
     def put_in(self, targets: Iterable[str]) -> None:
-        """Note targets of links, attributes and URLs in which a release has placeholders."""
+        """Note addresses in which something was hidden."""
         for target in sorted(targets):
             self._facts.targets.setdefault(target, None)
 

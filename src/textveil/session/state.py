@@ -6,8 +6,9 @@ Not here: what is known and how it is asked (`snapshot`), how an answer is searc
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 from typing import Literal, Self, TypeVar
 
@@ -186,7 +187,15 @@ class Session:
 
     # ---- the way back ------------------------------------------------------------------------------------------------
 
-    def restore(self, text: str, *, escape: Escape = "none", where: Where = "text") -> str:
+    def restore(
+        self,
+        text: str,
+        *,
+        escape: Escape = "none",
+        where: Where = "text",
+        hosts: Collection[str] = (),
+        value: bool = False,
+    ) -> str:
         """An answer with the originals in place of placeholders, and of names that stand for one original only.
 
         In strings of JSON, Python, JavaScript, shells and YAML that the answer has, fenced or evident, an original that
@@ -195,24 +204,38 @@ class Session:
         Args:
             text: what came back.
             escape: "json" if the text is JSON, or the inside of a JSON string: the originals are then escaped.
-            where: "text" restores nothing inside URLs, targets of links and images, and HTML tags, where whoever made
-                the model write them would get the originals, but for a target in which a release of this session has
-                placeholders, and which is the same to the byte; "everywhere" restores there, too.
+            where: "text" leaves out an original that would be joined into an address in which it did not stand when it
+                was protected, since whoever made the model write that would get it; "everywhere" leaves out nothing.
+            hosts: into addresses of these hosts originals may be joined; `*.example.org` for all below a name.
+            value: whether the text is one value, such as an argument of a tool.
         """
-        restorer = self.restorer(escape=escape, where=where)
+        restorer = self.restorer(escape=escape, where=where, hosts=hosts, value=value)
         return restorer.feed(text) + restorer.close()
 
-    def restorer(self, *, escape: Escape = "none", where: Where = "text", exact: bool | None = None) -> Restorer:
+    def restorer(
+        self,
+        *,
+        escape: Escape = "none",
+        where: Where = "text",
+        hosts: Collection[str] = (),
+        value: bool = False,
+        exact: bool | None = None,
+    ) -> Restorer:
         """The same for an answer that comes in pieces; it knows what the session knows now, and counts what it left.
 
         Args:
             escape: see `restore`.
             where: see `restore`.
+            hosts: see `restore`.
+            value: see `restore`.
             exact: whether an original that came from an escape stays one in prose, too: in arguments of tools, which
                 may name the bytes of a file. By default with "json".
         """
         known = self.snapshot()
-        return Restorer(known.tree, escape, where, known.known_targets, known.said, known.stood, exact)
+        trusted = known.trusted
+        if hosts:
+            trusted = replace(trusted, hosts={*trusted.hosts, *(host.lower() for host in hosts)})
+        return Restorer(known.tree, escape, where, trusted, known.said, known.stood, exact, value=value)
 
     # ---- to be kept --------------------------------------------------------------------------------------------------
 
@@ -232,7 +255,8 @@ class Session:
             said=sorted(known.said),
             spelled=sorted(known.spelled),
             private=[_Private(type=each.type, text=each.text, score=each.score) for each in known.private.values()],
-            targets=known.known_targets,
+            targets=sorted(known.targets),
+            hosts=sorted(known.hosts),
             stood={value: list(kinds) for value, kinds in sorted(known.stood.items())},
             draws=draws,
             losses=[_Loss(**loss._asdict()) for loss in known.losses.values()],
@@ -307,7 +331,8 @@ class _Kept(_Part):
     said: list[str]
     spelled: list[str] = []  # version 1 forgot them
     private: list[_Private] | None = None  # versions 1 and 2 had only what became of it
-    targets: list[str] = []
+    targets: list[str] = []  # versions 1 to 5 had placeholders in them
+    hosts: list[str] = []  # versions 1 to 5 did not know who wrote a text
     stood: dict[str, list[str]] = {}  # versions 1 to 5 did not know them
     draws: dict[str, list[_Draw]]
     losses: list[_Loss] = []  # versions 1 to 4 did not count them
@@ -328,6 +353,7 @@ class _Kept(_Part):
             private=ChainMap({value.key: value for value in private}),
             targets=ChainMap(dict.fromkeys(self.targets)),
             stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
+            hosts=ChainMap(dict.fromkeys(self.hosts)),
             replaced=ChainMap(
                 {
                     (fold(name.shown), fold(name.original)): Replaced(name.shown, name.original)

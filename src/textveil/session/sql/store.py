@@ -21,7 +21,6 @@ from textveil.config.extras import needed, require
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.randomness import os_entropy
 from textveil.session.chains import CONVERSATIONS
-from textveil.session.restore import Escape, Where
 from textveil.session.snapshot import FACTS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
@@ -557,10 +556,10 @@ class StoredSession(Session):
         with failures("read"), self._store.reading() as connection:
             return self._seen(*self._store.version(connection, self.number))
 
-    def restore(self, text: str, *, escape: Escape = "none", where: Where = "text") -> str:
+    def restore(self, text: str, **options: Any) -> str:
         """See `Session`."""
         with failures("read"), self._store.reading_often():
-            return super().restore(text, escape=escape, where=where)
+            return super().restore(text, **options)
 
     def commit(self, delta: SessionDelta) -> bool:
         """See `Session`."""

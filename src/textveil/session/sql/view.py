@@ -26,7 +26,7 @@ FORM = "form"
 BEGINNING = "beginning"
 """The kind of a row that says how long the longest form is that begins like this."""
 
-WHOLE = ("counts", "replaced", "targets", "losses")
+WHOLE = ("counts", "replaced", "targets", "hosts", "losses")
 """Facts that are read all at once: few, or needed where answers are restored."""
 
 MOST = 100_000

@@ -1,0 +1,859 @@
+"""Targets: the addresses in a restored text, and which originals are joined into one.
+
+In: a text piece by piece, with the places where originals stand in it. Out: for each place, whether the original may
+stand there.
+Not here: what is restored (`restore`), and where the targets of releases are kept (`snapshot`).
+
+Whoever can make a model write `![](https://HOST/<EMAIL_1>)` must not get the address, also where it is built from
+placeholders: `<URL_1><SECRET_1>`. So the text is read as it is after restoring. An original that is joined into a
+target may stand there only where the same target stood in a text that was protected, where it names the host itself,
+or where the host is one that is trusted. What is unclear counts as a target.
+"""
+
+import ipaddress
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from typing import Literal
+from unicodedata import normalize
+from urllib.parse import unquote
+
+HOSTED = ("URL", "HOST", "IP", "EMAIL")
+"""Types of values that may be the host of an address, or have one."""
+
+_OVERLAP = 1024
+"""Characters before those that are new in which an address may have begun: a host has at most 253, %-encoded 759."""
+
+_SPECIAL = frozenset(
+    ["example", "test", "invalid", "localhost", "local", "internal", "intranet", "lan", "corp", "home", "private", "onion", "alt", "arpa", "localdomain"]
+)
+"""Last labels of host names that no registry has (RFC 2606, RFC 6761, RFC 6762), and those of internal networks."""
+
+_PLAIN_ENDS = _SPECIAL | {"com", "net", "org", "edu", "gov", "mil", "biz", "info", "dev", "io"}
+"""Last labels that make a host of two labels; others, as in `Julia.It`, need a third one or a path."""
+
+_FILES = frozenset(["md", "py", "sh", "rs", "pl", "ps", "cc", "so", "zip", "mov", "app", "java", "cs", "ml"])
+"""Last labels that are endings of files, too: a colon behind `main.py` opens no path."""
+
+_WIDE = str.maketrans(
+    {0xFF01 + i: chr(0x21 + i) for i in range(94)} | {0x3002: ".", 0xFF61: ".", 0x2024: ".", 0xFE52: "."}
+)
+_IGNORED = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+_TRAILING = ".,;:!?)]}*_~'\"`\\>|"
+"""Characters at the end of a target that belong to the sentence or code around it."""
+
+_LETTERS = (
+    r"\w\-%\u00ad\u034f\u200b-\u200f\u2060-\u2064\u2100-\u214f\u2460-\u24ff\u2600-\u27bf\ufe00-\ufe0f\ufeff"
+    r"\U0001f100-\U0001f1ff\U0001f300-\U0001faff"
+)
+"""Characters of host names: letters in all writings that readers turn into plain ones, and what they ignore."""
+_LABEL = f"[{_LETTERS}]"
+_HEAD = re.compile(
+    r"""(?xi) (?<![a-z0-9+.\-]) [a-z][a-z0-9+.\-]{1,30} : [/\\]{2}
+    | (?<![a-z0-9+.\-]) (?:https?|ftps?|wss?) : (?=\S)
+    | (?<!\w) www\d? \. (?=[^\s.])
+    | (?<!\w) (?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source) : (?=\S)
+    | (?<!\w) data: [\w.+\-/;=]* ,
+    | (?<=["'`]) [/\\]{2,} [^\s/\\?\#"'`]+ [/\\?\#]
+    | (?<![\w/\\]) [/\\]{2} \[ [0-9a-f:.%]+ \]
+    | (?<![\w:/\\]) \\{2} (?=[^\s\\/]*[.@]) [^\s\\/]+ \\"""
+)
+"""How an address begins wherever it stands; host names and numbers are looked for by `_HOST` and `_NUMBER`."""
+_USER = r"(?:[a-z0-9][a-z0-9!$%*+\-.:@^_~]{0,255}@)?"
+_HOST = re.compile(
+    rf"(?i)(?<![a-z0-9\-%.:@]){_USER}(?P<host>(?<![\w.]){_LABEL}+(?:\.{_LABEL}+){{0,126}})\.?"
+    r"(?P<rest>(?::\d{1,5})?[/\\?#]|:(?=\S))?"
+)
+_NUMBER = re.compile(
+    rf"(?i)(?<![\w.\-%:@]){_USER}(?<![\w.\-%])(?P<host>(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){{0,3}}|\[[0-9a-f:.%]{{2,50}}\])\.?"
+    r"(?::\d{1,5})?[/\\?#]"
+)
+_MAIL = re.compile(r"(?i)(?:mailto|sms(?:to)?):")
+_OPAQUE = re.compile(r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data):")
+_ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\\)")
+"""A link, or the inside of `url(...)`, that names its host."""
+_START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
+_CLOSED = {quote: re.compile(rf"(?<!\\){quote}(?=[,:;)\]}}>\s])") for quote in "\"'`"}
+_CLOSED |= {f"\\{quote}": re.compile(rf"\\{quote}(?=[,:;)\]}}>\s\\])") for quote in "\"'`"}
+"""How a quotation mark closes a string: written as it was opened, and with something behind it that may stand there."""
+_ADDED = re.compile(r"[&#;,\s]")
+_TAG_NAME = re.compile(r"[A-Za-z0-9:\-]")
+_LOUD = re.compile(r"""[<>"'`\](${]""")
+_ENDED = re.compile(r"(?s).*\s")
+_GROWS = re.compile(rf"[{_LETTERS}.。｡．․﹒@+:~]")
+"""Characters that may go on with a host, or with what stands before one."""
+
+_FETCHED = frozenset(
+    ["src", "href", "action", "formaction", "srcset", "imagesrcset", "poster", "data", "background", "cite", "ping", "style", "srcdoc", "content", "longdesc", "manifest", "archive", "codebase", "classid", "usemap", "profile", "lowsrc", "dynsrc", "xlink:href", "code", "object", "to", "from", "values", "http-equiv"]
+)
+"""Attributes whose values are addresses, or may hold some; `on...` too. Others hold text."""
+
+_OUTSIDE, _OPENED, _NAME, _TAG, _EQUALS, _QUOTED, _BARE = range(7)
+
+
+class Insertion:
+    """Where an original stands in a text: undecided while `waits`, then `allowed` or not.
+
+    Args:
+        type: of the value, upper-case.
+    """
+
+    __slots__ = ("allowed", "type", "waits")
+
+    def __init__(self, type_: str) -> None:
+        self.type, self.waits, self.allowed = type_, 0, True
+
+    def settle(self, allowed: bool) -> None:
+        """Takes one of the verdicts that it waits for."""
+        self.waits -= 1
+        self.allowed &= allowed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trusted:
+    """Targets and hosts into which originals may be joined. Secret.
+
+    Args:
+        targets: that stood in protected texts with their originals, sorted.
+        hosts: internal ones that a user named, and those that the configuration names; `*.NAME` for all below a name.
+    """
+
+    targets: Sequence[str] = field(default=(), repr=False)
+    hosts: Collection[str] = field(default=frozenset(), repr=False)
+
+    def has(self, target: str) -> bool:
+        """Whether a target is one of them."""
+        place = bisect_left(self.targets, target)
+        return place < len(self.targets) and self.targets[place] == target
+
+    def has_longer(self, begin: str) -> bool:
+        """Whether one of the targets begins so."""
+        place = bisect_left(self.targets, begin)
+        return place < len(self.targets) and self.targets[place].startswith(begin)
+
+    def has_host(self, host: str) -> bool:
+        """Whether a host is trusted."""
+        labels = host.split(".")
+        return host in self.hosts or any(f"*.{'.'.join(labels[i:])}" in self.hosts for i in range(1, len(labels)))
+
+
+class _Target:
+    """A target that is being read, with the places in it that are undecided.
+
+    Args:
+        flat: whether it is an address as a whole by where it stands: a link's destination, an attribute.
+        text: how it begins.
+    """
+
+    __slots__ = ("_check", "flat", "hopeless", "host", "joined", "length", "pieces", "places", "trusted")
+
+    def __init__(self, text: str = "", *, flat: bool = False) -> None:
+        self.flat, self.pieces, self.length = flat, [text] if text else [], len(text)
+        self.places: list[tuple[Insertion, int, int]] = []
+        self.host: tuple[int, int] | None = None  # where it begins and ends, once more text changes nothing
+        self.hopeless = self.trusted = False  # no known target begins so; its host is trusted
+        self._check = self.joined = 0  # where the last original ends
+
+    def add(self, text: str) -> None:
+        """Appends text."""
+        self.pieces.append(text)
+        self.length += len(text)
+
+    def text(self) -> str:
+        """Returns the text so far."""
+        whole = "".join(self.pieces)
+        self.pieces = [whole]
+        return whole
+
+    def join(self, place: Insertion, text: str) -> None:
+        """Appends an original."""
+        place.waits += 1
+        self.places.append((place, self.length, self.length + len(text)))
+        self.add(text)
+        self.joined = self.length
+
+    def ends(self, quote: str, char: str) -> bool:
+        """Whether the text ends with a quotation mark that closes a string before a character, and is no original."""
+        if self.joined == self.length or not self.pieces or not self.pieces[-1].endswith(quote[-1]):
+            return False
+        return _CLOSED[quote].search("".join(self.pieces[-2:])[-2:] + char) is not None
+
+    def is_due(self) -> bool:
+        """Whether enough was added since the last look for another one; so all looks together are linear."""
+        return bool(self.places) and (self.length >= self._check or self.length < 64)
+
+    def looked(self) -> None:
+        """Notes a look."""
+        self._check = 2 * self.length
+
+
+class TargetFinder:
+    """Reads a text and decides which originals in it are joined into targets.
+
+    Each original counts as one step: what is inside it closes no quotation mark, link or tag.
+
+    Args:
+        trusted: what may be joined.
+    """
+
+    def __init__(self, trusted: Trusted) -> None:
+        self._trusted = trusted
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tag, self._quote, self._attribute, self._tag_name = _OUTSIDE, "", "", ""
+        self._value: _Target | None = None
+        self._link: _Target | None = None
+        self._depth = 0  # of brackets inside the destination of a link
+        self._angled = self._after = self._in_string = False
+        self._opening = ""  # "](" or "]:" was read, and its destination has not begun
+        self._css: _Target | None = None
+        self._based = False  # whether relative links lead to another host
+        self._last = ""
+        # A run is text between spaces; a target in it may be open, and places at its end may yet be a part of a host.
+        self._run: list[str] = []
+        self._length = self._scanned = 0
+        self._open: _Target | None = None
+        self._closer = ""  # the quotation mark that ends the open target, where spaces don't
+        self._tail: list[tuple[Insertion, int, int]] = []
+        self._marked = False  # whether the run has quotation marks or dollars, so that spaces may not end it
+        self._quotes = 0  # in the line before the run
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+
+    def pass_text(self, text: str) -> None:
+        """Steps over text that is no original."""
+        if self._is_quiet() and _LOUD.search(self._last + text) is None:
+            ended = _ENDED.match(text)
+            if ended:
+                self._end_run()
+                self._quotes = 0 if "\n" in text else self._quotes
+            self._grow(text[ended.end() if ended else 0 :])
+            self._last = text[-1:] or self._last
+            return
+        for char in text:
+            self._step(char)
+
+    def pass_original(self, text: str, place: Insertion) -> None:
+        """Steps over an original."""
+        if not text:
+            return
+        if self._tag in (_OPENED, _NAME):
+            self._tag = _OUTSIDE
+        elif self._tag == _EQUALS:
+            self._open_value("")
+        if self._opening:
+            self._begin_link(text)
+        if self._after and self._link is not None and _ABSOLUTE.match(self._link.text()):
+            self._after = False
+            self._link.add(" ")
+        if self._link is not None and not self._after:
+            self._join(self._link, place, text)
+        elif self._value is not None and self._value.flat:
+            self._join(self._value, place, text)
+        elif self._css is not None and _ABSOLUTE.match(self._css.text()):
+            self._join(self._css, place, text)
+        else:
+            self._join_run(place, text)
+        self._last = ""
+
+    def begin_value(self) -> None:
+        """Ends a text and begins another one, which is a string."""
+        self.close()
+        self._begin()
+        self.pass_text('"')
+
+    def close(self) -> None:
+        """Ends the text; all places are decided then."""
+        self._end_run()
+        for target in (self._link, self._value, self._css):
+            if target is not None:
+                self._judge(target, final=True)
+        self._link = self._value = self._css = None
+
+    def _is_quiet(self) -> bool:
+        """Whether only the ends of runs matter."""
+        return not (
+            self._tag or self._tail or self._opening or self._marked
+            or self._open is not None or self._link is not None or self._css is not None
+        )  # fmt: skip
+
+    def _step(self, char: str) -> None:
+        if self._follow_link(char):
+            self._last = char
+            return
+        self._follow_css(char)
+        if self._tag != _OUTSIDE or char == "<":
+            self._follow_tag(char)
+        if self._value is None or not self._value.flat:
+            self._step_run(char)
+        self._last = char
+
+    # ---- links and tags ----------------------------------------------------------------------------------------------
+
+    def _follow_link(self, char: str) -> bool:
+        """Follows the destination of a link; whether the character belongs to it."""
+        if self._opening:
+            if char.isspace() and not (char == "\n" and self._last == "\n"):
+                return False
+            self._begin_link(char)
+        elif self._link is None:
+            if char in "(:" and self._last == "]":
+                self._opening = f"]{char}"
+            return False
+        link = self._link
+        if link is None:
+            return False
+        if self._angled:
+            ended = (char == ">" and self._last != "\\") or char == "\n"
+            if not link.length and char == "<" and not self._last == "<":
+                return True  # the bracket that opens it
+        elif self._after:
+            if char.isspace():
+                return False
+            # A title, the end, or text that lenient readers take for a part of an address.
+            ended = char in "\"'()" or not _ABSOLUTE.match(link.text())
+            self._after = False
+            if not ended:
+                link.add(" ")
+        elif self._in_string and char in ",:;)]}" and link.ends('"', char):
+            closed = link.text()[:-1]
+            link.pieces, link.length = [closed], len(closed)
+            ended = True
+        elif char.isspace():
+            self._after, ended = self._depth > 0, self._depth == 0
+            if not ended:
+                self._end_run()
+                if char == "\n":
+                    self._quotes = 0
+                self._judge(link, final=not _ABSOLUTE.match(link.text()))
+                return False
+        else:
+            self._depth += self._depth > 0 and char == "(" and self._last != "\\"
+            closes = self._depth > 0 and char == ")" and self._last != "\\"
+            self._depth -= closes
+            ended = closes and self._depth == 0
+        if ended:
+            self._judge(link, final=True)
+            self._link = None
+            return False
+        link.add(char)
+        self._judge(link)
+        return True
+
+    def _begin_link(self, char: str) -> None:
+        """Begins the destination of a link, if one begins here; its first character is not read yet."""
+        reference, self._opening = self._opening == "]:", ""
+        self._angled, self._after = char == "<", False
+        self._depth = 0 if reference else 1
+        self._in_string = self._run_quote() == '"'
+        if not (char[:1] in "\"'`" or (reference and not self._angled and char not in ("/", "\\"))):
+            self._link = _Target(flat=True)
+
+    def _follow_css(self, char: str) -> None:
+        if self._css is not None:
+            if char in ")\n" or self._css.length > _OVERLAP:
+                self._judge(self._css, final=True)
+                self._css = None
+            else:
+                self._css.add(char)
+                self._judge(self._css)
+        elif char == "(" and self._run and self._run_text()[-3:].lower() == "url":
+            self._css = _Target(flat=True)
+
+    def _follow_tag(self, char: str) -> None:
+        state, space = self._tag, char.isspace()
+        if state in (_OUTSIDE, _OPENED):
+            named = state == _OPENED and char.isalpha() and char.isascii()
+            self._tag = _NAME if named else _OPENED if char == "<" else _OUTSIDE
+            self._tag_name, self._attribute = char if named else "", ""
+        elif state == _NAME:
+            if _TAG_NAME.match(char) is None:
+                self._tag = _TAG if space or char == "/" else _OPENED if char == "<" else _OUTSIDE
+                self._based |= self._tag == _TAG and self._tag_name.lower() == "base"
+            else:
+                self._tag_name = (self._tag_name + char)[:64]
+        elif state == _TAG:
+            if char == "=":
+                self._tag = _EQUALS
+            elif char == ">":
+                self._tag = _OUTSIDE
+            else:
+                self._attribute = "" if char in "\"'/" else (self._attribute + char)[-64:]
+        elif state == _EQUALS:
+            if char in "\"'":
+                self._open_value(char)
+            elif char == ">":
+                self._tag = _OUTSIDE
+            elif not space:
+                self._open_value("")
+                self._add_value(char)
+        elif (char == self._quote) if state == _QUOTED else (space or char == ">"):
+            self._tag, self._attribute = _OUTSIDE if char == ">" and state == _BARE else _TAG, ""
+            if self._value is not None:
+                self._judge(self._value, final=True)
+            self._value = None
+            self._end_run()
+        else:
+            self._add_value(char)
+
+    def _open_value(self, quote: str) -> None:
+        self._tag, self._quote = _QUOTED if quote else _BARE, quote
+        name = (self._attribute.split() or [""])[-1].lower()
+        self._value = _Target(flat=name in _FETCHED or name.startswith("on") or "href" in name or "src" in name)
+        self._attribute = ""
+        if self._value.flat:
+            self._end_run()
+
+    def _add_value(self, char: str) -> None:
+        if self._value is not None and self._value.flat:
+            self._value.add(char)
+            self._judge(self._value)
+
+    # ---- runs --------------------------------------------------------------------------------------------------------
+
+    def _run_text(self) -> str:
+        whole = "".join(self._run)
+        self._run = [whole]
+        return whole
+
+    def _grow(self, text: str) -> None:
+        if not text:
+            return
+        self._run.append(text)
+        self._length += len(text)
+        if self._length > 3 * _OVERLAP and not self._tail and not self._find_open():
+            whole = self._run_text()
+            self._quotes += _count(whole[:-_OVERLAP])
+            self._run, self._length, self._scanned = [whole[-_OVERLAP:]], _OVERLAP, _OVERLAP
+
+    def _step_run(self, char: str) -> None:
+        if self._closer:
+            self._step_closer(char)
+        elif char.isspace() or char in "<>":
+            if char in " \t" and self._goes_on():
+                self._step_closer(char)
+                return
+            self._end_run()
+            self._quotes = 0 if char == "\n" else self._quotes
+        elif self._open is not None:
+            self._step_open(char)
+        else:
+            self._marked |= char in "\"'`$"
+            if self._tail and (_GROWS.match(char) is None or self._length - self._tail[0][1] > _OVERLAP):
+                self._resolve(char)
+                if self._open is not None:
+                    self._step_open(char)
+                    return
+            self._grow(char)
+
+    def _step_open(self, char: str) -> None:
+        """Goes on with an open target of the run, which a quotation mark in front of it may end."""
+        target = self._open
+        assert target is not None, "or there would be nothing to go on with"
+        quote = self._run_quote() if char in ",:;)]}\\" else ""
+        if quote and target.ends(quote, char):
+            closed = target.text()[: -len(quote)]
+            target.pieces, target.length = [closed], len(closed)
+            self._judge(target, final=True)
+            self._open, self._run = None, [self._run_text(), closed]
+            self._length += len(closed)
+            self._grow(quote + char)
+            self._scanned = self._length
+            return
+        target.add(char)
+        self._judge(target)
+
+    def _step_closer(self, char: str) -> None:
+        """Goes on with a target in quotation marks or `$( )`, in which spaces end nothing."""
+        assert self._open is not None, "or nothing would need an end"
+        if char in (self._closer, "\n") and self._last != "\\":
+            self._end_run()
+            self._quotes += char == '"'
+            self._quotes = 0 if char == "\n" else self._quotes
+            return
+        self._open.add(char)
+        self._judge(self._open)
+
+    def _goes_on(self) -> bool:
+        """Whether a target goes on behind a space: in a string that begins with it, and in a command inside it."""
+        if self._open is None and not self._find_open():
+            return False
+        assert self._open is not None, "or none was found"
+        text, before = self._open.text(), self._run_text()
+        for opens, closes in (("$(", ")"), ("${", "}"), ("`", "`")):
+            if opens in text and closes not in text.rpartition(opens)[2]:
+                self._closer = closes
+        quote = before[-1:]
+        if not self._closer and quote in "\"'`" and quote and not text.endswith(quote):
+            self._closer = quote
+        return bool(self._closer)
+
+    def _end_run(self) -> None:
+        if self._tail:
+            self._resolve("")
+        if self._open is not None:
+            self._judge(self._open, final=True)
+        if self._run or self._open is not None:
+            whole = "".join(self._run) + ("" if self._open is None else "".join(self._open.pieces))
+            self._quotes += _count(whole)
+        self._run, self._length, self._scanned = [], 0, 0
+        self._open, self._closer, self._tail, self._marked = None, "", [], False
+
+    def _run_quote(self) -> str:
+        """The quotation mark in front of the open target of the run: right before it, or earlier in the line."""
+        before = self._run_text()
+        return self._quote_before(before, len(before))
+
+    def _quote_before(self, whole: str, start: int) -> str:
+        """The quotation mark of the string that a place of the run is in: right before it, or earlier in the line."""
+        if whole[start - 1 : start] in _CLOSED:
+            return whole[start - 2 : start] if whole[start - 2 : start - 1] == "\\" else whole[start - 1]
+        return '"' if (self._quotes + _count(whole[:start])) % 2 else ""
+
+    def _find_open(self) -> bool:
+        """Finds a target that is open at the end of the run; the run then ends where the target begins."""
+        if self._scanned >= self._length:
+            return False
+        whole = self._run_text()
+        low = max(0, self._scanned - _OVERLAP)
+        for start in self._opened(whole, low, len(whole)):
+            self._cut(start)
+            return True
+        self._scanned = self._length
+        return False
+
+    def _cut(self, start: int) -> None:
+        """Makes the end of the run, from a place on, its open target."""
+        whole = self._run_text()
+        self._open = _Target(whole[start:])
+        self._run, self._length = [whole[:start]], start
+        for place, begin, end in self._tail:
+            if end > start:
+                self._open.places.append((place, max(0, begin - start), end - start))
+            else:
+                place.settle(True)
+        self._tail = []
+        self._judge(self._open)
+
+    def _join_run(self, place: Insertion, text: str) -> None:
+        """Steps over an original in a run. Spaces in it end no target, because it may stay a placeholder."""
+        if self._open is None and not self._tail:
+            self._find_open()
+        if self._open is not None:
+            self._join(self._open, place, text)
+            return
+        begin = self._add_tail(place, text)
+        whole = self._run_text()
+        for start in self._opened(whole, max(0, self._tail[0][1] - _OVERLAP), begin):
+            self._cut(next((low for _, low, high in self._tail if low <= start < high), start))
+            return
+        self._scanned = begin
+        ended = _ENDED.match(text)
+        if ended:
+            self._end_run()
+            self._add_tail(place, text[ended.end() :])
+
+    def _add_tail(self, place: Insertion, text: str) -> int:
+        """Appends an original that may yet be a part of a host; returns where it begins."""
+        begin = self._length
+        if text:
+            place.waits += 1
+            self._run.append(text)
+            self._length += len(text)
+            self._tail.append((place, begin, self._length))
+        return begin
+
+    def _opened(self, whole: str, low: int, end: int) -> Iterator[int]:
+        """Where targets begin in the run that no quotation mark ends before a place."""
+        closed = 0
+        for start in sorted(_heads(whole, low)):
+            if start < closed:
+                continue
+            found = self._closing(whole, start, end)
+            if found is None:
+                yield start
+            else:
+                closed = found
+
+    def _closing(self, whole: str, start: int, end: int) -> int | None:
+        """Where the string ends in which a target of the run begins, if it does before a place."""
+        quote = self._quote_before(whole, start) if start else ""
+        found = _CLOSED[quote].search(whole, start, end) if quote else None
+        return found.start() if found else None
+
+    def _resolve(self, char: str) -> None:
+        """Decides the places at the end of the run: a host goes on behind them, or none does.
+
+        Args:
+            char: what comes next; "" at the end of the run.
+        """
+        whole, first = self._run_text(), self._tail[0][1]
+        low = max(0, first - _OVERLAP)
+        for start in self._opened(whole + char, low, first):
+            if start < self._tail[-1][2]:
+                self._cut(start)
+                return
+        for start, end in _names(whole, low, called=char == "("):
+            if any(start < high and low_ < end for _, low_, high in self._tail):
+                target = _Target(whole[start:end])
+                for place, begin, stop in self._tail:
+                    if begin < end and start < stop:
+                        target.places.append((place, max(0, begin - start), min(stop, end) - start))
+                    else:
+                        place.settle(True)
+                self._tail = []
+                self._judge(target, final=True)
+                break
+        for place, _, _ in self._tail:
+            place.settle(True)
+        self._tail = []
+        self._scanned = self._length
+
+    # ---- verdicts ----------------------------------------------------------------------------------------------------
+
+    def _join(self, target: _Target, place: Insertion, text: str) -> None:
+        target.join(place, text)
+        self._judge(target)
+
+    def _judge(self, target: _Target, *, final: bool = False) -> None:
+        """Decides the places of a target that can be decided; at its end, all."""
+        if not target.places or not (final or target.is_due() or target.hopeless):
+            return
+        if target.hopeless and target.host is not None and not final and target.places[0][1] >= target.host[1]:
+            for place, _, _ in target.places:
+                place.settle(target.trusted)
+            target.places = []
+            return
+        text = target.text()
+        target.looked()
+        if target.host is None:
+            low, high, complete = authority(text)
+            if complete or final or target.length > 2 * _OVERLAP:
+                target.host = low, high
+                target.trusted = bool(self._trusted.hosts) and self._is_trusted(text, text[low:high])
+        bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
+        waiting = []
+        for place, start, end in target.places:
+            verdict = self._verdict(target, text, place, start, end, final)
+            if verdict is None:
+                verdict = self._is_known(bare, final)
+                target.hopeless = verdict is False
+                verdict = verdict or (self._has_stood(text, end, target.host) if target.hopeless else verdict)
+            if verdict is None or verdict == "wait":
+                waiting.append((place, start, end))
+            else:
+                place.settle(verdict)
+        target.places = waiting
+
+    def _verdict(
+        self, target: _Target, text: str, place: Insertion, start: int, end: int, final: bool
+    ) -> bool | Literal["wait"] | None:
+        """Whether an original may stand in a target whatever stood elsewhere; None where that does not say."""
+        behind = text[end : end + 64].strip(_TRAILING + " ")
+        if not text[:start].strip() and not behind and len(text) <= end + 64:  # the whole of it
+            return "wait" if not final else not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
+        if not target.flat and _MAIL.fullmatch(text[:start]) and not behind:
+            return True if final else "wait"
+        if target.host is None:
+            return "wait" if place.type in HOSTED or self._trusted.hosts else None
+        low, high = target.host
+        if place.type in HOSTED and start <= low and end >= high and not _OPAQUE.match(text):
+            return True
+        return True if target.trusted and (end <= low or start >= high) else None
+
+    def _is_trusted(self, text: str, host: str) -> bool:
+        return self._trusted.has_host(host.lower().strip("[]")) and is_plain(text)
+
+    def _is_known(self, text: str, final: bool) -> bool | None:
+        """Whether the same target stood in a protected text; None where further text decides that."""
+        if final:
+            return self._trusted.has(text)
+        return None if self._trusted.has_longer(text) else False
+
+    def _has_stood(self, text: str, end: int, host: tuple[int, int] | None) -> bool:
+        """Whether a known target begins this one, has the original and the whole host in it, and more is only added."""
+        ends = (end + match.start() for match in islice(_ADDED.finditer(text[end:]), 4))
+        return host is not None and any(at >= host[1] and self._trusted.has(text[:at]) for at in ends)
+
+
+class TargetCollector(TargetFinder):
+    """Finds the targets into which originals are joined, in a text that is protected.
+
+    Attributes:
+        found: the targets, with their originals.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Trusted())
+        self.found: set[str] = set()
+
+    def _is_known(self, text: str, final: bool) -> bool | None:
+        if not final:
+            return None
+        self.found.add(text)
+        return True
+
+
+# ---- hosts -----------------------------------------------------------------------------------------------------------
+
+
+def authority(text: str) -> tuple[int, int, bool]:
+    """Where the host of an address begins and ends, and whether more text would not change that."""
+    start = _START.match(text)
+    low = start.end() if start else 0
+    end = min((at for at in (text.find(char, low) for char in "/\\?#") if at >= 0), default=-1)
+    complete = end >= 0
+    end = len(text) if end < 0 else end
+    low = text.rfind("@", low, end) + 1 or low
+    port = re.search(r":\d*\Z", text[low:end])
+    if (port and not text[low:end].startswith("[")) or (port and "]" in text[low : low + port.start()]):
+        end = low + port.start()
+    return low, end, complete
+
+
+def is_plain(text: str) -> bool:
+    """Whether all readers take the same host from an address: no backslashes, escapes or odd characters before its path."""
+    return _PLAIN.match(text) is not None and not _OPAQUE.match(text)
+
+
+_PLAIN = re.compile(
+    r"(?i)(?:[a-z][a-z0-9+.\-]*://|//)?(?:[\w.~!$&*+,;=\-]+(?::[\w.~!$&*+,;=\-]*)?@)?"
+    r"(?:[a-z0-9\-]+(?:\.[a-z0-9\-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?#]|\Z)"
+)
+
+
+def is_internal(host: str) -> bool:
+    """Whether a host is one of an own network by its form: loopback, private addresses, one label, internal ends."""
+    host = host.lower().strip("[]").rstrip(".")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        if not re.fullmatch(r"[a-z0-9\-]+(?:\.[a-z0-9\-]+)*", host) or re.fullmatch(r"(?:0x[0-9a-f]*|[\d.])+", host):
+            return False
+        return "." not in host or host.endswith((".internal", ".local", ".lan", ".corp", ".home.arpa", ".localhost"))
+    return address.is_private or address.is_loopback
+
+
+_NAMED = re.compile(
+    r"(?i)(?:(?<![\w+.\-])(?:[a-z][a-z0-9+.\-]*:)?//(?:[^\s/?#@\"'<>]*@)?|(?<![\w.\-@/]))"
+    r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9\-]+(?:\.[a-z0-9\-]+)*)"
+)
+
+
+def internal_hosts(text: str) -> set[str]:
+    """The internal hosts that a text names: in addresses, and names that are internal by their end."""
+    found = set()
+    for match in _NAMED.finditer(text) if "." in text or "//" in text or "localhost" in text.lower() else ():
+        host = match["host"].lower().strip("[]")
+        if ("//" in match[0] or "." in host or host == "localhost") and is_internal(host):
+            found.add(host)
+    return found
+
+
+@cache
+def _ends() -> Container[str]:
+    """Last labels of host names that exist (the root zone of IANA), as ASCII."""
+    return _SPECIAL | set((files("textveil.data") / "tlds.txt").read_text("ascii").split())
+
+
+def _last_label(host: str) -> tuple[str, int]:
+    """The last label of a host as a registry writes it, "" where none has it; and how many labels there are."""
+    name = normalize("NFKC", _IGNORED.sub("", unquote(host))).casefold().strip("._-")
+    labels = name.split(".")
+    last = labels[-1]
+    if not last.isascii():
+        try:
+            last = last.encode("idna").decode()
+        except UnicodeError:
+            last = ""
+    return (last if last in _ends() else ""), len(labels)
+
+
+def _count(text: str) -> int:
+    """How many quotation marks of strings a text has."""
+    return text.count('"') - text.count('\\"')
+
+
+def _is_path(text: str, start: int) -> bool:
+    """Whether a place is inside a path, where a dotted name is a folder or file."""
+    before = text[max(0, start - 2) : start]
+    return before[-1:] in ("~", "$") or (before[-1:] in ("/", "\\") and before not in ("//", "\\\\", "/\\", "\\/"))
+
+
+def _heads(text: str, low: int) -> Iterator[int]:
+    """Where addresses begin that are open at the end of a text: with a scheme, or a host and what follows it."""
+    plain = text.translate(_WIDE)
+    if ":" in plain or "//" in plain or "\\" in plain or "www" in plain.lower():
+        for match in _HEAD.finditer(plain, low):
+            if match[0][:3].lower() != "www" or not _is_path(plain, match.start()):
+                yield match.start()
+    if "." in plain or "%" in plain:
+        for match in _HOST.finditer(plain, low):
+            if match["rest"] is None or _is_path(plain, match.start()):
+                continue
+            last, labels = _last_label(match["host"])
+            if last and labels > 1 and not (match["rest"] == ":" and last in _FILES):
+                yield _with_slashes(plain, match.start())
+    if "/" in plain or "\\" in plain or "?" in plain or "#" in plain:
+        for match in _NUMBER.finditer(plain, low):
+            start = _with_slashes(plain, match.start())
+            if not _is_path(plain, match.start()) and _is_number(match["host"], slashes=start < match.start()):
+                yield start
+
+
+def _with_slashes(text: str, start: int) -> int:
+    """The place where the slashes before a host begin."""
+    while start and text[start - 1] in "/\\":
+        start -= 1
+    return start
+
+
+def _is_number(host: str, *, slashes: bool) -> bool:
+    """Whether a number is one that readers of addresses take for a host."""
+    if host.startswith("["):
+        return host.count(":") > 1
+    parts = host.split(".")
+    values = [_value(part) for part in parts]
+    if len(parts) == 4:
+        return all(value < 256 for value in values[:3])
+    if any(part.lower().startswith("0x") for part in parts):
+        return values[-1] > 255
+    return values[-1] >= (1 << 24 if slashes else 10**8) if len(parts) == 1 else values[-1] > 255
+
+
+def _value(part: str) -> int:
+    """The value of a part of a number, which may be hexadecimal or octal."""
+    part = part.lower()
+    if part.startswith("0x"):
+        return int(part, 16)
+    return int(part, 8) if part[0] == "0" and part.strip("01234567") == "" else int(part)
+
+
+def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
+    """Where names of hosts stand that nothing follows.
+
+    Args:
+        text: which.
+        low: where to begin.
+        called: whether a bracket follows the text, so that `user.elena.save` is a function.
+    """
+    plain = text.translate(_WIDE)
+    for match in _HOST.finditer(plain, low):
+        last, labels = _last_label(match["host"])
+        user = match.start() < match.start("host")
+        plainly = user or last in _PLAIN_ENDS or (labels > 2 and not (called and match.end() == len(plain)))
+        if last and labels > 1 and plainly and not _is_path(plain, match.start()):
+            yield match.start(), match.end("host")
+
+
+def may_hold_target(text: str) -> bool:
+    """Whether anything in a text may be a target; quick, and never wrongly false."""
+    return _ANY.search(text) is not None
+
+
+_ANY = re.compile(r"\]\(|\]:|<[A-Za-z]|//|[:@]\S|www|[^\s.]\.[^\s.]|[.。．｡．﹒․%&\\]\S|\d/", re.IGNORECASE)
