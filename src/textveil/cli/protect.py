@@ -4,6 +4,7 @@ In: a prompt. Out: the prompt with what is private in it hidden; what was hidden
 Not here: what is found (`textveil.protect`), and how answers are restored (`restore`).
 """
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,14 @@ from textveil.cli.verbs import verb
 if TYPE_CHECKING:
     from textveil.cli.telling import Telling
     from textveil.config import Config
+
+
+class Source(StrEnum):
+    """Who wrote a text; see `session.Source`."""
+
+    user = "user"
+    tool = "tool"
+    answer = "answer"
 
 
 @verb(
@@ -46,6 +55,15 @@ def protect(
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,
+    source: Annotated[
+        Source,
+        typer.Option(
+            "--source",
+            metavar="user|tool|answer",
+            help="Who wrote the text: you, a tool or a page, or a model. With --session, answers are restored into "
+            "addresses that you or tools wrote, and into those of internal hosts that you named.",
+        ),
+    ] = Source.user,
 ) -> None:
     """Hide what is private in a prompt; the rest stays as it is.
 
@@ -66,6 +84,7 @@ def protect(
         as_json=as_json,
         with_original=with_original,
         diff=diff,
+        source=source.value,
     )
     found = [(each.released, each.guarantee, each.sent_earlier, each.unmeasured) for each in results]
     telling.say_hidden(

@@ -6,7 +6,7 @@ Not here: what is put back (`session.restore`), the session's file (`session`), 
 
 from contextlib import ExitStack
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -55,10 +55,19 @@ def restore(
         typer.Option(
             "--where",
             metavar="text|everywhere",
-            help="Where originals are put: in the text, but not inside URLs, targets of links and images, and HTML "
-            "tags, because opening the answer may send what stands there to others; or everywhere.",
+            help="Where originals are put: in the text, but not where they would be joined into an address in which they "
+            "did not stand, because opening the answer may send them to others; or everywhere.",
         ),
     ] = Where.text,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            metavar="HOST",
+            help="Into addresses of this host originals may be joined; *.HOST for all below it. May be given again.",
+            show_default=False,
+        ),
+    ] = None,
     store: stored.Store = None,
 ) -> None:
     """Put the originals back into an answer, while it arrives.
@@ -72,7 +81,8 @@ def restore(
     with ExitStack() as stack:
         known = load(session) if store is None else stack.enter_context(stored.opened(session, store, new=False))
         assert known is not None
-        restorer = known.restorer(escape="json" if json_escape else "none", where=where.value)
+        escape: Literal["json", "none"] = "json" if json_escape else "none"
+        restorer = known.restorer(escape=escape, where=where.value, hosts=host or ())
         sink = stack.enter_context(streams.output(None))
         if text is not None and streams.is_text(text):
             with streams.texts(text) as given:

@@ -182,6 +182,7 @@ def release(
     as_json: bool,
     with_original: bool,
     diff: bool = False,
+    source: str = "user",
 ) -> "Iterator[Result]":
     """Release all texts and write them; gives each result when it is written."""
     from textveil.pipeline import Privatizer
@@ -195,7 +196,7 @@ def release(
         streams.texts(text, whole=whole, output=output) as texts,
         streams.output(output, private=with_original or diff) as sink,
     ):
-        results = released(Privatizer.from_config(config), texts, session, store)
+        results = released(Privatizer.from_config(config).with_parts(source=source), texts, session, store)
         exact = whole and not sink.terminal and not (text is not None and streams.is_text(text))
         plain = not (diff or as_json or with_original or sink.terminal)
         empty = True

@@ -7,15 +7,36 @@ What no table names is restored as text: it comes from the upstream, which saw r
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
 
 import regex
+from pydantic import Field
 
+from textveil.config import options
 from textveil.gateway.leaves import DROPPED, Act, LeafRule, Path, leaves, rebuilt
 from textveil.session import Restorer, Session
 
 _PLACEHOLDER = regex.compile(r"<[A-Z][A-Z0-9_]*_[0-9]+(?:_[A-Z]+)*>|<[A-Z][A-Z0-9]*_[A-Z0-9_]*\Z")
 """What looks like a placeholder, also one that was never given, and one that breaks off."""
+
+
+@options("restore.")
+class RestoreOptions:
+    """Where originals are put back in answers though they would be joined into an address in which they did not stand.
+
+    Attributes:
+        hosts: into addresses of these hosts; `*.example.org` for all below a name.
+        tools: everywhere in the arguments of these tools, which write local files and open nothing; `*` in a name stands
+            for anything.
+    """
+
+    hosts: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    tools: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+
+    def names_tool(self, name: str) -> bool:
+        """Whether a tool is one of them."""
+        return any(fnmatchcase(name, each) for each in self.tools)
 
 
 class Restoring:
@@ -25,41 +46,50 @@ class Restoring:
         session: of the request.
         as_json: whether texts of the answer are JSON, so that originals must be escaped.
         asked: the request as it was sent, and as the client gave it.
+        options: where originals are put though it is not certain that nothing sends them away.
 
     Attributes:
         unresolved: placeholders that the model invented, or that were left where restoring them would send them away.
     """
 
     def __init__(
-        self, session: Session, *, as_json: bool = False, asked: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        self,
+        session: Session,
+        *,
+        as_json: bool = False,
+        asked: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
+        options: RestoreOptions | None = None,
     ) -> None:
         self._session, self._as_json, self.asked = session, as_json, asked
+        self._options = options or RestoreOptions()
         self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str]]] = {}
         self.unresolved = 0
 
-    def _restorer(self, act: Act) -> Restorer:
+    def _restorer(self, act: Act, tool: str) -> Restorer:
         as_json = act is Act.ARGUMENTS or (self._as_json and act is Act.PROTECT)
         return self._session.restorer(
             escape="json" if as_json else "none",
+            where="everywhere" if tool and self._options.names_tool(tool) else "text",
+            hosts=self._options.hosts,
             value=act is Act.OBJECT,
             exact=act in (Act.ARGUMENTS, Act.OBJECT),
         )
 
-    def text(self, came: str, act: Act = Act.PROTECT) -> str:
-        """A whole text."""
-        restorer = self._restorer(act)
+    def text(self, came: str, act: Act = Act.PROTECT, tool: str = "") -> str:
+        """A whole text; `tool` is the one whose argument it is."""
+        restorer = self._restorer(act, tool)
         made = restorer.feed(came) + restorer.close()
         self.unresolved += unresolved_in(made)
         return made
 
-    def value(self, came: Any) -> Any:
+    def value(self, came: Any, tool: str = "") -> Any:
         """Any JSON: its texts, the names of fields too, since they may have been released."""
         if isinstance(came, str):
-            return self.text(came, Act.OBJECT)
+            return self.text(came, Act.OBJECT, tool)
         if isinstance(came, list):
-            return [self.value(each) for each in came]
+            return [self.value(each, tool) for each in came]
         if isinstance(came, dict):
-            return {self.text(name, Act.OBJECT): self.value(each) for name, each in came.items()}
+            return {self.text(name, Act.OBJECT, tool): self.value(each, tool) for name, each in came.items()}
         return came
 
     def whole(self, came: Any, rule: LeafRule, text: Callable[[Path, str, Act], str] | None = None) -> Any:
@@ -73,9 +103,10 @@ class Restoring:
         changed: dict[Path, Any] = {}
         for path, act, value in leaves(came, rule):
             if act in (Act.PROTECT, Act.ARGUMENTS, Act.SIGNED) and isinstance(value, str):
-                changed[path] = self.text(value, act) if text is None else text(path, value, act)
+                tool = _tool(came, path) if act is Act.ARGUMENTS else ""
+                changed[path] = self.text(value, act, tool) if text is None else text(path, value, act)
             elif act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
-                changed[path] = self.value(value)
+                changed[path] = self.value(value, _tool(came, path))
             elif act is Act.OFFSET and isinstance(value, int):
                 changed[path] = self.offset(_beside(came, path), value)
             elif act is Act.DROP and value is not None:
@@ -89,16 +120,17 @@ class Restoring:
         self.unresolved = counted
         return made
 
-    def piece(self, key: Hashable, came: str, act: Act = Act.PROTECT) -> str:
+    def piece(self, key: Hashable, came: str, act: Act = Act.PROTECT, tool: str = "") -> str:
         """What is certain of a text that comes in pieces.
 
         Args:
             key: which text.
             came: its next piece.
             act: whether it is text, or JSON written as text.
+            tool: whose argument it is, if it is one.
         """
         if key not in self._pieces:
-            self._pieces[key] = self._restorer(act), [], []
+            self._pieces[key] = self._restorer(act, tool), [], []
         restorer, before, after = self._pieces[key]
         made = restorer.feed(came)
         before.append(came)
@@ -124,6 +156,14 @@ class Restoring:
 def unresolved_in(text: str) -> int:
     """How many placeholders stand in a restored text."""
     return len(_PLACEHOLDER.findall(text))
+
+
+def _tool(came: Any, path: Path) -> str:
+    """The name of the tool whose arguments stand at a place: it stands beside them."""
+    for step in path[:-1]:
+        came = came[step]
+    name = came.get("name") if isinstance(came, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _beside(came: Any, path: Path) -> str:

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field
 from textveil.config import Config, options, resolve
 from textveil.config.sources import Place
 from textveil.errors import ConfigError, UnknownName
+from textveil.gateway.answers import RestoreOptions
 from textveil.gateway.protocols import operations
 from textveil.models import Address
 
@@ -238,6 +239,7 @@ class Policy:
         schemas: what programs say about their tools: "protect" hides identifiers in it, "pass" sends it as it is.
         unknown: fields and values that the gateway does not know: "refuse" the request, or "drop" them.
         users: names of a program's users: "pseudonym", which is the same for the same user, or "drop".
+        restore: where originals are put back in answers, besides where nothing could send them away.
         rules: what is different for some routes, models and keys. All that hold for a request count, the later ones
             before the earlier.
         keys: the file of the gateway's own keys, which `textveil gateway keys` writes; with it, clients need one.
@@ -264,6 +266,7 @@ class Policy:
     schemas: Literal["protect", "pass"] = "protect"
     unknown: Literal["refuse", "drop"] = "refuse"
     users: Literal["pseudonym", "drop"] = "pseudonym"
+    restore: RestoreOptions = Field(default_factory=RestoreOptions)
     rules: tuple[PolicyRule, ...] = ()
     keys: str | None = None
     requests: Annotated[int, Field(ge=1)] | None = None

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from textveil.config import Config
 from textveil.config.sources import Place, read_marked
 from textveil.errors import ConfigError, TextveilError, UnknownName
+from textveil.gateway.answers import RestoreOptions
 from textveil.gateway.policy import (
     WHOSE,
     Credential,
@@ -44,6 +45,7 @@ PARTS: dict[str, Any] = {
     "rules": PolicyRule,
     "upstreams": Upstream,
     "budget": KeyBudget,
+    "restore": RestoreOptions,
     "tls": TlsFiles,
     "credential": Credential,
 }
@@ -175,6 +177,12 @@ def explained(policy: Policy) -> list[str]:
     if policy.tls is not None:
         said.append(f"Connections are encrypted with the certificate in {policy.tls.certificate}.")
     said.append(PLAYGROUND[policy.playground])
+    if policy.restore.hosts:
+        said.append(f"Originals are put back into addresses of {', '.join(policy.restore.hosts)}, too.")
+    if policy.restore.tools:
+        said.append(
+            f"Originals are put back everywhere in arguments of these tools: {', '.join(policy.restore.tools)}."
+        )
     if policy.tools:
         others = "refused" if policy.other_tools == "refuse" else "served as they are"
         said.append(

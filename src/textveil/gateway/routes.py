@@ -143,7 +143,8 @@ async def _answered(
         record.answered(0)
         return JSONResponse(released, headers=said)
     chain = begun.chain
-    restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body))
+    options = gateway.policy.restore
+    restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body), options=options)
     streamed = operation.stream if released.get("stream") in (True, "true") else None
     process.check()
     with record.step("upstream"):

@@ -121,10 +121,10 @@ class ToolServer:
             name: _with_addresses(came[name], value) if name in ADDRESSED else value for name, value in made.items()
         }
 
-    def restored(self, value: Any) -> tuple[Any, int]:
+    def restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
         """What the client asks as the tool server gets it, and how many placeholders in it stand for nothing."""
-        restoring = Restoring(self.session)
-        return restoring.value(value), restoring.unresolved
+        restoring = Restoring(self.session, options=self.policy.restore)
+        return restoring.value(value, tool), restoring.unresolved
 
     def address(self, uri: str) -> str:
         """The address of a resource as the tool server knows it, given that which the client was shown, or made."""
@@ -242,8 +242,8 @@ class _Requests:
             said = f"textveil: what the tool server answered could not be protected ({type(error).__name__})"
         raise MCPError(FAILED, said)
 
-    async def _restored(self, value: Any) -> tuple[Any, int]:
-        return await _in_thread(self._served.restored, value)
+    async def _restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
+        return await _in_thread(self._served.restored, value, tool)
 
     # ---- tools -------------------------------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class _Requests:
             raise MCPError(WRONG, f"textveil: {UnknownName('tool that is served here', params.name, served)}")
         arguments, left = params.arguments, 0
         if protects and arguments is not None:
-            restored, left = await self._restored(arguments)
+            restored, left = await self._restored(arguments, params.name)
             arguments = _as_numbers(arguments, restored, self._schemas.get(params.name, {}))
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:

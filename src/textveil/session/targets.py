@@ -29,7 +29,23 @@ _OVERLAP = 1024
 """Characters before those that are new in which an address may have begun: a host has at most 253, %-encoded 759."""
 
 _SPECIAL = frozenset(
-    ["example", "test", "invalid", "localhost", "local", "internal", "intranet", "lan", "corp", "home", "private", "onion", "alt", "arpa", "localdomain"]
+    [
+        "example",
+        "test",
+        "invalid",
+        "localhost",
+        "local",
+        "internal",
+        "intranet",
+        "lan",
+        "corp",
+        "home",
+        "private",
+        "onion",
+        "alt",
+        "arpa",
+        "localdomain",
+    ]
 )
 """Last labels of host names that no registry has (RFC 2606, RFC 6761, RFC 6762), and those of internal networks."""
 
@@ -88,7 +104,38 @@ _GROWS = re.compile(rf"[{_LETTERS}.。｡．․﹒@+:~]")
 """Characters that may go on with a host, or with what stands before one."""
 
 _FETCHED = frozenset(
-    ["src", "href", "action", "formaction", "srcset", "imagesrcset", "poster", "data", "background", "cite", "ping", "style", "srcdoc", "content", "longdesc", "manifest", "archive", "codebase", "classid", "usemap", "profile", "lowsrc", "dynsrc", "xlink:href", "code", "object", "to", "from", "values", "http-equiv"]
+    [
+        "src",
+        "href",
+        "action",
+        "formaction",
+        "srcset",
+        "imagesrcset",
+        "poster",
+        "data",
+        "background",
+        "cite",
+        "ping",
+        "style",
+        "srcdoc",
+        "content",
+        "longdesc",
+        "manifest",
+        "archive",
+        "codebase",
+        "classid",
+        "usemap",
+        "profile",
+        "lowsrc",
+        "dynsrc",
+        "xlink:href",
+        "code",
+        "object",
+        "to",
+        "from",
+        "values",
+        "http-equiv",
+    ]
 )
 """Attributes whose values are addresses, or may hold some; `on...` too. Others hold text."""
 

@@ -306,6 +306,7 @@ class ChatChunks:
         self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}  # of each choice, each with where it came last
         self._items: dict[int, dict[Path, Body]] = {}  # of each choice: what numbered items hold besides
         self._ids: dict[int, list[str]] = {}  # of each choice: calls of tools that have no index
+        self._tools: dict[tuple[int, Any], str] = {}  # that are called, by choice and number
         self._open: set[int] = set()
         self._last: Body = {}
         self._done = False
@@ -380,7 +381,11 @@ class ChatChunks:
             return came  # they are restored as a whole
         place = self._place(index, delta, path)
         self._texts[index][place] = delta, path
-        return self._restoring.piece((index, place), came, act)
+        called = delta[path[0]][path[1]].get("function") if path[0] == "tool_calls" else None
+        if isinstance(called, dict) and called.get("name"):
+            self._tools[index, place[1]] = str(called["name"])
+        tool = self._tools.get((index, place[1]), "") if called else ""
+        return self._restoring.piece((index, place), came, act, tool)
 
     def _place(self, index: int, delta: Body, path: Path) -> Path:
         """Where a text of a chunk belongs in the whole message."""

@@ -660,7 +660,7 @@ class MessageEvents:
         for types in (own.open, own.seen):
             if kind not in types:
                 types.append(kind)
-        return self._restoring.piece((index, kind), came, PIECES[kind][1])
+        return self._restoring.piece((index, kind), came, PIECES[kind][1], str(own.came.get("name") or ""))
 
     def _rest(self, index: int) -> Iterator[Event]:
         """What was held back of a block."""

@@ -244,6 +244,7 @@ class ResponseEvents:
         self._restoring = restoring
         self._open: dict[tuple[str, Places, str], Event] = {}  # the texts under way, each with its last event
         self._items: list[tuple[Body, Body]] = []
+        self._tools: dict[Any, str] = {}  # by the number of the item that calls one
         self._next: int | None = None
         known = str(restoring.asked[1].get("starting_after"))
         self._known = int(known) if known.isdecimal() else -1  # the client has events until this one
@@ -272,6 +273,8 @@ class ResponseEvents:
         elif kind.endswith(".done"):
             yield from self._rest(_places(event.data), kind)
         made = self._whole(event.data)
+        if kind == "response.output_item.added" and isinstance(event.data.get("item"), dict):
+            self._tools[event.data.get("output_index")] = str(event.data["item"].get("name") or "")
         if kind == "response.output_item.done" and isinstance(event.data.get("item"), dict):
             self._items.append((event.data["item"], made["item"]))
         if isinstance(answer := event.data.get("response"), dict):
@@ -297,7 +300,8 @@ class ResponseEvents:
         for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
             if isinstance(came, str):
                 key = kind, _places(event.data), field
-                pieces[field] = self._restoring.piece(key, came, act)
+                tool = self._tools.get(event.data.get("output_index"), "")
+                pieces[field] = self._restoring.piece(key, came, act, tool)
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
             yield self._numbered(
