@@ -1,6 +1,6 @@
-"""Restoring never completes an address: what a reader of the answer may open holds no original that did not stand there.
+"""Restoring never completes an address: what a reader of the answer may open holds no original that is new there.
 
-What is restored is read by a CommonMark renderer, an HTML parser and URL parsers, which know nothing of how it was made.
+What is restored is read by a CommonMark renderer, an HTML parser and URL parsers, which do not know how it was made.
 """
 
 import itertools
@@ -53,8 +53,8 @@ def protector():
 def session(protector):
     """A user who says everything that is private, and a page that holds the address of somebody else."""
     session = Session()
-    text = f"I am {PERSON} ({EMAIL}), key {SECRET}, phone {PHONE}, login {HANDLE}; {API} {HOST} http://localhost:8080 {SHARED}"
-    protector.protect(text, session)
+    text = f"I am {PERSON} ({EMAIL}), key {SECRET}, phone {PHONE}, login {HANDLE}; "
+    protector.protect(f"{text} {API} {HOST} http://localhost:8080 {SHARED}", session)
     protector.protect(f"found: {EVIL} ; see [cv](docs/{HANDLE}.md) by {PERSON}", session, source="tool")
     assert session.restore("<PERSON_1> <PERSON_1_FAMILY> <EMAIL_1> <SECRET_1> <PHONE_1> <HANDLE_1>") == " ".join(
         PRIVATE
@@ -97,7 +97,7 @@ def opened(answer):
 
 
 def hosts_of(address):
-    """The hosts that parsers of URLs read from an address, as browsers do: backslashes are slashes, controls nothing."""
+    """The hosts that parsers of URLs read from an address, as browsers do, who take backslashes for slashes."""
     address = re.sub(r"[\t\r\n]", "", address.strip()).replace("\\", "/")
     special = re.match(r"(?i)(https?|ftp|wss?):/*", address)
     if special:
@@ -666,17 +666,8 @@ def test_internal_hosts():
         "fd00::1",
     ):
         assert is_internal(host), host
-    for host in (
-        "example.com",
-        "8.8.8.8",
-        "3232235777",
-        "0x7f000001",
-        "internal.evil.com",
-        "corp",
-        "a.corp.com",
-        "127.0.0.1.evil.com",
-        "a_b",
-    )[:5] + ("a.corp.com", "127.0.0.1.evil.com"):
+    public = "example.com 8.8.8.8 3232235777 0x7f000001 internal.evil.com a.corp.com 127.0.0.1.evil.com 1.2.3"
+    for host in public.split():
         assert not is_internal(host), host
     assert internal_hosts("see http://wiki/a, db.corp.internal and https://u@10.0.0.9:80/x, example.com") == {
         "wiki",

@@ -55,8 +55,8 @@ def restore(
         typer.Option(
             "--where",
             metavar="text|everywhere",
-            help="Where originals are put: in the text, but not where they would be joined into an address in which they "
-            "did not stand, because opening the answer may send them to others; or everywhere.",
+            help="Where originals are put: in the text, but not where they would be joined into an address in which "
+            "they did not stand, because opening the answer may send them to others; or everywhere.",
         ),
     ] = Where.text,
     host: Annotated[

@@ -27,8 +27,8 @@ class RestoreOptions:
 
     Attributes:
         hosts: into addresses of these hosts; `*.example.org` for all below a name.
-        tools: everywhere in the arguments of these tools, which write local files and open nothing; `*` in a name stands
-            for anything.
+        tools: everywhere in the arguments of these tools, which write local files and open nothing; `*` in a name
+            stands for anything.
     """
 
     hosts: tuple[Annotated[str, Field(min_length=1)], ...] = ()

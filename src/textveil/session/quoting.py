@@ -1,7 +1,7 @@
 """Quoting: inside which string of which language a place in an answer stands, and how an original is spelled there.
 
 In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written at them.
-Not here: what is looked for in the answer (`restore`), and targets of links (`surroundings`).
+Not here: what is looked for in the answer (`restore`), and targets of links (`targets`).
 
 Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are code by their form.
 Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a string of JSON is followed, too.

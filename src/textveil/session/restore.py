@@ -239,10 +239,11 @@ class Restorer:
         self._at = 0  # units before it are read already, and stay for their neighbours' sake
         self._final = False
         self._waiting: deque[tuple[Insertion | None, str, str]] = deque()  # what was read: as it came, and restored
-        # The text as it is written, and with its escapes read: what is a target in either is one.
-        self._finders: tuple[TargetFinder, ...] = ()
+        # What is a target in the text as it is written, or with its escapes read, is one; they differ from the first
+        # escape on, and so do the finders.
+        self._finders: list[TargetFinder] = []
         if where == "text" and root.children:
-            self._finders = self._made(trusted or Trusted()), self._made(trusted or Trusted())
+            self._finders = [self._made(trusted or Trusted())]
         for finder in self._finders if value else ():
             finder.begin_value()
 
@@ -341,6 +342,8 @@ class Restorer:
         if restored is None and key is not None and key.original is not None:
             return False
         came = "".join([unit.raw for unit in found])
+        if len(self._finders) == 1 and any(unit.read != unit.char for unit in found):
+            self._finders.append(self._finders[0].fork())
         if key is None or key.original is None:
             for finder, as_written in zip(self._finders, (True, False), strict=False):
                 finder.pass_text("".join([unit.read if as_written else unit.char for unit in found]))

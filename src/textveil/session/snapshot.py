@@ -147,7 +147,7 @@ class Snapshot(Facts):
 
     @cached_property
     def trusted(self) -> Trusted:
-        """Where originals may be joined into addresses: those that stood in protected texts, and hosts that users named."""
+        """Addresses of protected texts and hosts that users named, into which originals may be joined."""
         known = set(self.targets)
         for target in self.targets:
             if spelled_in(target):

@@ -14,11 +14,12 @@ import ipaddress
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Container, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import islice
-from typing import Literal
+from typing import Literal, Self
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -89,7 +90,7 @@ _NUMBER = re.compile(
     r"(?::\d{1,5})?[/\\?#]"
 )
 _MAIL = re.compile(r"(?i)(?:mailto|sms(?:to)?):")
-_OPAQUE = re.compile(r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data):")
+_OPAQUE = re.compile(r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data(?=:[\w.+\-/;=]*,)):")
 _ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\\)")
 """A link, or the inside of `url(...)`, that names its host."""
 _START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
@@ -274,16 +275,27 @@ class TargetFinder:
 
     def pass_text(self, text: str) -> None:
         """Steps over text that is no original."""
-        if self._is_quiet() and _LOUD.search(self._last + text) is None:
-            ended = _ENDED.match(text)
-            if ended:
-                self._end_run()
-                self._quotes = 0 if "\n" in text else self._quotes
-            self._grow(text[ended.end() if ended else 0 :])
-            self._last = text[-1:] or self._last
-            return
-        for char in text:
-            self._step(char)
+        at = 0
+        while at < len(text):
+            if not self._is_quiet():
+                self._step(text[at])
+                at += 1
+                continue
+            loud = _LOUD.search(text, at)
+            end = loud.start() if loud else len(text)
+            if end > at:
+                self._pass_quiet(text[at:end])
+            if loud:
+                self._step(text[end])
+            at = end + 1
+
+    def _pass_quiet(self, text: str) -> None:
+        ended = _ENDED.match(text)
+        if ended:
+            self._end_run()
+            self._quotes = 0 if "\n" in text else self._quotes
+        self._grow(text[ended.end() if ended else 0 :])
+        self._last = text[-1]
 
     def pass_original(self, text: str, place: Insertion) -> None:
         """Steps over an original."""
@@ -314,6 +326,20 @@ class TargetFinder:
         self._begin()
         self.pass_text('"')
 
+    def fork(self) -> Self:
+        """Returns another one in the same place, from where it may read another text; both decide what is undecided."""
+        made = copy(self)
+        made._run, made._tail = self._run.copy(), self._tail.copy()
+        undecided = [place for place, _, _ in made._tail]
+        for name in ("_value", "_link", "_css", "_open"):
+            if (target := getattr(self, name)) is not None:
+                setattr(made, name, own := copy(target))
+                own.pieces, own.places = target.pieces.copy(), target.places.copy()
+                undecided += [place for place, _, _ in own.places]
+        for place in undecided:
+            place.waits += 1
+        return made
+
     def close(self) -> None:
         """Ends the text; all places are decided then."""
         self._end_run()
@@ -324,7 +350,7 @@ class TargetFinder:
 
     def _is_quiet(self) -> bool:
         """Whether only the ends of runs matter."""
-        return not (
+        return self._last != "]" and not (
             self._tag or self._tail or self._opening or self._marked
             or self._open is not None or self._link is not None or self._css is not None
         )  # fmt: skip
@@ -357,7 +383,7 @@ class TargetFinder:
             return False
         if self._angled:
             ended = (char == ">" and self._last != "\\") or char == "\n"
-            if not link.length and char == "<" and not self._last == "<":
+            if not link.length and char == "<" and self._last != "<":
                 return True  # the bracket that opens it
         elif self._after:
             if char.isspace():
@@ -764,7 +790,7 @@ def authority(text: str) -> tuple[int, int, bool]:
 
 
 def is_plain(text: str) -> bool:
-    """Whether all readers take the same host from an address: no backslashes, escapes or odd characters before its path."""
+    """Whether all readers take the same host from an address: it has nothing odd before its path."""
     return _PLAIN.match(text) is not None and not _OPAQUE.match(text)
 
 
