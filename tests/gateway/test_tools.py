@@ -19,7 +19,7 @@ from textveil import Privatizer
 from textveil.config import registry
 from textveil.gateway import Gateway, Policy
 from textveil.gateway.answers import Restoring
-from textveil.gateway.leaves import Act, leaves, named, record, text
+from textveil.gateway.leaves import Act, leaves, located, record, text
 from textveil.gateway.protocols import Event, Operation
 from textveil.gateway.protocols.chat import CHAT, ChatChunks
 from textveil.session import MessageChain, Session, SessionStore
@@ -485,7 +485,7 @@ def test_nothing_that_the_sdk_allows_is_unknown(kind, rule):
     allowed = list(samples(kind))
     assert len(allowed) > 5
     for each in allowed:
-        assert [named(leaf.path, rule) for leaf in leaves(each, rule) if leaf.act is Act.UNKNOWN] == []
+        assert [located(leaf.path, each) for leaf in leaves(each, rule) if leaf.act is Act.UNKNOWN] == []
 
 
 def test_settings_of_other_servers_pass(hiding, upstream):
