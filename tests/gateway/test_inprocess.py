@@ -74,7 +74,7 @@ def test_settings_are_plain_data_or_of_the_program():
     assert data == {"note": CANARY, "deep": [{"a": None}]}
     assert passed == {"of": ChatGuard, "by": len, "by one": Decimal(2)}
     for odd in (object(), {CANARY}, CANARY.encode(), [ChatGuard], {"a": {"b": object()}}, partial(print, CANARY)):
-        with pytest.raises(InputError, match="a setting") as refused:
+        with pytest.raises(InputError, match="the setting") as refused:
             plain({"note": CANARY, "odd": odd})
         assert CANARY not in str(refused.value)
 

@@ -227,7 +227,7 @@ def test_the_system_prompt_is_text_or_blocks_and_the_conversation_is_the_same(up
 
 
 def test_a_client_that_names_itself_anew_goes_on_with_its_conversation(upstream, client):
-    turns, statements = [user(ASKED)], []
+    turns, statements = [user(f"{ASKED} of one who names itself")], []
     for number in range(3):
         names = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number}f{number};"}
         system = [names, {"type": "text", "text": f"You follow {CANARY}."}]
@@ -443,7 +443,7 @@ def test_models(upstream, client):
         ({"mcp_servers": [{"type": "url", "url": "https://example.org", "name": CANARY}]}, "mcp_servers"),
         ({"messages": [user([{"type": "image", "source": {"type": "url", "url": CANARY}}])]}, "url"),
         ({"messages": [user([{"type": "document", "source": {"type": "file", "file_id": CANARY}}])]}, "file_id"),
-        ({"messages": [user([{"type": "text", "text": "x", CANARY: 1}])]}, "messages[0].content[0]"),
+        ({"messages": [user([{"type": "text", "text": "x", "kind": CANARY}])]}, "messages[0].content[0].kind"),
         ({"messages": [user([{"type": CANARY, "text": "x"}])]}, "messages[0].content[0]"),
         ({"service_tier": CANARY}, "service_tier"),
     ],
