@@ -171,6 +171,8 @@ SHOWN = {
     "2,5317250628844522,874\n3,4111111111111111,123\n": "2,<CARD_1>,874\n3,<CARD_2>,123\n",
     "id;cc;n\n2;5317250628844522;874\n3;4111111111111111;123\n": None,
     "2\t5317250628844522\t874\n": None,
+    "2,5317250628844522,874": None,
+    "name,card\nPeter Novak,5317250628844522\nAnn Lee,4111111111111111\n": None,
     '"2","5317250628844522","874"\n"3","4111111111111111","123"\n': '"2","<CARD_1>","874"\n"3","<CARD_2>","123"\n',
     "id,fone,n\n1,4155552671,7\n": "id,fone,n\n1,<PHONE_1>,7\n",
     "2, 5317250628844522, 874\n3, 4111111111111111, 123\n": "2, <CARD_1>, 874\n3, <CARD_2>, 123\n",
@@ -185,6 +187,8 @@ SHOWN = {
     "Mi chiamo Marco Bellini. Il mio cane è malato.": "Mi chiamo <PERSON_1>. Il mio cane è malato.",
     "Ik ben Joris de Vries. Mijn hond is ziek.": "Ik ben <PERSON_1>. Mijn hond is ziek.",
     "Meu nome é Rita Moreira. Meu cachorro está doente.": "Meu nome é <PERSON_1>. Meu cachorro está doente.",
+    "Nazywam się Piotr Nowak. Mój pies jest chory.": "Nazywam się <PERSON_1>. Mój pies jest chory.",
+    "Меня зовут Пётр Новиков. Моя собака больна.": "Меня зовут <PERSON_1>. Моя собака больна.",
     "I am Peter Novak! My wife left me.": "I am <PERSON_1>! My wife left me.",
     "I am Peter Novak.\n\nMy wife left me.": "I am <PERSON_1>.\n\nMy wife left me.",
     # blanks

@@ -38,6 +38,9 @@ _PLACES = ("ADDRESS", "LOCATION", "ORGANIZATION")
 _WORDY = frozenset((*NAMES, "ADDRESS", *_DATED))
 """Types whose values are of words or have numbers with a full stop."""
 
+_IN_SENTENCES = frozenset(TYPES) - {LISTED, "SECRET"}
+"""Types whose values are in one sentence."""
+
 Place = tuple[int, int]
 
 
@@ -125,8 +128,10 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     walls = [place[:2] for place in _in(bounds.walls, start, end)]
     if span.type in _UNBROKEN:
         walls += [place[:2] for place in _in(bounds.gaps, start, end)]
-    if span.type in TYPES and span.type not in (LISTED, "SECRET"):
-        walls += _sentence_ends(text, start, end, span.type)
+    ends = _sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
+    if ends and span.type == "PERSON" and span.source == "structure":  # a phrase names one: "I am Bo Ash. Our dog"
+        end = ends[0][0]
+    walls += [wall for wall in ends if wall[0] < end]
     edges = [start, *(edge for wall in _joined(walls) for edge in wall), end]
     parts = [
         span._replace(start=first, end=last)
@@ -249,7 +254,7 @@ _FIELD = {
 _IN_QUOTES = re.compile(r'[ ]*+(")(?:[^"]|"")*+(")[ ]*+\r?')
 _TWO_QUOTES = re.compile('""')
 _LONGEST_ROW = 20_000
-_THOUSANDS = re.compile(r"\D*\d+,\d{3}")
+_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?:,\d{3})++(?!\d)")
 _OBJECT = re.compile(r"""[ \t]*[{\[]|[^\n]{0,200}?["'] ?:""")
 
 _FIGURE = re.compile(r"[\d@]")
@@ -289,7 +294,7 @@ def _table_rows(text: str, sign: str) -> Iterator[_Row]:
     for count, rows in groupby(_rows(text, sign), key=lambda row: len(row.signs)):
         own = list(rows) if count else []
         places = [at for row in own for at in row.signs]
-        if not own or (sign == "," and all(_THOUSANDS.fullmatch(text, max(0, at - 3), at + 4) for at in places)):
+        if not own or (sign == "," and _are_thousands(text, places)):
             continue
         tight = sum(not text[at + 1 : at + 2].isspace() and at + 1 < len(text) for at in places)
         if len(own) > 1:
@@ -297,6 +302,13 @@ def _table_rows(text: str, sign: str) -> Iterator[_Row]:
                 yield from own
         elif sign == "," and count > 1 and tight == count and _is_row(text, own[0]):
             yield from own
+
+
+def _are_thousands(text: str, places: Sequence[int]) -> bool:
+    """Whether all commas of rows stand in numbers: 1,234,567."""
+    span = places[0] - 4, places[-1] + 5
+    found = {at for number in _THOUSANDS.finditer(text, max(0, span[0]), span[1]) for at in range(*number.span())}
+    return found.issuperset(places)
 
 
 def _rows(text: str, sign: str) -> Iterator[_Row]:
