@@ -323,6 +323,7 @@ def bound(text: str, type_: str = "PERSON", source: str = "tagger", marks: str =
         ("name: ⟦Bo Ash\nmail: Al⟧", "PERSON", ["Bo Ash", "Al"]),
         ("Peter ⟦\"Pete\" Novak⟧ x", "PERSON", ['"Pete" Novak']),
         ("I met ⟦Dr. Ann Lee. She⟧ said", "PERSON", ["Dr. Ann Lee"]),
+        ("⟦Giovanni Gentile. Signor Gentile⟧", "PERSON", ["Giovanni Gentile", "Signor Gentile"]),
         ("in ⟦St. Gallen⟧", "LOCATION", ["St. Gallen"]),
         ("⟦12 Main St. Springfield⟧", "ADDRESS", ["12 Main St. Springfield"]),
         ("⟦J. R. Hart⟧", "PERSON", ["J. R. Hart"]),

@@ -20,6 +20,7 @@ import regex
 
 from textveil.protect.escapes import BREAK, Unit, strings_in, units
 from textveil.protect.spans import LISTED, NAMES, TYPES, Span
+from textveil.protect.titles import bounds as without_titles
 from textveil.protect.titles import is_title
 from textveil.text import lexicon
 
@@ -191,7 +192,8 @@ def _tells(span: Span, text: str) -> bool:
     if span.type not in TYPES or span.source in MEANT:
         return any(map(str.isalnum, value))
     if span.type in (*NAMES, "ADDRESS"):
-        return any(map(str.isalnum, value)) and not lexicon.all_ordinary(value)
+        named = span.type == "PERSON" and without_titles("PERSON", value)[0] > 0
+        return any(map(str.isalnum, value)) and (named or not lexicon.all_ordinary(value))
     if span.type in _DATED:
         return any(map(str.isdigit, value))
     return sum(map(str.isalnum, value)) >= FEWEST
