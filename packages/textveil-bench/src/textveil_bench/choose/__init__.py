@@ -5,6 +5,6 @@
 
 from textveil_bench.choose.jobs import cost, read, run
 from textveil_bench.choose.plan import Comparison
-from textveil_bench.choose.summary import Choice, choices, markdown
+from textveil_bench.choose.summary import Choice, all_public, choices, markdown
 
-__all__ = ["Choice", "Comparison", "choices", "cost", "markdown", "read", "run"]
+__all__ = ["Choice", "Comparison", "all_public", "choices", "cost", "markdown", "read", "run"]

@@ -5,7 +5,7 @@ Not here: how risk is measured (`risk`), who judges (`judges`), and what follows
 A row, as JSON:
 
 - `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
-- `stage`: `tuned` or `judged`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null if there is
+- `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null if there is
   none), `asked` (levels of risk).
 - `levels` (tuned): the level of risk, if it was reached, as [level, budget, risk, right]; for a baseline one with a
   level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
@@ -15,6 +15,8 @@ A row, as JSON:
 - `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
 - `judges`: their version. A row of an earlier one, or without any, is judged by those that are new, too. They read
   another release of the same texts, because keys, on which draws depend, were once made in another way.
+- `all` (attacked): the risk of the same release if the attacker learned from every public text there is, and `public`,
+  their number and fingerprint; `risk` is that of the attacker who learned from the comparison's own.
 - `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
 """
 
@@ -79,6 +81,7 @@ class ComparisonJob:
         budget: for a cell, its budget.
         seed: for a cell, of its draws; None tunes the series.
         before: its row, if that was judged by fewer judges; None if there is none.
+        all_public: whether the cell is attacked once more, by one who learned from all public texts there are.
     """
 
     comparison: Comparison
@@ -89,6 +92,7 @@ class ComparisonJob:
     budget: float | None = None
     seed: int | None = None
     before: Row | None = field(default=None, repr=False)
+    all_public: bool = False
 
     @property
     def key(self) -> str:
@@ -109,6 +113,7 @@ class ComparisonJob:
             self.seed,
             asked.seeds[0] == self.seed,
             None if self.seed is not None else (self.asked, asked.seeds[0], series.start, series.most),
+            *("all public texts",) * self.all_public,
         )
 
     @property
@@ -129,6 +134,7 @@ def run(
     *,
     places: runs.Folders,
     executor: Executor | None = None,
+    all_public: bool = False,
     report: Report = lambda step, done, total: None,
 ) -> list[Row]:
     """Computes what is missing, and returns the rows of the comparison.
@@ -138,7 +144,8 @@ def run(
         folder: for the rows and the books; created if needed. Rows that are there are not computed again.
         places: where the data is.
         executor: computes the cells; None for this process.
-        report: called with "tuning" and "judging".
+        all_public: whether what is judged is attacked once more, by one who learned from all public texts there are.
+        report: called with "tuning", "judging" and "attacking".
 
     Raises:
         ConfigError: an option is wrong, or a data set has too few texts. InputError: data cannot be read.
@@ -179,6 +186,9 @@ def run(
         for seed in comparison.seeds
     ]
     computed("judging", cells)
+    if all_public:
+        first = [cell for cell in cells if cell.seed == comparison.seeds[0] and cell.series.name != summary.CEILING]
+        computed("attacking", [replace(cell, all_public=True) for cell in first])
     return everything
 
 
@@ -212,6 +222,7 @@ class _Held:
     texts: Material
     judges: Judges
     learned: Learned
+    well_read: Learned
 
 
 _HELD: dict[str, _Held] = {}
@@ -224,10 +235,14 @@ def _held(job: ComparisonJob) -> _Held:
         texts = material.deal(source, asked.sizes, job.places)
         table = load_table(asked.common.get("table.name", "minilm"))
         maps = {name: str(material.book(name, table, texts, job.folder / BOOKS)) for name in asked.maps}
-        public = tuple(material.texts(texts.public))
-        learned = Learned(public=public, simulated=asked.sizes.simulated, passes=PASSES)
+        learned, well_read = (
+            Learned(public=tuple(material.texts(each)), simulated=asked.sizes.simulated, passes=PASSES)
+            for each in (texts.public, texts.every)
+        )
         _HELD.clear()  # one data set at a time
-        _HELD[key] = _Held(texts=texts, judges=Judges(texts.judged, table, maps), learned=learned)
+        _HELD[key] = _Held(
+            texts=texts, judges=Judges(texts.judged, table, maps), learned=learned, well_read=well_read
+        )
     return _HELD[key]
 
 
@@ -240,11 +255,14 @@ def compute(job: ComparisonJob) -> Row:
         warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
         if job.before is not None and job.before["texts"] == _parts(held.texts):
             return _judged_again(job, held, job.before, seconds)
-        found = _tune(job, held, seconds) if job.seed is None else _judge(job, held, seconds)
+        stage, work = ("tuned", _tune) if job.seed is None else ("judged", _judge)
+        if job.all_public:
+            stage, work = "attacked", _attack_again
+        found = work(job, held, seconds)
     return {
         "version": VERSION,
         "key": job.key,
-        "stage": "tuned" if job.seed is None else "judged",
+        "stage": stage,
         "data": job.series.source.called,
         "series": job.series.name,
         "family": job.series.family,
@@ -308,6 +326,17 @@ def _judge(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
             found["risk"] = _plain(attacked(privatizer, material.texts(judged)[: sizes.attacked], held.learned))
             seconds["attack"] += time.perf_counter() - start
     return {**found, "right": _right(job, held, job.budget, judged, job.seed, seconds)}
+
+
+def _attack_again(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
+    assert job.seed is not None, "a cell has one"
+    start = time.perf_counter()
+    texts = material.texts(held.texts.judged)[: job.comparison.sizes.attacked]
+    privatizer = _privatizer(replace(job, all_public=False), held, job.budget, job.seed)  # the release that is judged
+    own, more = (_plain(attacked(privatizer, texts, each)) for each in (held.learned, held.well_read))
+    seconds["attack"] += time.perf_counter() - start
+    public = [len(held.texts.every), held.texts.every.digest]
+    return {"level": job.level, "value": job.budget, "seed": job.seed, "risk": own, "all": more, "public": public}
 
 
 def _judged_again(job: ComparisonJob, held: _Held, row: Row, seconds: dict[str, float]) -> Row:

@@ -29,7 +29,7 @@ ORDER = 7
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """The texts of one data set, of which none plays two parts.
+    """The texts of one data set, of which none plays two parts but for `every`.
 
     Attributes:
         shelf: with labels; books are made from them, and their texts are never released.
@@ -37,6 +37,7 @@ class Material:
         pool: judges learn from some of them.
         tuned: options are chosen on them.
         judged: what is reported comes from them.
+        every: all texts of the training split, those of the other parts among them: an attacker may have read them all.
     """
 
     shelf: DataSet = field(repr=False)
@@ -44,6 +45,7 @@ class Material:
     pool: DataSet = field(repr=False)
     tuned: DataSet = field(repr=False)
     judged: DataSet = field(repr=False)
+    every: DataSet = field(repr=False)
 
     def learned_from(self, count: int, seed: int) -> DataSet:
         """So many texts of the pool, others for each seed."""
@@ -71,6 +73,7 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
         pool=train.take(2 * sizes.train, shelf + public),
         tuned=test.take(tuned),
         judged=test.take(sizes.judged, tuned),
+        every=train,
     )
 
 

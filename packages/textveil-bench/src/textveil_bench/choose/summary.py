@@ -286,6 +286,40 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
         yield ""
 
 
+def all_public(rows: Sequence[Row]) -> Iterator[str]:
+    """What an attacker names who learned from all public texts there are, of the releases of a comparison, in tables.
+
+    The best of a data set stand first, as in `markdown`; intervals of differences are paired over texts.
+    """
+    found = {(row["data"], row["series"], row["value"]): row for row in rows if row["stage"] == "attacked"}
+    values = {(row["data"], row["series"], row["level"]): row["value"] for row in rows if row["stage"] == "judged"}
+    for choice in choices(rows):
+        lines = []
+        for each in (*choice.baselines, *choice.kept):
+            level = None if each.whose == "baseline" else choice.level
+            row = found.get((choice.data, each.series, values.get((choice.data, each.series, level))))
+            if row is None:
+                continue
+            words = np.array(row["risk"]["words"], np.float64)
+            sums = [np.array(row[whose][FIRST]) for whose in ("risk", "all")]
+            few, many = estimates([Sample(texts=choice.data, sums=own, sizes=words) for own in sums])
+            more, name = difference(many, few), f"*{each.series}*" if level is None else each.series
+            ends = more.interval
+            lines.append(
+                f"| {name} | {each.share.value:.3f} | {_spelled(few)} | {_spelled(many)} | "
+                f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f}) |"
+            )
+            counts = row["texts"]["public"][0], row["public"][0]
+        if lines:
+            few_texts, all_texts = counts
+            yield f"**{choice.data}, budgets for {choice.level:g}**: {len(words)} texts attacked"
+            yield ""
+            yield f"| release | share kept | named, from {few_texts:,} texts | from {all_texts:,} | more |"
+            yield "|---|---|---|---|---|"
+            yield from lines
+            yield ""
+
+
 def _spelled(found: Estimate | None, *, bold: bool = False) -> str:
     if found is None:
         return ""

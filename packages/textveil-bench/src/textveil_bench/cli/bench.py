@@ -156,6 +156,10 @@ def bench_choose(
             show_default=False,
         ),
     ] = None,
+    all_public: Annotated[
+        bool,
+        typer.Option("--all-public", help="Also attack the results with all public texts there are, on equal draws."),
+    ] = False,
     costs: Annotated[bool, typer.Option("--costs", help="Also print how long each row took.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
@@ -179,13 +183,14 @@ def bench_choose(
             Path(output),
             places=run.Folders(corpora=None if folder is None else Path(folder)),
             executor=executor,
+            all_public=all_public,
             report=report,
         )
     found = choose.choices(rows)
     if as_json:
         say(json_line({"choices": [each.to_json() for each in found]}).rstrip("\n"))
         return
-    for line in choose.markdown(found):
+    for line in (*choose.markdown(found), *choose.all_public(rows)):
         say(line)
     for line in choose.cost(rows) if costs else ():
         say(line)
