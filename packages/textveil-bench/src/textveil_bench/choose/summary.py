@@ -292,7 +292,8 @@ def all_public(rows: Sequence[Row]) -> Iterator[str]:
     The best of a data set stand first, as in `markdown`; intervals of differences are paired over texts.
     """
     found = {(row["data"], row["series"], row["value"]): row for row in rows if row["stage"] == "attacked"}
-    values = {(row["data"], row["series"], row["level"]): row["value"] for row in rows if row["stage"] == "judged"}
+    tuned = [row for row in rows if row["stage"] == "tuned"]
+    values = {(data, series, level): value for data, series, level, value in chosen(tuned)}
     for choice in choices(rows):
         lines = []
         for each in (*choice.baselines, *choice.kept):
