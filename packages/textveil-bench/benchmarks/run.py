@@ -22,6 +22,7 @@ import encoder
 import languages
 import prompts
 import report
+import risks
 import selection
 import startup
 import stores
@@ -104,6 +105,7 @@ def main() -> None:
             "detection",
             "attacks",
             "languages",
+            "risk",
             "thresholds",
             "gateway",
             "stores",
@@ -124,6 +126,7 @@ def main() -> None:
         "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
         "languages": languages.measurements(),
+        "risk": risks.measurements(),
         "thresholds": thresholds.measurements(),
         "gateway": gateway.measurements(),
         "stores": stores.measurements(),

@@ -2,8 +2,8 @@
 
 In: a case. Out: one `Risk` per text, and a sentence about all of them. Both are for the owner alone: they tell which
 guesses are right.
-Not here: the attacker (`attack.posterior`), how risk is shown (`show.risk`), and the statement about a release
-(`guarantee`).
+Not here: the attacker (`attack.posterior`), how often he is right over all draws (`attack.expected`), how risk is shown
+(`show.risk`), and the statement about a release (`guarantee`).
 
 The attacker sees one release, and knows the program with all its options, the public lists and the prior, but no seed.
 Drawn words and names are guessed by Bayes' rule: the prior times the law of the draw, under the budget of the word's
@@ -11,18 +11,35 @@ group. A name is guessed among the names of its list. Its owner is told that it 
 that stands for it on the list, so for a name that is on no list the risk is overstated. Equal words that are released
 alike are one draw, and each is guessed from that draw alone, also where a session drew it earlier. A placeholder tells
 nothing of its value. What earlier releases tell of the same words is not counted here.
+
+What is guessed right in one draw is chance. So the sentence says how many words are guessed right on average over all
+draws of the text: computed from the law where it is written down and the prior is the same everywhere, else the mean of
+draws that are made for this alone, and thrown away.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import CHOOSING, DRAWS, Case, Learned, PriorName, Report, channel, checked, quiet, static
+from textveil.evaluate.attack import (
+    CHOOSING,
+    DRAWS,
+    Case,
+    Learned,
+    PriorName,
+    Report,
+    View,
+    channel,
+    checked,
+    quiet,
+    static,
+)
 from textveil.evaluate.attack import case as cases
 from textveil.evaluate.attack import prior as priors
+from textveil.evaluate.attack.expected import of_words, success
 from textveil.evaluate.attack.posterior import posterior
 from textveil.evaluate.logs import log_sum
 from textveil.mechanism import Contextual, Layout, Windowed
@@ -36,6 +53,23 @@ GUESSES = 100
 SIMULATED = 5000
 """Words that an attacker with public texts tries the mechanism on: enough for a few texts."""
 
+AGAIN, MOST = 100, 8
+"""Where the average over draws has to be estimated, so many drawn words are looked at, in so many draws at most."""
+
+HELD = 2000
+"""Drawn words of which it is held what a language model expects in their places."""
+
+AGAINST = 2**119
+"""Tells the further draws from all others under one seed."""
+
+EXPECTS = {
+    "uniform": "takes every word to be as likely as any other",
+    "unigram": "expects words as often as they stand in public text",
+    "context": "asks a language model which word fits the released words around it",
+    "learned": "learned from public texts of the same kind, and looks at the words around",
+}
+"""The priors, in words that follow "an attacker who"."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Risk:
@@ -46,6 +80,9 @@ class Risk:
         probability: float64, one per item: how likely the attacker finds the private word; NaN for a public one. Where
             the word is not among the attacker's candidates, the most that it can be.
         named: bool, one per item: whether the attacker's best guess is the private word.
+        expected: float64, one per item: how often the best guess is the private word, over all draws; NaN for a public
+            one.
+        draws: how many draws that was estimated from; None where it is computed from the law.
         evidence: `exact` where the mechanism's law is written down, `estimated` where it was sampled.
         prior: the attacker's prior; "learned" of one who learned from public texts.
     """
@@ -53,6 +90,8 @@ class Risk:
     released: Released
     probability: Values = field(repr=False)
     named: Flags = field(repr=False)
+    expected: Values = field(repr=False)
+    draws: int | None
     evidence: str
     prior: str
 
@@ -70,6 +109,8 @@ class Risk:
         """As plain data, with None for public words."""
         return {
             "caution": self.caution or None,
+            "expected": round(float(np.nansum(self.expected)), 4),
+            "expected_from_draws": self.draws,
             "recovered": int(self.named.sum()),
             "private": int(self.private.sum()),
             "evidence": self.evidence,
@@ -79,12 +120,12 @@ class Risk:
         }
 
 
-def check(config: Config, prior: str = "unigram") -> PriorName:
+def check(config: Config, prior: str | None = None) -> PriorName:
     """Refuses what has no risk view, from the options alone: no table and no model is loaded.
 
     Args:
         config: what the texts are to be privatized with.
-        prior: what the attacker expects before looking.
+        prior: what the attacker expects before looking; None: what makes the strongest attacker who needs no other texts.
 
     Returns:
         The prior, as `assess` takes it.
@@ -93,12 +134,14 @@ def check(config: Config, prior: str = "unigram") -> PriorName:
         UnknownName: there is no such prior.
         ConfigError: says which options to change.
     """
-    name = checked(prior)
+    name = "context" if prior is None else checked(prior)
     cases.check(config.words, randomised=config.protect.labels == "randomised")
     mechanism = registry.load("mechanism", config.mechanism.name)(**config.mechanism.options)
     mixes = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
     if name == "context" and (mixes or config.words.unit == "wordpiece"):
-        raise ConfigError("the prior `context` needs whole words released one by one: use unigram or uniform")
+        if prior is not None:
+            raise ConfigError("the prior `context` needs whole words released one by one: use unigram or uniform")
+        name = "unigram"
     if isinstance(mechanism, Contextual) and mechanism.context.mode == "original":
         raise ConfigError(
             "risk needs a mechanism whose language model sees only released words: set "
@@ -132,29 +175,27 @@ def assess(
         ConfigError: such releases have no posterior under this prior, nothing can be learned from the public texts, or
             a private text is among them.
     """
-    view = case.view
-    here, given, evidence = _guessed(case, prior, public, draws, rng or SystemRandomness(), report)
-    most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))  # for a word that is no candidate
-    at_position = np.minimum(np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0)
-    first = here[:, 0]
-    items = len(view.items)
-    probability, named = np.ones(items), np.ones(items, bool)  # what is neither drawn nor hidden is there to read
-    np.multiply.at(probability, view.item, at_position)  # a word of several pieces is named if all of them are
-    np.logical_and.at(named, view.item, first)
-    for where, likely, right in _names(case, prior, report):
-        probability[where], named[where] = likely, right
-    kinds = [item.kind for released in view.released for item in released.items]
-    passing = np.array([item.group == PUBLIC for released in view.released for item in released.items], bool)
-    hole = np.array([kind is Kind.PLACEHOLDER for kind in kinds], bool)
-    drawn = np.zeros(items, bool)
-    drawn[view.item] = True
-    probability[hole & ~drawn], named[hole & ~drawn] = 0.0, False
-    probability[passing], named[passing] = np.nan, False
+    attacker = Learned(public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws) if public else None
+    rng, view = rng or SystemRandomness(), case.view
+    probability, named, evidence = _guessed(case, prior, attacker, draws, rng, report)
+    expected, counted = None if attacker or prior == "context" else _by_law(case, None, prior, report), None
+    if expected is None:
+        counted = max(1, min(MOST, AGAIN // max(1, len(view.drawn))))  # the release itself is one of them
+        again = _again(case, counted - 1, rng)
+        if attacker is None and len(view.drawn) <= HELD:
+            expected = _by_law(case, again, prior, report)
+        if expected is None:
+            right = [named]
+            if again is not None:
+                right.extend(_guessed(again, prior, attacker, draws, rng, report)[1].reshape(counted - 1, -1))
+            expected = np.where(np.isnan(probability), np.nan, np.mean(right, axis=0))
     return [
         Risk(
             released=released,
             probability=probability[start:end],
             named=named[start:end],
+            expected=expected[start:end],
+            draws=counted,
             evidence=evidence,
             prior="learned" if public else prior,
         )
@@ -162,21 +203,75 @@ def assess(
     ]
 
 
+def _again(case: Case, copies: int, rng: Randomness) -> Case | None:
+    """So many further releases of the same texts by the same program, in one case; None for none."""
+    if not copies or case.view.program is None:
+        return None
+    program = case.view.program.with_parts(randomness=rng.part(AGAINST))
+    return Case.after(program, program.rehearse(case.truth.texts * copies), names=True)
+
+
+def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) -> Values | None:
+    """How often each item is guessed right over all draws; None where no law of single words is written down."""
+    words = of_words(case, again, prior, report)
+    if words is None:
+        return None
+    named, names = case.view.named, []
+    for label in dict.fromkeys(named.labels if named else ()):
+        assert named is not None, "it has labels"
+        own = np.flatnonzero([each == label for each in named.labels])
+        listing, truth = named.names.lists[label], case.truth.names[own]
+        expected = [(np.arange(len(own)), _expected(case, prior, named.items[own])[:, listing.rows])]
+        if again is not None and again.view.named is not None:
+            places = np.flatnonzero([each == label for each in again.view.named.labels])
+            logs = _expected(again, prior, again.view.named.items[places])[:, listing.rows]
+            expected.append((np.arange(len(places)) % len(own), logs))
+        parameter = float(named.names.parameter(label, Layout.of(1))[0])
+        hits = success(named.names.mechanism, listing.table, parameter, (truth, truth), expected, report)
+        assert hits is not None, "names are drawn by a law that is written down"
+        names.append((named.items[own], hits))
+    return _of_items(case.view, words, names)
+
+
+def _of_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) -> Values:
+    """What holds of each item, from what holds of drawn words and of names; 1 where a word passed, NaN if it is public.
+
+    A word of several pieces is found if all of them are. What became a placeholder is not found.
+    """
+    found = np.ones(len(view.items))
+    np.multiply.at(found, view.item, words)
+    for where, own in names:
+        found[where] = own
+    items = [item for released in view.released for item in released.items]
+    hidden = np.array([item.kind is Kind.PLACEHOLDER for item in items], bool)
+    hidden[view.item] = False
+    found[hidden] = 0.0
+    found[np.array([item.group == PUBLIC for item in items], bool)] = np.nan
+    return found
+
+
 def _guessed(
-    case: Case, prior: PriorName, public: Sequence[str], draws: int, rng: Randomness, report: Report
-) -> tuple[Flags, Values, str]:
-    """Which candidates of each drawn word are right, bool [n, k], their probabilities, and what they are known from."""
+    case: Case, prior: PriorName, attacker: Learned | None, draws: int, rng: Randomness, report: Report
+) -> tuple[Values, Flags, str]:
+    """How likely each item is found, whether the best guess of it is right, and what that is known from."""
     view = case.view
-    if public and len(view.drawn):
-        attacker = Learned(public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws)
+    if attacker is not None and len(view.drawn):
         if reason := attacker.refusal(view):
             raise ConfigError(f"the attacker who learns from public texts has no guess here: {reason}")
         attacker.check(case)
         (guesses,) = attacker.guess(view, [1], rng=rng, report=report)
-        right = guesses.words == guesses.known.ids(view.table, case.secret_words)[:, None]
-        return right, guesses.probability, guesses.evidence
-    ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng, report=report)
-    return ranking.candidates == case.truth.rows[:, None], np.exp(ranking.log_probability), ranking.evidence
+        here = guesses.words == guesses.known.ids(view.table, case.secret_words)[:, None]
+        given, evidence = guesses.probability, guesses.evidence
+    else:
+        ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng, report=report)
+        here, evidence = ranking.candidates == case.truth.rows[:, None], ranking.evidence
+        given = np.exp(ranking.log_probability)
+    most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))  # for a word that is no candidate
+    likely = np.minimum(np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0)
+    names = list(_names(case, prior, report))
+    probability = _of_items(view, likely, [(where, own) for where, own, _ in names])
+    right = _of_items(view, here[:, 0].astype(np.float64), [(where, own.astype(np.float64)) for where, _, own in names])
+    return probability, right == 1, evidence
 
 
 def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, Values, Flags]]:
@@ -209,14 +304,17 @@ def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
 
 
 def sentence(risks: Sequence[Risk]) -> str:
-    """How many private words an attacker recovers, in one sentence."""
+    """How many private words an attacker names on average over all draws, in one sentence."""
     private = sum(int(risk.private.sum()) for risk in risks)
-    named = sum(int(risk.named.sum()) for risk in risks)
     if not private:
-        return "There is no private word to recover."
+        return "There is no private word to name."
+    named = sum(float(np.nansum(risk.expected)) for risk in risks)
+    about = "none" if not named else "fewer than 0.1" if named < 0.05 else f"{named:.1f}".removesuffix(".0")
     words = "private word" if private == 1 else "private words"
-    about = "none" if not named else f"about {named:,}"
-    return f"An attacker who knows this program recovers {about} of your {private:,} {words}."
+    return (
+        f"On average over all draws, an attacker who knows this program and {EXPECTS[risks[0].prior]} names {about} of "
+        f"your {private:,} {words} ({named / private:.0%})."
+    )
 
 
 def caution(risks: Sequence[Risk]) -> str:

@@ -12,21 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from rich.text import Text
 
-from textveil.evaluate.risk import Risk, caution, sentence
+from textveil.evaluate.risk import EXPECTS, Risk, caution, sentence
 from textveil.guarantee import Guarantee
 from textveil.show import page as pages
 
 NAMED = "*"
 """Marks a word that the attacker guesses right, where nothing can be underlined."""
-
-
-EXPECTS = {
-    "uniform": "takes every word to be as likely as any other",
-    "unigram": "knows how often words occur in public text",
-    "context": "asks a language model which word fits the released words around it",
-    "learned": "learned from public texts of the same kind, and looks at the words around",
-}
-"""The priors, in words that follow "an attacker who"."""
 
 
 class Level(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import channel, prior
 from textveil.evaluate.attack.case import View
-from textveil.evaluate.attack.channel import Evidence, Likelihoods
+from textveil.evaluate.attack.channel import Evidence
 from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.joint import decode
 from textveil.evaluate.attack.prior import PriorName, StaticName
@@ -168,7 +168,7 @@ def _singly(
     done = 0
     for part in channel.likelihoods(view, draws=draws, rng=rng, report=report):
         evidence = "estimated" if part.evidence == "estimated" else evidence
-        for which, log_prior in _priors(view, name, part, model):
+        for which, log_prior in priors(view, name, part.positions, model):
             own = part.positions[which]
             joint = log_prior
             for number, lines in enumerate(part.which[which].T, start=1):
@@ -186,9 +186,9 @@ def _singly(
     )
 
 
-def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -> Iterator[tuple[Ids, Values]]:
-    """Some of the part's positions at a time, and ln of the prior there, [m, V] or [1, V]."""
-    group = view.group[part.positions]
+def priors(view: View, name: PriorName, positions: Ids, model: str | None = None) -> Iterator[tuple[Ids, Values]]:
+    """Which of some positions, and ln of the prior there, [m, V] or [1, V]; a part of them at a time."""
+    group = view.group[positions]
     if name != "context":
         same = prior.usual(view, name)[None]
         for number in np.unique(group).tolist():
@@ -196,7 +196,7 @@ def _priors(view: View, name: PriorName, part: Likelihoods, model: str | None) -
             for start in range(0, len(own), RANKED):
                 yield own[start : start + RANKED], expected
         return
-    for which, found in prior.context(view, view.item[part.positions], model):
+    for which, found in prior.context(view, view.item[positions], model):
         for number in np.unique(group[which]).tolist():
             own = np.flatnonzero(group[which] == number)
             for start in range(0, len(own), RANKED):

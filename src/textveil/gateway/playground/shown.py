@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil.evaluate.risk import Risk, caution, sentence
+from textveil.evaluate.risk import EXPECTS, Risk, caution, sentence
 from textveil.gateway.answers import Restoring
 from textveil.gateway.playground.pages import Shown
 from textveil.gateway.record import RequestRecord
@@ -92,7 +92,7 @@ def at_risk(found: Risk) -> dict[str, Any]:
         "parts": parts,
         "sentence": sentence([found]),
         "caution": caution([found]),
-        "how": f"Chances are {how}, for an attacker who {risk.EXPECTS[found.prior]}.",
+        "how": f"Chances are {how}, for an attacker who {EXPECTS[found.prior]}.",
         "legend": [{"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.LEVELS)],
     }
 
