@@ -45,6 +45,7 @@ def _measured(kind: str, texts: list[str], others: list[str]) -> Iterator[dict[s
     import numpy as np
 
     from textveil import Privatizer
+    from textveil.config import resolve
     from textveil.evaluate import intervals
     from textveil.evaluate.attack import Case
     from textveil.evaluate.risk import assess
@@ -69,8 +70,8 @@ def _measured(kind: str, texts: list[str], others: list[str]) -> Iterator[dict[s
             "unit": "mean",
             "release": f"{kind}, {len(private)} texts",
             "data": kind,
-            "profile": PROFILE,
-            "metric": f"{attacker}",
+            "configuration": {**resolve(profile=PROFILE).to_dict(), "seed": None},
+            "metric": attacker,
             "value": rate.value,
             "low": rate.low,
             "high": rate.high,
