@@ -62,12 +62,13 @@ def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
 def test_the_letter_has_its_statement_and_what_an_attacker_recovers():
     said = demo.document(load_table(), 1)
     assert re.match(r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)", said["statement"])
-    found = re.fullmatch(
-        r"An attacker who knows this program recovers (none|about (\d+)) of your (\d+) private words. That is (\d+)%.",
+    found = re.match(
+        r"An attacker who knows this program and asks a language model .* is expected to name ([\d.]+) of your (\d+) private "
+        r"words \((\d+)%\), on average over all draws. Who has thousands of public texts of the same kind names more: ",
         said["attacker"],
     )
     assert found is not None
-    assert int(found[4]) == round(100 * int(found[2] or 0) / int(found[3]))
+    assert int(found[3]) == pytest.approx(100 * float(found[1]) / int(found[2]), abs=0.6)
 
 
 def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(shown):

@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 import stat
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from tests.detectors import Finds
 from tests.evaluate.attack.test_learned import PRIVATE, PUBLIC
 from tests.fixtures import NOUNS, gaussian_rows
 from textveil import cli
-from textveil.config import profiles, resolve
+from textveil.config import WordsOptions, profiles, resolve
 from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case
 from textveil.evaluate.attack import prior as priors
+from textveil.evaluate.attack.expected import LIKELIEST, OTHERS, _outputs
 from textveil.evaluate.attack.prior import static
-from textveil.evaluate.risk import assess, check, sentence
+from textveil.evaluate.risk import MOST, assess, beside, check, sentence
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import privatizer as privatizers
 from textveil.pipeline.privatizer import Privatizer
@@ -82,6 +84,61 @@ def test_over_many_texts_the_count_is_what_the_attacker_expects(table):
     assert abs(found.named.sum() - stated.sum()) < 5 * deviation
 
 
+# ---- what is expected over all draws ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", ["uniform", "unigram"])
+def test_what_is_expected_is_the_law_of_the_rows_whose_best_guess_is_right(table, prior):
+    vectors = table.vectors.astype(np.float64)
+    distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    law = np.exp(-np.minimum(3.0 * distances, 20))
+    law /= law.sum(axis=1, keepdims=True)
+    guess = (np.exp(static(table, prior))[:, None] * law).argmax(axis=0)
+    by_hand = (law * (guess == np.arange(60)[:, None])).sum(axis=1)
+    for seed in (3, 4):  # it is the same, whatever was drawn
+        case = Case.of(Privatizer("exponential", table=table, seed=seed, c=3.0), [TEXT])
+        (found,) = assess(case, prior=prior)
+        assert found.expected[case.view.item] == pytest.approx(by_hand[case.truth.rows], abs=1e-6)
+        assert found.draws is None
+    assert np.abs(found.named[case.view.item] - by_hand[case.truth.rows]).max() > 0.2  # the twin counts hits of a draw
+
+
+def test_the_hits_of_many_draws_are_what_was_expected(named_table):
+    """Of 400 draws with names, groups and a placeholder, within 5 standard deviations (5.7e-7)."""
+    text = f"lemon river of {GIVEN[3].title()} {FAMILY[4].title()} in {PLACES[5].title()}, write to a@b.org"
+    made = document(named_table, seed=7)
+    draws = assess(Case.after(made, made.rehearse([text] * 400), names=True))
+    expected = draws[0].expected
+    assert all(np.array_equal(each.expected, expected, equal_nan=True) for each in draws)
+    private = draws[0].private
+    hits = np.sum([each.named for each in draws], axis=0)[private]
+    deviation = np.sqrt(400 * expected[private] * (1 - expected[private]))
+    assert (np.abs(hits - 400 * expected[private]) <= 5 * deviation + 1e-6).all()
+    assert expected[private].sum() > 0.5
+    assert expected[private][-1] == 0  # the placeholder
+
+
+def test_of_many_rows_the_likeliest_and_some_others_are_looked_at():
+    share = np.random.default_rng(1).dirichlet(np.full(5000, 0.1))
+    rows, weights = _outputs(share)
+    assert len(rows) == LIKELIEST + OTHERS
+    assert weights.sum() == pytest.approx(1)
+    assert weights[:LIKELIEST] == pytest.approx(np.sort(share)[::-1][:LIKELIEST])
+    assert not np.isin(rows[LIKELIEST:], rows[:LIKELIEST]).any()
+    assert _outputs(np.array([0.0, 0.25, 0.75]))[0].tolist() == [2, 1]
+
+
+def test_the_strongest_attacker_who_needs_no_texts_is_asked_and_what_texts_bring_is_said_beside(table):
+    config = resolve(profile="document")
+    assert check(config) == "context"
+    assert check(resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4})) == "unigram"
+    _, found = risk_of(table, c=3.0)
+    assert re.search(r"names more: about \d\d of 100 on reviews and about \d\d of 100 on news", beside(config, [found]))
+    assert beside(replace(config, seed=4), [found]) == beside(config, [found])
+    assert "--public FILE" in beside(replace(config, epsilon=None, prior=None, words=WordsOptions()), [found])
+    assert beside(config, [replace(found, prior="learned")]) == beside(config, []) == ""
+
+
 def test_an_attacker_with_public_texts_names_more_words_and_states_how_likely(table):
     case = Case.of(Privatizer("exponential", c=3.0, table=table, seed=5), PRIVATE)
     learned = assess(case, public=PUBLIC, rng=SeededRandomness(1))
@@ -103,7 +160,8 @@ def test_an_attacker_with_public_texts_names_more_words_and_states_how_likely(ta
 def test_words_that_pass_unprotected_are_certain(table):
     _, found = risk_of(table, mechanism="noise", epsilon=float("inf"))
     assert found.probability[found.private].tolist() == [1.0] * 4
-    assert sentence([found]) == "An attacker who knows this program recovers about 4 of your 4 private words."
+    assert found.expected[found.private].tolist() == [1.0] * 4
+    assert "is expected to name 4 of your 4 private words (100%)" in sentence([found])
 
 
 def test_placeholders_leave_the_prior(table):
@@ -115,8 +173,10 @@ def test_noise_is_estimated_and_windows_are_guessed_together(table):
     for mechanism, options in (("noise", {"eta": 30.0}), ("d-chi-stencil", {"eta": 60.0, "L": 4})):
         _, found = risk_of(table, mechanism=mechanism, **options)
         assert found.evidence == "estimated"
-        known = found.probability[found.private]
-        assert ((known >= 0) & (known <= 1)).all()
+        assert found.draws == MOST
+        for known in (found.probability[found.private], found.expected[found.private]):
+            assert ((known >= 0) & (known <= 1)).all()
+        assert (found.expected[found.private] * MOST % 1 == 0).all()  # a mean of so many draws
 
 
 def test_no_text_and_no_private_word(table):
@@ -158,7 +218,7 @@ def test_the_page_stands_alone_and_escapes(table):
     case, found = risk_of(table, text="lemon < castle & river", c=3.0)
     guarantee = Privatizer("exponential", c=3.0, table=table, seed=3).privatize("lemon < castle & river").guarantee
     page = risk.page([found], guarantee)
-    assert "recovers" in page
+    assert "is expected to name" in page
     assert "&lt;" in page
     assert "&amp;" in page
     assert not re.search(r"<script|https?://|src=", page)
@@ -369,7 +429,7 @@ def test_what_cannot_be_assessed_is_refused_from_the_options_alone(monkeypatch, 
 def test_every_profile_can_be_assessed_but_one_whose_model_reads_the_original():
     for profile in {*profiles()} - {"paper-cape"}:
         assert check(resolve(profile=profile), "unigram") == "unigram"
-    assert check(resolve(profile="document"), "context") == "context"
+    assert check(resolve(profile="document"), "context") == check(resolve(profile="document")) == "context"
     with pytest.raises(ConfigError, match="only released words"):
         check(resolve(profile="paper-cape"))
 
@@ -388,8 +448,9 @@ def test_the_release_goes_out_and_the_risk_beside_it(capsys, tmp_path):
     code, out, err = run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, "--html", page)
     assert code == 0
     assert out.count("\n") == 1
-    assert re.search(r"recovers (none|about \d+) of your 4 private words", err)
-    assert err.index("recovers") < err.index("Choosing among draws") < err.index("per unit of chord distance")
+    assert re.search(r"asks a language model .* is expected to name \d(\.\d)? of your 4 private words", err)
+    said = ("is expected to name", "public texts of the same kind", "Choosing among draws", "per unit of chord distance")
+    assert sorted(said, key=err.index) == [*said]
     assert "breaks the bound" in page.read_text(encoding="utf-8")
     assert CANARY not in out + err + page.read_text(encoding="utf-8")
     assert stat.S_IMODE(os.stat(page).st_mode) == 0o600
@@ -403,6 +464,8 @@ def test_json_has_the_risk_and_a_warning(capsys):
     found = json.loads(out)["risk"]
     assert code == 0
     assert found["private"] == 4
+    assert 0 <= found["expected"] <= 4
+    assert found["expected_from_draws"] == MOST
     assert len(found["probability"]) == len(json.loads(out)["items"])
     assert "keep the output to yourself" in err
     assert found["caution"].startswith("Choosing among draws")
@@ -411,7 +474,8 @@ def test_json_has_the_risk_and_a_warning(capsys):
 def test_where_nothing_is_drawn_there_is_nothing_to_choose_among(capsys, tmp_path):
     page = tmp_path / "risk.html"
     _, _, err = run(capsys, "--mechanism", "placeholder", "--html", page)
-    assert "recovers none of your 4" in err
+    assert "is expected to name none of your 4" in err
+    assert "public texts" not in err
     assert "Choosing" not in err + page.read_text(encoding="utf-8")
 
 
@@ -447,7 +511,8 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_released(capsy
 def test_the_sentence_sums_up_texts(table):
     case = Case.of(Privatizer("exponential", c=9.0, table=table, seed=3), [TEXT, TEXT])
     found = assess(case, prior="uniform")
-    assert f"{sum(int(each.named.sum()) for each in found)} of your 8" in sentence(found)
+    named = f"{sum(np.nansum(each.expected) for each in found):.1f}".removesuffix(".0")
+    assert f"{named} of your 8" in sentence(found)
 
 
 def test_what_has_no_risk_view_is_refused_before_anything_is_loaded(capsys, monkeypatch):

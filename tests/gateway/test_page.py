@@ -129,7 +129,7 @@ def test_levels_and_profiles_change_it(page):
     expect(page.locator("#level input:checked")).to_have_value("personal")
     expect(page.locator("#undrawn")).to_be_hidden()
     page.locator("#assess").click()
-    expect(page.locator("#risk")).to_contain_text("An attacker who knows this program recovers")
+    expect(page.locator("#risk")).to_contain_text("is expected to name")
     expect(page.locator("#risk")).to_contain_text("Choosing among draws")
     assert page.locator("#risk .mark").count() == page.locator("#sent .mark").count()
 

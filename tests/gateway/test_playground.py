@@ -197,7 +197,7 @@ def test_the_risk_is_that_of_the_release_that_is_shown(opened):
     token, shown = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
     found = opened.asked("risk", token=token, number=1, prior="unigram")
     assert texts(found["parts"]) == texts(shown["parts"])
-    assert re.fullmatch(r"An attacker who knows this program recovers (none|about \d) of your 6 .*", found["sentence"])
+    assert re.search(r" is expected to name \d(\.\d)? of your 6 .* public texts of the same kind", found["sentence"])
     assert "Choosing among draws" in found["caution"]
     assert all(len(part) == 1 or part[1].startswith("level") for part in found["parts"])
     token, _ = opened.shows(PROMPT)

@@ -33,6 +33,7 @@ CHOOSE = HERE / "rows" / "choose"
 REPRODUCED = HERE / "rows" / "reproduce"
 DOMAINS = HERE / "rows" / "domains"
 PICTURE = ROOT / "docs" / "assets" / "which.svg"
+NAMED = ROOT / "src" / "textveil" / "data" / "risk.json"
 COLOURS = {"ours": "#1b6ca8", "paper": "#b5651d", "baseline": "#888888"}
 
 DOMAINS_PICTURE = ROOT / "docs" / "assets" / "domains.svg"
@@ -131,6 +132,7 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
 
 
 _CHOSEN = re.compile(r"(<!-- choose( \w+)? -->\n).*?(<!-- end of choose -->)", re.DOTALL)
+_ALL_PUBLIC = re.compile(r"(<!-- all public -->\n).*?(<!-- end of all public -->)", re.DOTALL)
 _DATA = re.compile(r"(<!-- profile data -->\n).*?(<!-- end of profile data -->)", re.DOTALL)
 
 
@@ -162,6 +164,13 @@ def kept_by_data() -> str:
         f"the way from what passes to the originals, as judges of topics read it; an attacker who learned names "
         f"{shares[1]} of the private words, and {shares[2]} from what passes alone.\n"
     )
+
+
+def all_public() -> str:
+    """What one names who learned from all public texts, from the rows of `textveil bench choose --all-public`."""
+    from textveil_bench import choose
+
+    return "\n".join(choose.all_public(choose.read(CHOOSE)))
 
 
 def draw(path: Path = PICTURE) -> None:
@@ -389,7 +398,7 @@ def _cell(text: str) -> str:
 
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
-    for mark, made in ((_DATA, kept_by_data), (_LEAD, lead), (_REPRODUCED, reproduced)):
+    for mark, made in ((_DATA, kept_by_data), (_LEAD, lead), (_REPRODUCED, reproduced), (_ALL_PUBLIC, all_public)):
         if mark.search(text):
             filling = made()
             text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
@@ -406,9 +415,18 @@ def stored() -> list[dict[str, Any]]:
     return [row for row in rows if "run" not in row or row["run"] == last[row["series"]]]
 
 
+def named() -> str:
+    """What `textveil risk` says of one who has public texts, as JSON, from the newest rows of `make bench ARGS="--only risk"`."""
+    rows = [row for row in newest(stored(), "risk") if row["public"]]
+    (configuration,) = {json.dumps(row["configuration"]) for row in rows}
+    found = {"configuration": json.loads(configuration), "named": {row["data"]: round(row["value"], 3) for row in rows}}
+    return json.dumps(found, indent=1) + "\n"
+
+
 def write() -> None:
     """Fills all documents, and draws what stands in them."""
     write_documents()
+    NAMED.write_text(named(), encoding="utf-8")
     draw()
     draw_domains()
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from textveil.config import keywords, resolve
 from textveil.guarantee import hidden, number
 from textveil.pipeline import Privatizer, Protector, Result
 from textveil.session import Session
@@ -108,17 +109,18 @@ def scripted(prompt: str) -> str:
 def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
     """The letter, its release, the statement about it and what an attacker recovers, by what it is called."""
     from textveil.evaluate.attack import Case
-    from textveil.evaluate.risk import assess, sentence
+    from textveil.evaluate.risk import assess, beside, check, sentence
 
-    privatizer = Privatizer.from_profile("document", table=table, seed=seed)
+    config = resolve(profile="document", overrides=keywords(seed=seed))
+    privatizer = Privatizer.from_config(config, table=table)
     rehearsal = privatizer.rehearse([letter()])
-    risks = assess(Case.after(privatizer, rehearsal, names=True))
-    result, risk = rehearsal.results[0], risks[0]
+    risks = assess(Case.after(privatizer, rehearsal, names=True), prior=check(config))
+    result = rehearsal.results[0]
     return {
         "you write": _beginning(letter(), 160),
         "released": _beginning(result.text, 400),
         "statement": result.guarantee.summary(),
-        "attacker": f"{sentence(risks)} That is {risk.named.sum() / risk.private.sum():.0%}.",
+        "attacker": f"{sentence(risks)} {beside(config, risks)}",
     }
 
 

@@ -33,8 +33,15 @@ def risk(
     output: texts.Output = None,
     html: texts.Html = None,
     prior: Annotated[
-        str, typer.Option("--prior", metavar="NAME", help="The attacker's prior: uniform, unigram or context.")
-    ] = "unigram",
+        str | None,
+        typer.Option(
+            "--prior",
+            metavar="NAME",
+            help="The attacker's prior: uniform, unigram or context. The default names most: context where words are "
+            "drawn one by one, else unigram.",
+            show_default=False,
+        ),
+    ] = None,
     public: evaluation.Public = None,
     whole: texts.Whole = False,
     session: texts.SessionFile = None,
@@ -43,11 +50,14 @@ def risk(
 ) -> None:
     """Privatize, and show how probably an attacker who knows this program names each private word.
 
+    The sentence below says how many he is expected to name, on average over all draws, and what was measured of one who
+    has public texts of the same kind.
+
     The release goes to standard output, the same in the colours of its risk to standard error; with --json each object
     has a field `risk`. Keep that to yourself: it tells which guesses are right. For a few texts.
     """
     texts.check(text, output, session, html)
-    from textveil.evaluate.risk import assess, caution, check, sentence
+    from textveil.evaluate.risk import assess, beside, caution, check, sentence
 
     name = check(config, prior)  # before anything is loaded
     if public is not None:
@@ -71,7 +81,7 @@ def risk(
     statements = [result.guarantee for result in rehearsal.results]
     if html is not None and risks:  # first, because a reader of standard output may go before its end
         with streams.output(html, private=True, option="--html") as page:
-            page.write(shown.page(risks, together(statements)))
+            page.write(shown.page(risks, together(statements), beside(config, risks)))
     if risks and (as_json or with_original):
         shell.note("textveil: warning: keep the output to yourself: it says what is private")
     console = Console(stderr=True, highlight=False)
@@ -89,7 +99,6 @@ def risk(
             console.print(shown.coloured(each, marked=marked), soft_wrap=not console.is_terminal)
         console.print(shown.legend(marked=marked), soft_wrap=not console.is_terminal)
     if risks:
-        shell.note(shell.wrap(sentence(risks)))
-        if said := caution(risks):
+        for said in filter(None, (sentence(risks), beside(config, risks), caution(risks))):
             shell.note(shell.wrap(said))
     telling.say(statements, as_json=as_json)

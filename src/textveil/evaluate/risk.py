@@ -17,8 +17,12 @@ draws of the text: computed from the law where it is written down and the prior 
 draws that are made for this alone, and thrown away.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -304,17 +308,40 @@ def _expected(case: Case, prior: PriorName, items: Ids) -> Values:
 
 
 def sentence(risks: Sequence[Risk]) -> str:
-    """How many private words an attacker names on average over all draws, in one sentence."""
+    """How many private words an attacker is expected to name, on average over all draws, in one sentence."""
     private = sum(int(risk.private.sum()) for risk in risks)
     if not private:
-        return "There is no private word to name."
+        return "There is no private word to recover."
     named = sum(float(np.nansum(risk.expected)) for risk in risks)
     about = "none" if not named else "fewer than 0.1" if named < 0.05 else f"{named:.1f}".removesuffix(".0")
     words = "private word" if private == 1 else "private words"
     return (
-        f"On average over all draws, an attacker who knows this program and {EXPECTS[risks[0].prior]} names {about} of "
-        f"your {private:,} {words} ({named / private:.0%})."
+        f"An attacker who knows this program and {EXPECTS[risks[0].prior]} is expected to name {about} of your "
+        f"{private:,} {words} ({named / private:.0%}), on average over all draws."
     )
+
+
+def beside(config: Config, risks: Sequence[Risk]) -> str:
+    """What public texts of the same kind bring under these options, as it was measured; else how to see it.
+
+    Args:
+        config: what the texts were privatized with.
+        risks: of the texts; nothing is said where nothing was drawn, or the attacker has such texts.
+    """
+    if not caution(risks) or any(risk.prior == "learned" for risk in risks):
+        return ""
+    measured = _measured()
+    if {**config.to_dict(), "seed": None} != measured["configuration"]:
+        return "Who has public texts of the same kind names more: `textveil risk --public FILE` shows how many."
+    shares = " and ".join(f"about {100 * share:.0f} of 100 on {kind}" for kind, share in measured["named"].items())
+    return f"Who has thousands of public texts of the same kind names more: {shares}, where that was measured."
+
+
+@cache
+def _measured() -> dict[str, Any]:
+    """The options, and what one named who had learned from public texts, by the kind of text."""
+    found: dict[str, Any] = json.loads((files("textveil") / "data" / "risk.json").read_text(encoding="utf-8"))
+    return found
 
 
 def caution(risks: Sequence[Risk]) -> str:

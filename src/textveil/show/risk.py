@@ -90,12 +90,13 @@ def legend(*, marked: bool) -> Text:
     return text.append(" the attacker's best guess is right.")
 
 
-def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
+def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
     """A page of its own, without scripts: the releases in the colours of their risk, then the statement.
 
     Args:
         risks: of the texts.
         guarantee: about all of them together.
+        beside: what public texts of the same kind bring, see `evaluate.risk.beside`.
     """
     first = risks[0] if risks else None
     exact = first is not None and first.evidence == "exact"
@@ -107,6 +108,7 @@ def page(risks: Sequence[Risk], guarantee: Guarantee) -> str:
     )
     texts = "\n".join(f'<p class="text">{_html(risk)}</p>' for risk in risks)
     content = f"""<p class="how">{escape(how)}Point at a word to read its probability.</p>
+{f'<p class="how">{escape(beside)}</p>' if beside else ""}
 <p class="keep">Keep this page to yourself: it tells which guesses about the private text are right.\
 {escape(f" {said}" if (said := caution(risks)) else "")}</p>
 <ul class="legend">{steps}<li><span class="public">word</span> public, passed as it is</li>\

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from textveil.config import Config
 from textveil.errors import InputError, LimitReached, StoreError, TextveilError, quote_path
 from textveil.evaluate.attack import Case
-from textveil.evaluate.risk import assess, check
+from textveil.evaluate.risk import assess, beside, check
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway, Prepared
 from textveil.gateway.incoming import body_of
@@ -308,7 +308,7 @@ class _Released:
 def _assessed(shown: Shown, prior: str) -> dict[str, Any]:
     name = check(shown.config, prior)
     (found,) = assess(Case.after(shown.privatizer, shown.rehearsal, names=True), prior=name)
-    return read.at_risk(found)
+    return read.at_risk(found, beside(shown.config, [found]))
 
 
 def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:

@@ -72,8 +72,8 @@ def draws(result: Result) -> bool:
     return any(item.kind in (Kind.WORD, Kind.NUMBER) for item in result.released.items)
 
 
-def at_risk(found: Risk) -> dict[str, Any]:
-    """A release with how likely an attacker finds each private word."""
+def at_risk(found: Risk, beside: str) -> dict[str, Any]:
+    """A release with how likely an attacker finds each private word, and what public texts of the same kind bring."""
     parts: list[list[str]] = []
     released = found.released
     rows = zip(released.gaps[:-1], released.items, found.probability, found.named, strict=True)
@@ -90,7 +90,7 @@ def at_risk(found: Risk) -> dict[str, Any]:
     how = "computed from the law of the draws" if found.evidence == "exact" else "estimated by simulating the draws"
     return {
         "parts": parts,
-        "sentence": sentence([found]),
+        "sentence": f"{sentence([found])} {beside}".strip(),
         "caution": caution([found]),
         "how": f"Chances are {how}, for an attacker who {EXPECTS[found.prior]}.",
         "legend": [{"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.LEVELS)],
