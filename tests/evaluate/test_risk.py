@@ -133,7 +133,7 @@ def test_the_strongest_attacker_who_needs_no_texts_is_asked_and_what_texts_bring
     assert check(config) == "context"
     assert check(resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4})) == "unigram"
     _, found = risk_of(table, c=3.0)
-    assert re.search(r"names more: about \d\d of 100 on reviews and about \d\d of 100 on news", beside(config, [found]))
+    assert re.search(r"names more: about \d\d of 100 drawn words of news", beside(config, [found]))
     assert beside(replace(config, seed=4), [found]) == beside(config, [found])
     assert "--public FILE" in beside(replace(config, epsilon=None, prior=None, words=WordsOptions()), [found])
     assert beside(config, [replace(found, prior="learned")]) == beside(config, []) == ""
@@ -449,7 +449,12 @@ def test_the_release_goes_out_and_the_risk_beside_it(capsys, tmp_path):
     assert code == 0
     assert out.count("\n") == 1
     assert re.search(r"asks a language model .* is expected to name \d(\.\d)? of your 4 private words", err)
-    said = ("is expected to name", "public texts of the same kind", "Choosing among draws", "per unit of chord distance")
+    said = (
+        "is expected to name",
+        "public texts of the same kind",
+        "Choosing among draws",
+        "per unit of chord distance",
+    )
     assert sorted(said, key=err.index) == [*said]
     assert "breaks the bound" in page.read_text(encoding="utf-8")
     assert CANARY not in out + err + page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Asks what attackers name of whole texts under a profile, with and without public texts of the kind. Part of `make bench`.
+"""Asks what attackers name of texts under a profile, with and without public texts of the kind. Part of `make bench`.
 
 In: the folder of corpora that $TEXTVEIL_CORPORA names (`yelp`, `ag_news`). Out: one rate at a time.
 Not here: the attackers (`textveil.evaluate`), and mechanisms at equal risk (`textveil bench choose`).

@@ -129,7 +129,7 @@ def check(config: Config, prior: str | None = None) -> PriorName:
 
     Args:
         config: what the texts are to be privatized with.
-        prior: what the attacker expects before looking; None: what makes the strongest attacker who needs no other texts.
+        prior: what the attacker expects before looking; None: the strongest attacker who needs no other texts.
 
     Returns:
         The prior, as `assess` takes it.
@@ -333,13 +333,13 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
     measured = _measured()
     if {**config.to_dict(), "seed": None} != measured["configuration"]:
         return "Who has public texts of the same kind names more: `textveil risk --public FILE` shows how many."
-    shares = " and ".join(f"about {100 * share:.0f} of 100 on {kind}" for kind, share in measured["named"].items())
-    return f"Who has thousands of public texts of the same kind names more: {shares}, where that was measured."
+    named = " and ".join(measured["measured"])
+    return f"Who has thousands of public texts of the same kind names more: {named}, where that was measured."
 
 
 @cache
 def _measured() -> dict[str, Any]:
-    """The options, and what one named who had learned from public texts, by the kind of text."""
+    """Options, and what one named under them who had learned from public texts; written by the bench, from its rows."""
     found: dict[str, Any] = json.loads((files("textveil") / "data" / "risk.json").read_text(encoding="utf-8"))
     return found
 

@@ -28,7 +28,7 @@ def of_words(case: Case, again: Case | None, prior: PriorName, report: Report = 
     """How likely the best guess at each protected position is right, float64 [n]; None where no such law is known.
 
     Args:
-        case: says how each word is drawn; what was drawn does not count, but for what the prior says of the words around.
+        case: says how each word is drawn. What was drawn counts for nothing but what the prior makes of words around.
         again: the same texts, released any number of times more, for other words around; the mean is taken.
         prior: what the attacker expects before looking.
         report: told of progress.

@@ -5,8 +5,8 @@ Not here: how risk is measured (`risk`), who judges (`judges`), and what follows
 A row, as JSON:
 
 - `key`: the fingerprint of everything that determines it; a run does not compute a known key again.
-- `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null if there is
-  none), `asked` (levels of risk).
+- `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path of the option, null
+  if there is none), `asked` (levels of risk).
 - `levels` (tuned): the level of risk, if it was reached, as [level, budget, risk, right]; for a baseline one with a
   level of null. `tried`: the risk at each budget. `refused`: why it could not be attacked, else null.
 - `level`, `value`, `seed` (judged): the budget and the draws. `risk`: {"words", "top-1", "top-10"}, a number for each
@@ -240,9 +240,7 @@ def _held(job: ComparisonJob) -> _Held:
             for each in (texts.public, texts.every)
         )
         _HELD.clear()  # one data set at a time
-        _HELD[key] = _Held(
-            texts=texts, judges=Judges(texts.judged, table, maps), learned=learned, well_read=well_read
-        )
+        _HELD[key] = _Held(texts=texts, judges=Judges(texts.judged, table, maps), learned=learned, well_read=well_read)
     return _HELD[key]
 
 
