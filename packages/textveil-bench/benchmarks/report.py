@@ -34,9 +34,6 @@ REPRODUCED = HERE / "rows" / "reproduce"
 DOMAINS = HERE / "rows" / "domains"
 PICTURE = ROOT / "docs" / "assets" / "which.svg"
 NAMED = ROOT / "src" / "textveil" / "data" / "risk.json"
-LEARNED = "AG News, rankcape k 100 epsilon 7: none"
-"""Rows of one who learned, of releases as the profile `document` makes them at a little less epsilon."""
-
 COLOURS = {"ours": "#1b6ca8", "paper": "#b5651d", "baseline": "#888888"}
 
 DOMAINS_PICTURE = ROOT / "docs" / "assets" / "domains.svg"
@@ -420,13 +417,10 @@ def stored() -> list[dict[str, Any]]:
 
 def named() -> str:
     """What `textveil risk` says under `document` of one who has public texts, as JSON, from the newest rows."""
-    from textveil.config import resolve
-
-    rows = newest(stored(), "languages")
-    (row,) = (row for row in rows if row["what"] == f"languages, {LEARNED}: top-1")
-    measured = [f"about {100 * row['value']:.0f} of 100 drawn words of news (at epsilon 7)"]
-    configuration = {**resolve(profile="document").to_dict(), "seed": None}
-    return json.dumps({"configuration": configuration, "measured": measured}, indent=1) + "\n"
+    rows = [row for row in newest(stored(), "risk") if row["public"]]
+    (configuration,) = {json.dumps(row["configuration"]) for row in rows}
+    measured = [f"about {100 * row['value']:.0f} of 100 private words of {row['data']}" for row in rows]
+    return json.dumps({"configuration": json.loads(configuration), "measured": measured}, indent=1) + "\n"
 
 
 def write() -> None:
