@@ -222,7 +222,7 @@ def test_the_page_stands_alone_and_escapes(table):
     assert "&lt;" in page
     assert "&amp;" in page
     assert not re.search(r"<script|https?://|src=", page)
-    assert page.index("recovers") < page.index("The statement")
+    assert page.index("is expected to name") < page.index("The statement")
     assert len(re.findall(r'<span class="word level\d(?: named)?" title="[^"]+" tabindex="0">', page)) == 3
     assert CANARY not in repr(found) + repr(case)
 
