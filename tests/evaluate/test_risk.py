@@ -133,7 +133,8 @@ def test_the_strongest_attacker_who_needs_no_texts_is_asked_and_what_texts_bring
     assert check(config) == "context"
     assert check(resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4})) == "unigram"
     _, found = risk_of(table, c=3.0)
-    assert re.search(r"names more: about \d\d of 100 private words of reviews", beside(config, [found]))
+    told = r"names more: about \d\d of 100 private words of reviews and about \d\d of 100 private words of news"
+    assert re.search(told, beside(config, [found]))
     assert beside(replace(config, seed=4), [found]) == beside(config, [found])
     assert "--public FILE" in beside(replace(config, epsilon=None, prior=None, words=WordsOptions()), [found])
     assert beside(config, [replace(found, prior="learned")]) == beside(config, []) == ""
