@@ -64,7 +64,7 @@ def test_the_letter_has_its_statement_and_what_an_attacker_recovers():
     assert re.match(r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)", said["statement"])
     found = re.match(
         r"An attacker who knows this program and asks a language model .* is expected to name ([\d.]+) of your (\d+) "
-        r"private words \((\d+)%\), on average over all draws. Who has thousands of public texts of the same kind names "
+        r"private words \((\d+)%\), on average over all draws. Who has thousands of public texts of the same kind ",
         said["attacker"],
     )
     assert found is not None
