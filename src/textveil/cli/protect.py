@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from textveil.config import Config
 
 
-class Source(StrEnum):
+class Writer(StrEnum):
     """Who wrote a text; see `session.Source`."""
 
     user = "user"
@@ -56,14 +56,14 @@ def protect(
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,
     source: Annotated[
-        Source,
+        Writer,
         typer.Option(
             "--source",
             metavar="user|tool|answer",
             help="Who wrote the text: you, a tool or a page, or a model. With --session, answers are restored into "
             "addresses that you or tools wrote, and into those of internal hosts that you named.",
         ),
-    ] = Source.user,
+    ] = Writer.user,
 ) -> None:
     """Hide what is private in a prompt; the rest stays as it is.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from textveil.protect.spans import Span
 
 
-class Unit(NamedTuple):
+class EscapeUnit(NamedTuple):
     """What is written as an escape, or in another encoding, and stands for one character.
 
     Args:
@@ -37,7 +37,7 @@ class Unit(NamedTuple):
         return self.said.strip(_SILENT) != ""
 
     def __repr__(self) -> str:
-        return f"Unit({self.start}, {self.end})"
+        return f"EscapeUnit({self.start}, {self.end})"
 
 
 class String(NamedTuple):
@@ -141,37 +141,37 @@ def _find_strings(text: str, start: int, end: int, level: int, found: list[Strin
             _find_strings(text, begin, stop, level + 1, found)
 
 
-def units(text: str) -> list[Unit]:
+def units(text: str) -> list[EscapeUnit]:
     r"""What is escaped or encoded in a text, in order: `\n`, `\u00fc`, `\"`, `''`, `%40`, `&amp;`, `=C3=BC`.
 
     A letter behind a backslash is an escape in a string of code or data; elsewhere only before a capital, figure or
     sign, because it may be the name of a file, or of somebody behind that of a domain.
     """
-    found: list[Unit] = []
+    found: list[EscapeUnit] = []
     if "\\" in text:
         found += _backslashes(text)
     if "''" in text:
         for string in strings_in(text):
             if string.is_value and text[string.start] == "'":
-                found += [Unit(*match.span(), "'") for match in _DOUBLED.finditer(text, *string.inner)]
+                found += [EscapeUnit(*match.span(), "'") for match in _DOUBLED.finditer(text, *string.inner)]
     if "%" in text or "&" in text:
         for match in _CODED.finditer(text):
             if match["bytes"] or match["entity"]:
-                found += [Unit(start, end, said) for said, start, end in _said(match)]
+                found += [EscapeUnit(start, end, said) for said, start, end in _said(match)]
     if "=" in text:
         for match in (_BYTES if "quoted-printable" in text.lower() else _PRINTABLE).finditer(text):
             found += _printed(match)
     if "BEGIN:V" in text:
-        found += [Unit(*match.span(), "") for match in _FOLD.finditer(text)]
+        found += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
     found.sort()
     return [unit for i, unit in enumerate(found) if not i or unit.start >= found[i - 1].end]
 
 
-def _backslashes(text: str) -> Iterator[Unit]:
+def _backslashes(text: str) -> Iterator[EscapeUnit]:
     strings = [each for each in strings_in(text) if each.escaped]
     open_: list[String] = []
     place, sure = 0, False
-    doubtful: list[Unit] = []
+    doubtful: list[EscapeUnit] = []
     card = "BEGIN:V" in text
     for match in _RUN.finditer(text):
         start, end = match.span()
@@ -181,33 +181,33 @@ def _backslashes(text: str) -> Iterator[Unit]:
         open_ = [each for each in open_ if each.inner[1] > start]
         count, letter = len(match["run"]), match["letter"]
         if letter is None:
-            yield Unit(start if count % 2 == 0 else start + count - 1, end, _character(match))
+            yield EscapeUnit(start if count % 2 == 0 else start + count - 1, end, _character(match))
             continue
         if letter == "\n" and open_ and count % 2:
-            yield Unit(end - 2, _CONTINUED.match(text, end).end(), "")  # type: ignore[union-attr]  # it may be empty
+            yield EscapeUnit(end - 2, _CONTINUED.match(text, end).end(), "")  # type: ignore[union-attr]  # it may be empty
             continue
         if letter in "\"'":
             if count % 2:
-                yield Unit(start, end, letter)
+                yield EscapeUnit(start, end, letter)
             continue
         size = 2 ** open_[-1].level if open_ else 0
         size = size if count >= size else 1
         if size and letter in _MEANT and (count // size) % 2 and count % size == 0:
             if count > size:
-                yield Unit(start, end - 1 - size, "\\")
-            yield Unit(end - 1 - size, end, _MEANT[letter])
+                yield EscapeUnit(start, end - 1 - size, "\\")
+            yield EscapeUnit(end - 1 - size, end, _MEANT[letter])
             continue
         if size and count > 1:
-            yield Unit(start, end - 1, "\\")
+            yield EscapeUnit(start, end - 1, "\\")
         if card and letter in ",;nN" and count % 2:
-            yield Unit(end - 2, end, "\n" if letter in "nN" else letter)
+            yield EscapeUnit(end - 2, end, "\n" if letter in "nN" else letter)
         elif (
             letter in "nrt"
             and (not open_ or count > 1)
             and not _DRIVE.search(text[max(0, start - LONGEST_PATH) : end].rpartition(" ")[2])
         ):
             behind = text[end : end + 1]
-            unit = Unit(end - 2 if size else start, end, _MEANT[letter])
+            unit = EscapeUnit(end - 2 if size else start, end, _MEANT[letter])
             if not behind or not (behind == "_" or behind.islower()):
                 sure = sure or not open_
                 yield unit
@@ -224,22 +224,22 @@ def _character(match: re.Match[str]) -> str:
     return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else ""
 
 
-def _printed(match: re.Match[str]) -> Iterator[Unit]:
+def _printed(match: re.Match[str]) -> Iterator[EscapeUnit]:
     """The characters that quoted-printable bytes stand for; a fold of a line stands for none."""
     start, end = match.span()
     if match[0][1:2] in "\r\n":
-        yield Unit(start, end, "")
+        yield EscapeUnit(start, end, "")
         return
     said = bytes.fromhex(match[0].replace("=", ""))
     try:
         letters = said.decode()
     except UnicodeDecodeError:
         letters = said.decode("latin-1")
-        yield from (Unit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters))
+        yield from (EscapeUnit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters))
         return
     for letter in letters:
         size = 3 * len(letter.encode())
-        yield Unit(start, start + size, letter)
+        yield EscapeUnit(start, start + size, letter)
         start += size
 
 
