@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.protect.escapes import BREAK, Unit, strings_in, units
+from textveil.protect.escapes import BREAK, EscapeUnit, strings_in, units
 from textveil.protect.spans import LISTED, NAMES, TYPES, Span
 from textveil.protect.titles import bounds as without_titles
 from textveil.protect.titles import is_title
@@ -57,7 +57,7 @@ class Bounds:
 
     walls: Sequence[Place] = field(default=(), repr=False)
     gaps: Sequence[Place] = field(default=(), repr=False)
-    units: Sequence[Unit] = field(default=(), repr=False)
+    units: Sequence[EscapeUnit] = field(default=(), repr=False)
 
     def edges(self, start: int, end: int) -> Iterator[int]:
         """Where walls and escapes begin and end inside a range."""
@@ -70,7 +70,7 @@ def bounds_of(text: str) -> Bounds:
     found = units(text)
     cells = [*_cells(text)]
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
-    if doubled := [Unit(*place, '"') for place in cells if place not in {*walls}]:
+    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in {*walls}]:
         found = sorted([*found, *doubled])
     for find in (_quotes, _tags, _marks, _lines, _forms, _cards):
         walls += find(text)
@@ -146,7 +146,7 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     yield from told or parts[:1]
 
 
-def _outside(units: Sequence[Unit], place: int, inward: int) -> int:
+def _outside(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
     """An edge of a span; if it cuts an escape, the edge that keeps a letter in the span and leaves others outside."""
     at = bisect_right(units, place, key=lambda unit: unit.end)
     if at < len(units) and units[at].start < place:
@@ -154,7 +154,7 @@ def _outside(units: Sequence[Unit], place: int, inward: int) -> int:
     return place
 
 
-def _trimmed(text: str, units: Sequence[Unit], start: int, end: int, *, whole: bool) -> Place:
+def _trimmed(text: str, units: Sequence[EscapeUnit], start: int, end: int, *, whole: bool) -> Place:
     """A range without whitespace and escapes that tell nothing at its ends, of a part also other signs."""
     at = bisect_left(units, start, key=lambda unit: unit.start)
     while start < end:
