@@ -110,7 +110,7 @@ def test_it_wins_where_nothing_is_changed_and_loses_against_a_mask(name, openai_
     assert name in ASKED, "say in ASKED how the attack wins against a release that changes nothing, and loses to a mask"
     asked = ASKED[name]
     table = table_of(asked.texts)
-    stencil = {"mechanism": "d-chi-stencil", "L": 3, "sigma": 0.5, "table": table}
+    stencil: dict[str, Any] = {"mechanism": "d-chi-stencil", "L": 3, "sigma": 0.5, "table": table}
     opened = Privatizer(**stencil, eta=1e5) if asked.stencil else Privatizer(OPEN, epsilon=1.0, table=table)
     masked = Privatizer(**stencil, eta=1e-3) if asked.stencil else Privatizer("placeholder", table=table)
     won, lost = (outcome(name, asked, each, openai_server) for each in (opened, masked))

@@ -243,7 +243,7 @@ def failure(use):
 
 def missed(url, attacks, uses_of=uses):
     """The uses that go on after an attack as if nothing had been, by the attack."""
-    found = {}
+    found: dict[str, object] = {}
     with SQLStore(url) as store, attacker(url) as write:
         a, b = account(store, "anna"), account(store, "berta")
         before = write.rows()
@@ -324,7 +324,7 @@ def test_a_charge_reads_as_much_of_a_long_chain_as_of_a_short_one(path):
             """How many steps SQLite's machine makes for a charge."""
             made = []
             with suppress(ZeroDivisionError), store.writing() as connection:
-                driver = connection.connection.driver_connection
+                driver: Any = connection.connection.driver_connection
                 driver.set_progress_handler(lambda: made.append(1), 1)
                 store.ledger.reserve_all("anna", [ONE], key="again", connection=connection)
                 driver.set_progress_handler(None, 1)
@@ -472,3 +472,6 @@ def test_a_schema_that_was_dropped_or_replaced_is_not_used_any_more(postgres, tm
         with SQLStore(postgres) as another:
             another.ledger.reserve("anna", ONE)
         require_gone(store)
+
+
+from typing import Any

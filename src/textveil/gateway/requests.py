@@ -166,9 +166,10 @@ def _is_result(body: Any, path: Path) -> bool:
     for step in path:
         if isinstance(body, dict) and str(body.get("type")).endswith(("result", "output")):
             return True
-        if not isinstance(body, dict | list):
+        try:
+            body = body[step]
+        except (TypeError, LookupError):
             return False
-        body = body[step]
     return False
 
 

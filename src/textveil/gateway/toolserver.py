@@ -33,7 +33,7 @@ from textveil.gateway.releasing import Releasing
 from textveil.gateway.requests import Asked
 from textveil.models import Address
 from textveil.pipeline import Privatizer
-from textveil.session import Session
+from textveil.session import Session, Source
 
 if TYPE_CHECKING:
     import mcp
@@ -115,7 +115,8 @@ class ToolServer:
             RequestError: it holds what cannot be protected. TextveilError: it could not be released.
         """
         asked = Asked(operation, came, self.policy, lambda name: name)
-        said = [each._replace(sources=("tool",) * len(each.texts)) for each in asked.besides]
+        tool: Source = "tool"
+        said = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
         made = asked.released([self._releasing(each, self.session)[0] for each in said])
         return {
             name: _with_addresses(came[name], value) if name in ADDRESSED else value for name, value in made.items()

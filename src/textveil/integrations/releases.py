@@ -211,7 +211,7 @@ def check_columns(
     """
     for name in (*columns, *others):
         if name not in names:
-            known = [each for each in names if isinstance(each, str) and _is_label(each)]
+            known = [each for each in names if _is_label(each)]
             raise InputError(f"there is no column {quote(name)}; {propose(str(name), known)}")
     odd = [i for i, name in enumerate(names, 1) if not (_is_label(name) or name in columns or name in others)]
     if odd:  # such as the values of another column, of which a pivot makes labels
