@@ -352,7 +352,7 @@ PICTURE = ROOT / "docs" / "assets" / "two-jobs.svg"
 
 def drawn_words(readme: Page) -> dict[str, str]:
     """What stands in the picture of the two jobs, by its place: what the examples of the README take and print."""
-    ran: dict[str, tuple[str, str]] = {}
+    ran: dict[str, tuple[str, list[str]]] = {}
     for example in readme.examples:
         verb, shown = example.source.split()[1], (example.shown or "").splitlines()
         ran.setdefault(verb, (shlex.split(example.source)[2], shown))

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from textveil import Protector, Session
-from textveil.protect import Span, detector
+from textveil.protect import detector
 from textveil.protect.detectors import find_all
 
 KINDS = {
@@ -315,7 +315,7 @@ KINDS = {
 def test_of_each_kind_what_is_private_is_found_whole_and_what_looks_alike_stays(kind):
     rules = [detector("patterns"), detector("structure")]
     texts = [re.sub("[⟦⟧]", "", marked) for marked in KINDS[kind]]
-    found: list[list[Span]] = [[] for _ in texts]
+    found: list[list[list[int]]] = [[] for _ in texts]
     for span in find_all(rules, texts, timeout=None):
         own = found[span.text]
         if span.private >= 0.5 and own and span.start < own[-1][1]:

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager, suppress
+from typing import Any
 
 import pytest
 from tests.postgres import KEYS
@@ -243,7 +244,7 @@ def failure(use):
 
 def missed(url, attacks, uses_of=uses):
     """The uses that go on after an attack as if nothing had been, by the attack."""
-    found: dict[str, object] = {}
+    found: dict[str, list[str]] = {}
     with SQLStore(url) as store, attacker(url) as write:
         a, b = account(store, "anna"), account(store, "berta")
         before = write.rows()
@@ -472,6 +473,3 @@ def test_a_schema_that_was_dropped_or_replaced_is_not_used_any_more(postgres, tm
         with SQLStore(postgres) as another:
             another.ledger.reserve("anna", ONE)
         require_gone(store)
-
-
-from typing import Any

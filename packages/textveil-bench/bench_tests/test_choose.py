@@ -252,7 +252,7 @@ def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_tas
         Example(texts=(str(i), "the same"), label=0) for i in range(5)
     ))  # fmt: skip
     assert len(parts._apart(pairs)) == 5
-    shelf = parts.Material(shelf=data, public=data, pool=data, tuned=data, judged=data)
+    shelf = parts.Material(shelf=data, public=data, pool=data, tuned=data, judged=data, every=data)
     with pytest.raises(ConfigError, match="words tell nothing of the letters of options: asked"):
         parts.book("task-8", load_table("minilm"), shelf, Path("nowhere"))
 

@@ -194,8 +194,8 @@ def spell(
     if notes is not None:
         given_names = {i: Replaced(shown[i], tokens.words[i]) for i in np.flatnonzero(kinds == 1).tolist()}
         for released, hidden, (start, stop) in zip(releases, values, bounds, strict=True):
-            own = [given_names[i] for i in range(start, stop) if i in given_names and protection.named[i]]
-            notes.put(released.text, hidden, own, parts.source)
+            replaced_here = [given_names[i] for i in range(start, stop) if i in given_names and protection.named[i]]
+            notes.put(released.text, hidden, replaced_here, parts.source)
     return releases, earlier
 
 

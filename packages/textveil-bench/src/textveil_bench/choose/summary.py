@@ -295,7 +295,8 @@ def all_public(rows: Sequence[Row]) -> Iterator[str]:
     tuned = [row for row in rows if row["stage"] == "tuned"]
     values = {(data, series, level): value for data, series, level, value in chosen(tuned)}
     for choice in choices(rows):
-        lines = []
+        lines: list[str] = []
+        counts, words = (0, 0), np.zeros(0)
         for each in (*choice.baselines, *choice.kept):
             level = None if each.whose == "baseline" else choice.level
             row = found.get((choice.data, each.series, values.get((choice.data, each.series, level))))
