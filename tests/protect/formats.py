@@ -152,7 +152,8 @@ def lines_of(text: str) -> list[Any]:
             quoted ^= line[at] == '"'
             at += 1
         head, value = line[:at], line[at + 1 :]
-        parts, last, i = [], "", 0
+        parts: list[str] = []
+        last, i = "", 0
         while i < len(value):
             size = 2 if value[i] == "\\" else 1
             if value[i] == ";":

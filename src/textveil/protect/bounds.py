@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import regex
 
@@ -114,7 +114,7 @@ def _joined(walls: Sequence[Place]) -> list[Place]:
     return found
 
 
-def _in(places: Sequence[tuple[int, ...]], start: int, end: int) -> Sequence[tuple[int, ...]]:
+def _in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
     """Those of sorted places that have characters in a range."""
     first = bisect_right(places, start, key=lambda place: place[1])
     return places[first : bisect_left(places, end, key=lambda place: place[0])]

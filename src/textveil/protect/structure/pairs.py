@@ -454,12 +454,12 @@ def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -
         found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
     around = cells.parents[record]
     for key in ("value", "content"):
-        named = next((found[each] for each in _NAMING if each in found), None)
+        named = next((found[other] for other in _NAMING if other in found), None)
         if key in found and named:
             _, start, end = found.pop(key)
             cells.add_pair([named[0]], Told(start, end, "value", True, False), around)
-            for each in _NAMING:
-                found.pop(each, None)
+            for other in _NAMING:
+                found.pop(other, None)
             break
     else:
         if "type" in found or "class" in found or "href" in found:  # an element of a page, whose name is no person
