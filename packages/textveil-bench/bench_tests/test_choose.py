@@ -19,7 +19,7 @@ from textveil.evaluate.attack.learned import Learned
 from textveil.pipeline import Privatizer
 from textveil.table import load_table
 from textveil_bench import run as runs
-from textveil_bench.choose import Comparison, choices, cost, jobs, markdown, read, run
+from textveil_bench.choose import Comparison, all_public, choices, cost, jobs, markdown, read, run
 from textveil_bench.choose import material as parts
 from textveil_bench.choose.judges import Judges, WordCounts
 from textveil_bench.choose.plan import PartSizes
@@ -444,3 +444,17 @@ def test_a_comparison_has_all_kinds_of_entries_and_can_be_narrowed():
         found.narrowed([], [1.5])
     with pytest.raises(UnknownName, match="comparison, as a file or in the package"):
         Comparison.read("nothing")
+
+
+def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, folder, rows):
+    again = run(comparison, folder, places=runs.Folders(), all_public=True)
+    found = [row for row in again if row["stage"] == "attacked"]
+    judged = [row for row in rows if row["stage"] == "judged" and row["seed"] == 1 and row["risk"]]
+    assert {row["series"] for row in found} == {row["series"] for row in judged}
+    for row in found:
+        (same,) = (each for each in judged if (each["series"], each["value"]) == (row["series"], row["value"]))
+        assert row["all"]["words"] == row["risk"]["words"] == same["risk"]["words"]
+        assert row["public"][0] > row["texts"]["public"][0] == 100
+    lines = list(all_public(again))
+    assert sum(line.startswith("| ") for line in lines) == len(found) + 1
+    assert list(all_public(rows)) == []

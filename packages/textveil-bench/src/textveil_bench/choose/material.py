@@ -37,7 +37,7 @@ class Material:
         pool: judges learn from some of them.
         tuned: options are chosen on them.
         judged: what is reported comes from them.
-        every: all texts of the training split, those of the other parts among them: an attacker may have read them all.
+        every: all of the training split but the shelf, those of other parts among them: who attacks may have read them.
     """
 
     shelf: DataSet = field(repr=False)
@@ -73,7 +73,7 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
         pool=train.take(2 * sizes.train, shelf + public),
         tuned=test.take(tuned),
         judged=test.take(sizes.judged, tuned),
-        every=train,
+        every=train.take(len(train), shelf),
     )
 
 

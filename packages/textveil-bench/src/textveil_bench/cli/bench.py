@@ -158,7 +158,7 @@ def bench_choose(
     ] = None,
     all_public: Annotated[
         bool,
-        typer.Option("--all-public", help="Also attack the results with all public texts there are, on equal draws."),
+        typer.Option("--all-public", help="Also attack the results with all public texts there are."),
     ] = False,
     costs: Annotated[bool, typer.Option("--costs", help="Also print how long each row took.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
