@@ -197,7 +197,7 @@ SHOWN = {
     "I am Peter Novak! My wife left me.": "I am <PERSON_1>! My wife left me.",
     "I am Peter Novak.\n\nMy wife left me.": "I am <PERSON_1>.\n\nMy wife left me.",
     # blanks
-    "POST /login?session=deadbeef99 302 14ms": None,
+    "POST /login?session=deadbeef99 302 14ms": "POST /login?session=<SECRET_1> 302 14ms",
     "token=abc123def 404": "token=<SECRET_1> 404",
 }  # fmt: skip
 """Texts, and what is released of them; None where only the structure and what must be gone counts."""

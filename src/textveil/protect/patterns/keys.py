@@ -248,7 +248,8 @@ RULES = (
         "SECRET",
         Expression(
             r"""(?<!\w) (?: (?:csrf|xsrf|authenticity)[\w\-]{0,20}["']? [^<>\n]{0,40}? (?:value|content)[ ]?=[ ]?
-            | (?:response|cnonce|nonce)= | (?:sid|session|auth|sig)= ) ["']? (?P<value> [\w+/=.%\-]{16,400}+ )"""
+            | (?:response|cnonce|nonce)= | (?:sid|session|auth|sig)= ) ["']? (?P<value> [\w+/=.%\-]{16,400}+
+            | (?<=(?:sid|session)=) (?![a-z]+\d{4}(?!\w)) [\w\-]{8,15}+ (?![\w+/=.%\-]) )"""
         ),
         score=0.95,
         check=lambda value: has_digit(value) and not value.isdigit(),
