@@ -319,6 +319,9 @@ class ResponseEvents:
     def _whole(self, data: Body) -> Body:
         """An event with whole texts. Placeholders that stay were counted when the texts came in pieces."""
         counted = self._restoring.unresolved
+        tool = self._tools.get(data.get("output_index"), "")
+        if isinstance(data.get("arguments"), str) and "name" not in data:  # the event does not say whose they are
+            data = {**data, "arguments": self._restoring.text(data["arguments"], Act.ARGUMENTS, tool)}
         made: Body = self._restoring.whole(data, EVENT)
         annotation, key = data.get("annotation"), ("response.output_text.delta", _places(data), "")
         if annotation is not None and key in self._open:
