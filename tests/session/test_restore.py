@@ -138,7 +138,7 @@ def answers() -> list[tuple[str, str]]:
         if frame in ("{}/{}", "{}-{}") and any("@" in restored for _, restored in pairs):
             continue  # the two would be another address
         answer, restored = (frame.format(*side) for side in zip(*pairs, strict=True))
-        made[f"{answer}, {extra}"] = f"{restored}, {extra}"
+        made[f"{answer},\n{extra}"] = f"{restored},\n{extra}"  # as a sentence of its own
     return list(made.items())
 
 
@@ -273,7 +273,9 @@ def test_little_is_held_back(session):
     assert restorer.feed("e. El") == "e. "
     assert restorer.feed("ephant and <PERSON_1>") == "Elephant and "  # .example.org may follow
     assert restorer.feed(" Elena") == "Ana de Sá "
-    assert restorer.feed("'") == "Maria'"
+    assert restorer.feed("' and") == ""  # the rest of the sentence decides whether she is somebody else
+    assert restorer.feed("." + " ") == "Maria' and. "
+    assert restorer.feed("Elena" + " and" * 100) == "Elena" + " and" * 100
 
 
 def test_long_answers_take_linear_time(session):
@@ -338,7 +340,7 @@ def test_the_longest_name_counts():
             notes.replaced(original, shown)
     for answer, restored in (
         ("New York, York, New", "Lisbon, Porto, Faro"),
-        ("New Yorker New Yor", "Faro Yorker Faro Yor"),
+        ("New\nYorker\nNew\nYor", "Faro\nYorker\nFaro\nYor"),
     ):
         assert session.restore(answer) == pieces(session, answer) == restored
 
@@ -381,7 +383,7 @@ def test_originals_are_not_restored_again():
         ("Jones", "Costa", "the Costas", "the Joneses"),
         ("Silva", "Jones", "the Joneses", "the Silvas"),
         ("İpek", "Strauß", "STRAUSS Strauß", "İPEK İpek"),
-        ("Ана", "Зоя", "Зоя, ЗОЯ, Зоями", "Ана, АНА, Зоями"),
+        ("Ана", "Зоя", "Зоя, ЗОЯ\nЗоями", "Ана, АНА\nЗоями"),
         ("さくら", "ゆい", "ゆい、ゆいこ ゆいElena", "さくら、ゆいこ さくらElena"),
     ],
 )
@@ -397,7 +399,7 @@ def test_composed_and_decomposed_letters_are_one():
     with session.noting() as notes:
         notes.replaced("Ana", "Jose\u0301")
         notes.replaced("Rui", "Zo\u00eb")
-    assert session.restore("Jos\u00e9, Jose\u0301, Jose, Zo\u00eb, Zoe\u0308") == "Ana, Ana, Jose, Rui, Rui"
+    assert session.restore("Jos\u00e9, Jose\u0301\nJose\nZo\u00eb, Zoe\u0308") == "Ana, Ana\nJose\nRui, Rui"
 
 
 def test_half_characters_pass(session):
@@ -462,7 +464,7 @@ def test_a_part_of_another_name_stays(session, other):
         ("Elena Costa Keller", "Maria Silva Keller"),
         ("Elena Berta", "Maria Berta"),
         ("Frau Elena\nPicasso", "Frau Maria\nPicasso"),
-        ("ask Elena, Picasso and", "ask Maria, Picasso and"),
+        ("ask Elena, Picasso and", "ask Elena, Picasso and"),
         ("see Elena Monday", "see Maria Monday"),
         ("see ELENA Monday", "see MARIA Monday"),
         ("Projektleiterin Elena schreibt", "Projektleiterin Maria schreibt"),

@@ -50,6 +50,7 @@ GREETINGS = frozenset(
         r"\w+",
         """
         dear hi hello hey hallo liebe lieber cher chere querida querido cara caro ciao hola ola thanks
+        beste geachte szanowna szanowny droga drogi prezada prezado
         """,
     )
 )

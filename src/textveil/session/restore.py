@@ -18,11 +18,12 @@ import numpy as np
 
 from textveil.errors import ConfigError, InputError
 from textveil.protect import may_be_name
+from textveil.session import sentences
 from textveil.session.placeholders import DIGITS, named
 from textveil.session.quoting import Place, Quoting, is_plain, spelled
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
 from textveil.session.targets import Insertion, TargetCollector, TargetFinder, Trusted, may_hold_target
-from textveil.text import casing_of, lexicon
+from textveil.text import casing_of, is_public, lexicon
 
 Escape = Literal["none", "json"]
 """How the answer is written: as it is read, or as the inside of a JSON string."""
@@ -35,6 +36,9 @@ UNDERSCORES = 3
 
 BEHIND = 48
 """Units before a place that may decide what is there."""
+
+SENTENCE = 300
+"""Characters of a sentence on either side of a part of a name that are looked at; in a longer sentence it stays."""
 
 LONGEST = 40
 """Letters of a word beside a name that is looked at."""
@@ -190,7 +194,9 @@ class Restorer:
     shows no text in its repr. For one answer and one thread.
 
     A replaced name with a word beside it that the session never released, and that may be another part of a name, is
-    another name, and stays: "Stuart Picasso" is not the "Stuart" who stands for Robert.
+    another name, and stays: "Stuart Picasso" is not the "Stuart" who stands for Robert. A name of one word that is not
+    beside another one of the session stays wherever its sentence has such a word. So the rest of the sentence is waited
+    for, at most `SENTENCE` characters.
 
     Args:
         root: what is looked for.
@@ -230,6 +236,7 @@ class Restorer:
         self._said = said
         self._stood, self._exact = stood, escape == "json" if exact is None else exact
         self._quoting = Quoting()
+        self._dropped = False  # whether units that are out are no longer there
         self._key_end = -1  # the end of the last key, from which on a word begins that is no stranger
         self._root = root
         self._json = Escapes(JSON) if escape == "json" else None
@@ -314,7 +321,8 @@ class Restorer:
         if self._final and self._at == len(units):
             for finder in self._finders:
                 finder.close()
-        excess = max(0, self._at - BEHIND)
+        excess = max(0, self._at - SENTENCE)
+        self._dropped |= excess > 0
         del units[:excess]
         self._at -= excess
         self._key_end -= excess
@@ -441,11 +449,60 @@ class Restorer:
         return _DETERMINED.search("".join([unit.folded for unit in before])) is not None
 
     def _stands_alone(self, key: Key, at: int, end: int) -> bool | None:
-        """Whether no other part of a name stands beside the key; None if further text decides that."""
+        """Whether a key is no part of another name; None if further text decides that."""
         if key.kind not in ("name", "plural"):
             return True
         shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
         before = self._before(at)
+        known = self._was_said(before) and not is_public(before)  # everybody says "will"
+        if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
+            return False
+        beside = self._is_alone_beside(before, end, shouted)
+        if not beside or not sentences.may_be_part(key.shown):
+            return beside
+        return self._is_alone_in_sentence(at, end, shouted)
+
+    def _is_alone_in_sentence(self, at: int, end: int, shouted: bool) -> bool | None:
+        """Whether no word in the sentence of a key may be a part of another name; None if further text decides that."""
+        before, behind = self._word(max(0, at - SENTENCE), at), self._word(end, end + SENTENCE + 1)
+        start, stop = sentences.began(before), sentences.ends(behind)
+        if stop < 0 and not self._final and len(behind) <= SENTENCE:
+            return None
+        long = stop < 0 and len(behind) > SENTENCE
+        long |= start < 0 and len(before) == SENTENCE and (at > SENTENCE or self._dropped)
+        before, behind = before[max(0, start) :], behind if stop < 0 else behind[:stop]
+        start, stop = at - len(before), end + len(behind)
+        text, done, alone = before + self._word(at, end) + behind, start, not long
+        genitive = fold(self._word(at, end)) + "s"  # of German, which is no other name
+        for place, word in sentences.capitalised(text):
+            begin = start + place
+            if begin < done or begin == at:
+                continue
+            if self._units[begin].folded[0] in self._root.children:
+                behind_word, other, certain = self._next(begin)
+                if not certain:
+                    return None
+                if other is not None:
+                    done = behind_word
+                    if _is_joined(self._word(min(end, done), max(at, begin))):
+                        return True  # the name is whole
+                    continue
+            if (
+                (len(word) > 1 and word == word.upper() and not shouted)
+                or self._was_said(word)
+                or fold(word) == genitive
+            ):
+                continue
+            beside = begin >= end and _is_joined(self._word(end, begin))
+            first, language = sentences.is_first(text, place), sentences.language(text)
+            alone &= not sentences.is_name_word(word, language, first=first, beside=beside)
+        return alone
+
+    def _was_said(self, word: str) -> bool:
+        return fold(word) in self._said or fold(_POSSESSIVE.sub("", word)) in self._said
+
+    def _is_alone_beside(self, before: str, end: int, shouted: bool) -> bool | None:
+        """Whether no other part of a name stands beside a key; None if further text decides that."""
         if self._is_stranger(before, shouted) and _marks(before) & (lexicon.NAME | lexicon.PUBLIC):
             return False
         begin = end
@@ -617,6 +674,11 @@ def _in_word(char: str) -> bool:
 def _joins_names(char: str) -> bool:
     """Whether a character may stand between two parts of a name: on one line, and no comma."""
     return char in "-\u2010\u2011" or (char.isspace() and char not in _LINES)
+
+
+def _is_joined(text: str) -> bool:
+    """Whether what stands between two words joins them to one name."""
+    return 0 < len(text) <= SPACES and all(map(_joins_names, text))
 
 
 def _of_name(char: str) -> bool:

@@ -80,6 +80,11 @@ def all_ordinary(value: str) -> bool:
     return bool(len(own) and (own & (ORDINARY | NAME) == ORDINARY).all())
 
 
+def is_of_famous(word: str) -> bool:
+    """Whether a word is the given or family name of somebody on the list of what is public."""
+    return folded(word) in _of_famous()
+
+
 def _on_ordinary(words: Sequence[str]) -> Flags:
     """Whether each folded word is on the list of ordinary words; of others, one in 12,000 is taken for one."""
     known, own = _ordinary(), hashed(words)
@@ -141,6 +146,14 @@ def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
         if size > longest.get(first, 0):
             longest[first] = size
     return frozenset(_read("names")), entries, longest
+
+
+@cache
+def _of_famous() -> frozenset[str]:
+    """The words of the public entries of two words of which the other one is on the list of names."""
+    names, entries, _ = lists()
+    pairs = [entry.split() for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1]
+    return frozenset(word for pair in pairs for word, other in (pair, pair[::-1]) if other in names)
 
 
 def _open(name: str) -> BytesIO:

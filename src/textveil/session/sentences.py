@@ -1,0 +1,144 @@
+"""Sentences: where the one around a name begins and ends, and which of its words may be a part of another name.
+
+In: the text before and behind a place. Out: offsets; whether a capitalised word may belong to a name.
+Not here: which names are restored (`restore`), and what is a title or a greeting (`protect`).
+"""
+
+import re
+from functools import cache, lru_cache
+from typing import Literal
+
+import numpy as np
+
+from textveil.protect import load_names, may_be_name
+from textveil.protect.scripts.gazetteers import names
+from textveil.protect.spelling import PARTICLES
+from textveil.session.reading import fold
+from textveil.text import is_ordinary, is_public, lexicon
+
+Language = Literal["english", "german", "other"]
+"""Of a sentence: in German ordinary words have capitals, and in English it is known which words are ordinary."""
+
+_CAPITAL = re.compile(r"(?<![^\W_])(?:[A-Z]|[^\W\d_\x00-\x7f])(?:[^\W_]|['’ʼ](?=\w))*")
+_LETTER = re.compile(r"[^\W\d_]")
+_ALONE = "。！？\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends a sentence whatever is behind it."""
+
+_END = re.compile(rf"""[.!?…]+["'”’»)\]*_~`]*(?=\s|\Z)|[{_ALONE}]""")
+_ABBREVIATED = re.compile(
+    r"""(?:^|[^\w])(?:[^\W\d_]|Mrs?|Ms|Mme|Mlle|Dr|Dra|Prof|St|Sr|Sra|Srta|Jr|Hr|Fr|Sig|Dott|Mevr|Dhr|Ing|Mag
+    |vs|No|Nr|ca|bzw|inkl|z\.\s?B|d\.\s?h|e\.g|i\.e)\Z""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_GERMAN = re.compile(
+    r"""\b(?:und|ist|nicht|ich|das|dem|für|auf|mit|von|zu|ein|eine|einen|einem|einer|hat|habe|haben|wird|wurde|bei|nach
+    |dass|auch|wie|sich|sind|im|vom|zum|zur|bitte|wir|ihr|ihre|ihren|ihrem|liebe|lieber|geehrte|geehrter|danke|hallo)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ENGLISH = re.compile(
+    r"""\b(?:the|and|are|were|with|for|that|this|his|she|he|they|you|your|our|from|about|will|would|can|but|not|been
+    |does|did|by)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def began(text: str) -> int:
+    """Where the last sentence of a text begins; -1 if it goes on from before."""
+    found = [match.end() for match in _END.finditer(text)]
+    if found and found[-1] == len(text) and text[-1] not in _ALONE:  # no space is behind it
+        found.pop()
+    while found and _is_abbreviation(text, found[-1]):
+        found.pop()
+    return found[-1] if found else -1
+
+
+def ends(text: str) -> int:
+    """Where the first sentence of a text ends; -1 if that is not seen, also where only the end of the text shows it."""
+    for match in _END.finditer(text):
+        seen = match.end() < len(text) or match[0] in _ALONE
+        if seen and not _is_abbreviation(text, match.end()):
+            return match.start()
+    return -1
+
+
+def _is_abbreviation(text: str, end: int) -> bool:
+    return text[end - 1] == "." and _ABBREVIATED.search(text, 0, end - 1) is not None
+
+
+def language(text: str) -> Language:
+    """The language of a sentence, by its small words."""
+    german, english = len(_GERMAN.findall(text)), len(_ENGLISH.findall(text))
+    return "german" if german > english else "english" if english else "other"
+
+
+def capitalised(text: str) -> list[tuple[int, str]]:
+    """The words of a sentence that begin with a capital, and where they stand."""
+    return [(match.start(), match[0]) for match in _CAPITAL.finditer(text) if match[0][0].isupper()]
+
+
+def is_first(text: str, place: int) -> bool:
+    """Whether no word of a sentence stands before a place."""
+    return _LETTER.search(text, 0, place) is None
+
+
+@lru_cache(4096)
+def is_name_word(word: str, language: Language, *, first: bool, beside: bool) -> bool:
+    """Whether a capitalised word may belong to a name: if it is no title, greeting, or ordinary word of its language.
+
+    Args:
+        word: which.
+        language: of its sentence.
+        first: whether it is the first of its sentence, where ordinary words have capitals, too.
+        beside: whether it follows a name directly, where in most languages no ordinary word has one.
+    """
+    bare = re.sub(r"['’ʼ].*", "", word).replace("ß", "ss")
+    if is_public(word) or is_public(bare) or not may_be_name(word) or not may_be_name(bare):
+        return False
+    mark = int(lexicon.marks([bare], np.array([0, 1]))[0])
+    on_names, ordinary = mark & lexicon.NAME, mark & lexicon.ORDINARY
+    if beside and (language != "german" or on_names):
+        return True
+    if is_ordinary(bare) and (first or not on_names):
+        return False
+    if language == "english" or (lexicon.is_of_famous(bare) and not (first and on_names)):
+        return True
+    return not ordinary and (bool(on_names) or not _is_compound(bare.lower()))
+
+
+@lru_cache(4096)
+def may_be_part(shown: str) -> bool:
+    """Whether a replaced name may be a part of a person's: if it is one word, and on no list of places or companies."""
+    return len(shown.split()) == 1 and _kinds().get(fold(shown)) != "other"
+
+
+@lru_cache(4096)
+def may_be_given(word: str, shown: str) -> bool:
+    """Whether a capitalised word is a given name, directly before a replaced name that is a family name.
+
+    Then the two may be somebody else, whatever else the word means: "Will Hernandez".
+    """
+    return _kinds().get(fold(shown)) == "family" and fold(word) in _given_names() and may_be_name(word)
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    """The kinds of the names that replace others; "other" for those of places and organizations alone."""
+    kinds = {fold(word): "other" for type_ in ("LOCATION", "ORGANIZATION") for word in load_names(type_).words}
+    people = load_names("PERSON")
+    return kinds | dict(zip(map(fold, people.words), people.kinds, strict=True))
+
+
+@cache
+def _given_names() -> frozenset[str]:
+    return frozenset(map(fold, names("latin", "given"))) | frozenset(map(fold, names("latin", "unsure"))) - PARTICLES
+
+
+def _is_compound(word: str) -> bool:
+    """Whether a word is two ordinary ones, written together as in German, with or without an s between."""
+    pairs = [(word[:at].removesuffix(s), word[at:]) for at in range(4, len(word) - 3) for s in ("", "s")]
+    words = [part for pair in pairs for part in pair]
+    if not words:
+        return False
+    marks = lexicon.marks(words, np.arange(len(words) + 1)) & lexicon.ORDINARY
+    both = marks[0::2] & marks[1::2]
+    return bool(both.any())
