@@ -555,9 +555,10 @@ class Restorer:
         """How an original is written in the place of a key; None if further text decides that."""
         if key.kind in ("name", "plural"):
             original = _cased(original, key.shown, "".join([unit.char for unit in found]))
-        elif found[0].escape == "markdown" and self._at > 0 and _continues_path(self._units[self._at - 1].char):
-            original = "\\" + original
-        place, escapes = Place(), {unit.escape for unit in found}
+        place, escapes, slash = Place(), {unit.escape for unit in found}, ""
+        placed = key.kind in ("placeholder", "bare") and found[0].escape == "markdown" and self._at > 0
+        if placed and _continues_path(self._units[self._at - 1].char):
+            slash = "\\"
         if not is_plain(original):
             place, stood = self._quoting.place(), self._stood.get(original, ())
             whole = place.asks and self._is_whole(self._at + len(found))
@@ -565,6 +566,7 @@ class Restorer:
                 return None
             original = html.escape(original) if "html" in escapes else original
             original = spelled(original, place, stood, exact=self._exact, whole=whole)
+        original = slash + original
         for _ in range(("json" in escapes and not place.literals) + (self._json is not None)):
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original
