@@ -115,7 +115,7 @@ def test_a_parameter_of_its_own_takes_the_place_of_epsilon(run) -> None:
         (("noise", "--epsilon", "0"), "above 0 and below infinity"),
         (("noise", "--epsilon", "inf"), "above 0 and below infinity"),
         (("noise", "--epsilon", "nan"), "epsilon must be"),
-        (("noise", "--checks", "nonsense"), "there is no 'nonsense'"),
+        (("noise", "--checks", "nonsense"), "no check is named 'nonsense'"),
     ],
 )
 def test_errors_are_one_line(run, arguments: tuple[str, ...], message: str) -> None:

@@ -179,11 +179,11 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
         (("rows.csv", "--lines"), "such files go with `textveil corpus run --profile prompt`"),
         (
             ("rows.csv.gz",),
-            "this file is compressed or binary; such files go with `textveil corpus run --profile prompt`",
+            "is compressed or binary; such files go with `textveil corpus run --profile prompt`",
         ),
         (
             ("rows.parquet",),
-            "this file is compressed or binary; such files go with `textveil corpus run --profile prompt`",
+            "is compressed or binary; such files go with `textveil corpus run --profile prompt`",
         ),
         (("rows.csv", "--output", "out/"), "whole files go into one with `textveil corpus run --profile prompt`"),
     ],
