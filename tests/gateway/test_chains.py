@@ -127,6 +127,18 @@ def test_a_clock_in_the_first_message_leads_to_no_new_draws(noisy, store, small_
     assert len(set(clock(gateway(noisy, store), small_table.words))) == 1
 
 
+def test_the_header_counts_a_value_however_its_placeholder_is_written(hiding, store):
+    document = "<r><a>r.taylor@example.org</a></r>"
+    for texts in (
+        [document],
+        [document.replace("</r>", "<![CDATA[r.taylor@example.org]]></r>"), "r.taylor@example.org"],
+    ):
+        body = {"model": "m", "messages": [{"role": "user", "content": text} for text in texts]}
+        released, _, headers = privatized(gateway(hiding, store), body)
+        assert released["messages"][0]["content"].startswith("<r><a>&lt;EMAIL_1&gt;</a>")
+        assert headers["textveil-protected"] == "EMAIL=1"
+
+
 def test_counts_follow_from_what_was_drawn(noisy, hiding, small_table):
     """New messages, those in which something was drawn, and those that are sent again."""
     word, mail = small_table.words[40], "mail a@first.example"

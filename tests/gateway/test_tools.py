@@ -258,6 +258,10 @@ def test_a_thinking_part_may_come_in_pieces(session):
     thought = "".join(part["thinking"][0]["text"] for each in parts if isinstance(each, list) for part in each)
     assert (thought, "".join(each for each in parts if isinstance(each, str))) == (MAIL, "<EMAIL_")
     assert restoring.unresolved == 1
+    assert Restoring(session).text("<b>&lt;EMAIL_1&gt;</b>") == f"<b>{MAIL}</b>"
+    for left, count in (("&lt;EMAIL_7&gt; <EMAIL_7>", 2), ("a &lt;EMAIL_", 1), ("a &lt;EMAIL_7&g", 1)):
+        restoring = Restoring(session)
+        assert (restoring.text(left), restoring.unresolved) == (left, count)
 
 
 def test_calls_without_an_index_do_not_mix(session):

@@ -387,6 +387,15 @@ def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, m
     anyio.run(test)
 
 
+def test_an_address_of_a_document_leads_back(privatizer) -> None:
+    tools = ToolServer(privatizer=privatizer, policy=ALL, command=("none",))
+    made = tools.protected(tables.CALL, {"content": [{"type": "text", "text": f"<r><n>{MAIL}</n></r>"}]})
+    assert made["content"][0]["text"] == "<r><n>&lt;EMAIL_1&gt;</n></r>"
+    for written in ("<EMAIL_1>", "&lt;EMAIL_1&gt;", "%3CEMAIL_1%3E"):
+        assert tools.address(f"files:///{written}") == f"files:///{MAIL}"
+    assert tools.address("files:///&lt;EMAIL_7&gt;") == "files:///&lt;EMAIL_7&gt;"
+
+
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
 
 

@@ -269,6 +269,8 @@ FORMATS = {
         ),
         literals,
     ),
+    "XML": Format(xml, elements),
+    "HTML": Format(page_of, page),
     "vCard": Format(card, lines_of),
     "iCalendar": Format(event, lines_of),
     "Python": Format(lambda rows: "".join(f"send({a!r}, to={b!r}, more=[{c!r}])\n" for a, b, c in rows), literals),

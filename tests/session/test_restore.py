@@ -409,6 +409,28 @@ def test_half_characters_pass(session):
 
 def test_a_backslash_of_a_path_is_kept(session):
     assert session.restore(r"C:\Users\<PERSON_2>\x \<PERSON_2>") == r"C:\Users\Ewa\x Ewa"
+    assert session.restore(r"<a title='C:\&lt;PERSON_2&gt;'>") == pieces(session, r"<a title='C:\&lt;PERSON_2&gt;'>")
+    assert session.restore(r"<a title='C:\&lt;PERSON_2&gt;' b='\&amp;'>") == r"<a title='C:\Ewa' b='\&amp;'>"
+    assert session.restore(r"title='C:\Users\<PERSON_2>'") == r"title='C:\Users\Ewa'"
+
+
+@pytest.mark.parametrize(
+    ("answer", "restored"),
+    [
+        ("<p>&lt;PERSON_1&gt;, &lt;PERSON_2&gt;</p>", """<p>Al "Bo" O'Brien, Tom &amp; Al</p>"""),
+        ("<p title='by &lt;PERSON_1&gt;'>", "<p title='by Al \"Bo\" O&#x27;Brien'>"),
+        ('<p title = "it\'s &lt;PERSON_1&gt;">', "<p title = \"it's Al &quot;Bo&quot; O'Brien\">"),
+        ("<p a='x' b=\"y\">&lt;PERSON_1&gt;", '<p a=\'x\' b="y">Al "Bo" O\'Brien'),
+        ("<p>&lt;ORGANIZATION_1&gt;: &lt;CODE_1&gt;</p>", "<p>A&amp;T: a&lt;b&gt; &amp; c&amp;amp;</p>"),
+    ],
+)
+def test_an_original_among_entities_breaks_no_document(answer, restored):
+    session = Session()
+    with session.noting() as notes:
+        for type_, value in ("PERSON", """Al "Bo" O'Brien"""), ("PERSON", "Tom &amp; Al"), ("ORGANIZATION", "A&T"):
+            notes.placeholder(type_, value)
+        notes.placeholder("CODE", "a<b> & c&amp;")
+    assert session.restore(answer) == pieces(session, answer) == restored
 
 
 # ---- streams -------------------------------------------------------------------------------------------------------

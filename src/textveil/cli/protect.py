@@ -69,7 +69,7 @@ def protect(
 
     E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of private persons, of
     where they live and of whom they work for. All other words stay, and nothing is promised for them. A file is one
-    prompt; JSON and CSV in it stay valid. The result is printed; nothing is sent anywhere. With --session
+    prompt; JSON, CSV, XML and HTML stay valid. The result is printed; nothing is sent anywhere. With --session
     `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a --config that names
     one, the profile is `prompt`.
     """

@@ -169,4 +169,4 @@ def _hidden(result: Result) -> Iterable[Original]:
     """The values that became placeholders in a released text."""
     for place, type_ in result.released.mask.placeholders:
         item = result.released.items[place]
-        yield Original(type_, result.private.words[item.start], item.text.startswith('"'))
+        yield Original(type_, result.private.words[item.start], item.text.startswith(('"', "&quot;")))

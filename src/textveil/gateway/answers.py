@@ -16,8 +16,11 @@ from pydantic import Field
 from textveil.config import options
 from textveil.gateway.leaves import DROPPED, Act, LeafRule, Path, leaves, rebuilt
 from textveil.session import Restorer, Session
+from textveil.text import CLOSING, OPENING
 
-_PLACEHOLDER = regex.compile(r"<[A-Z][A-Z0-9_]*_[0-9]+(?:_[A-Z]+)*>|<[A-Z][A-Z0-9]*_[A-Z0-9_]*\Z")
+_PLACEHOLDER = regex.compile(
+    rf"{OPENING}[A-Z][A-Z0-9_]*_[0-9]+(?:_[A-Z]+)*{CLOSING}|{OPENING}[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:&(?:g|gt)?)?\Z"
+)
 """What looks like a placeholder, also one that was never given, and one that breaks off."""
 
 

@@ -34,6 +34,7 @@ from textveil.gateway.requests import Asked
 from textveil.models import Address
 from textveil.pipeline import Privatizer
 from textveil.session import Session, Source
+from textveil.text import CLOSING, OPENING
 
 if TYPE_CHECKING:
     import mcp
@@ -61,7 +62,7 @@ ADDRESSED = ("resources", "contents", "content", "messages")
 SCHEME = "textveil:"
 """How an address begins in which something is hidden, so that it remains one."""
 
-_PLACEHOLDER = regex.compile("(?:<|%3[Cc])([A-Z][A-Z0-9_]*)(?:>|%3[Ee])")
+_PLACEHOLDER = regex.compile(f"(?:{OPENING}|%3[Cc])([A-Z][A-Z0-9_]*)(?:{CLOSING}|%3[Ee])")
 
 
 @options("tools.")

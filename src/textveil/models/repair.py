@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from textveil.errors import ConfigError, InputError, TextveilWarning
 from textveil.models.endpoint import Endpoint
-from textveil.text import Released
+from textveil.text import CLOSING, OPENING, Released
 
 REPAIR_TEMPERATURE = 0.2
 """STAMP, appendix C."""
@@ -40,7 +40,8 @@ PLACEHOLDERS = """\
 What stands in angle brackets is a placeholder and is copied character by character, brackets included. Each of these \
 must occur exactly as often as said, and no other may occur: {counts}. """
 
-_PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
+_PLACEHOLDER = re.compile(f"{OPENING}[A-Z][A-Z0-9_]*{CLOSING}")
+
 
 Report = Callable[[str, int, int], None]
 """Called with the name of a step, the amount done and the total."""

@@ -5,10 +5,13 @@ session.
 Not here: the decisions (`plan`), the draw (`draw`), and the statement about them (`statement`).
 """
 
+import html
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
-from textveil.protect import DATES, PrivateValue, Protection
+from textveil.protect import DATES, PrivateValue, Protection, ranges_without_entities
 from textveil.randomness import Ids
 from textveil.session import Notes, Original, Replaced, Snapshot
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
@@ -174,8 +177,9 @@ def spell(
             own = Notes(Snapshot())
             own.spelled(_passing(tokens, shown, kinds, slice(start, stop)))
             given = own.placeholders(values[-1])
+        opaque = ranges_without_entities(tokens.texts[b]) if places else None
         for i, placeholder in zip(places, given, strict=True):
-            shown[i] = placeholder
+            shown[i] = html.escape(placeholder) if _reads_entities(opaque, int(tokens.starts[i])) else placeholder
     for i in np.flatnonzero(plan.rules == WordRule.ADD).tolist():
         shown[i] = str(int(tokens.words[i]) + int(steps[i]))
     draft = Draft(
@@ -197,6 +201,14 @@ def spell(
             replaced_here = [given_names[i] for i in range(start, stop) if i in given_names and protection.named[i]]
             notes.put(released.text, hidden, replaced_here, parts.source)
     return releases, earlier
+
+
+def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
+    """Whether a place of a text is in markup, where a placeholder as such would be a tag."""
+    if opaque is None:
+        return False
+    before = bisect_right(opaque, at, key=itemgetter(0))
+    return not before or at >= opaque[before - 1][1]
 
 
 def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
@@ -279,7 +291,7 @@ def _equal(
     places: dict[object, list[int]] = {}
     for i, kind in enumerate(kinds):
         if kind is Kind.PLACEHOLDER and numbered:
-            places.setdefault(texts[i], []).append(i)
+            places.setdefault(html.unescape(texts[i]), []).append(i)
         elif kind in (Kind.WORD, Kind.NUMBER) and classes[i] >= 0:
             places.setdefault(classes[i], []).append(i)
     return tuple(tuple(group) for group in places.values() if len(group) > 1)

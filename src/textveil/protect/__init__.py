@@ -9,6 +9,7 @@ from textveil.protect.detectors import detector
 from textveil.protect.figures import AGE, DATES, OLDEST, Figure
 from textveil.protect.figures import read as read_figure
 from textveil.protect.grouping import LITERAL, WHOLE, Grouping, Looked, join
+from textveil.protect.markup import ranges_without_entities
 from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, group_numbers, listed, ungrouped
 from textveil.protect.response import randomised
@@ -52,6 +53,7 @@ __all__ = [
     "may_be_name",
     "parts",
     "randomised",
+    "ranges_without_entities",
     "read_figure",
     "tells_important",
     "ungrouped",

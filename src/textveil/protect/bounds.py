@@ -370,7 +370,7 @@ _TAG = re.compile(
 _VALUE = re.compile(r"=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++))")
 _PLACEHOLDER = re.compile(r"<[A-Z0-9_]+>")
 """What a placeholder looks like: `<PERSON_1>`."""
-_ELEMENTS = frozenset(
+ELEMENTS = frozenset(
     regex.findall(
         r"\w+",
         """
@@ -382,6 +382,7 @@ _ELEMENTS = frozenset(
         """,
     )
 )
+"""Elements of HTML that text stands in."""
 
 
 def _tags(text: str) -> Iterator[Place]:
@@ -402,7 +403,7 @@ def _tags(text: str) -> Iterator[Place]:
 
 
 def _is_tag(written: str, name: str, text: str) -> bool:
-    return "=" in written or written[1] == "/" or written[-2] == "/" or name.lower() in _ELEMENTS or f"</{name}" in text
+    return "=" in written or written[1] == "/" or written[-2] == "/" or name.lower() in ELEMENTS or f"</{name}" in text
 
 
 _PAIRS = re.compile(

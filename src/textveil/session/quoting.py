@@ -7,6 +7,7 @@ Strings are followed where the language is certain: in fenced code, in JSON, and
 Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a string of JSON is followed, too.
 """
 
+import html
 import json
 import re
 import unicodedata
@@ -16,9 +17,14 @@ from typing import NamedTuple, Self
 
 import regex
 
+BEHIND = 48
+"""Characters before a place that may decide what is there."""
+
 PROSE = "prose"
 UNCLEAR = "unclear"
 """A place where quotation marks or code are, of which the language is not known."""
+MARKUP = {"markup": "", 'markup "': '"', "markup '": "'"}
+"""Places in documents of XML and HTML where entities are read, and the quotation mark of the attribute around them."""
 
 HELD = 200
 """Characters at the start of a line that may say in which language it is."""
@@ -608,7 +614,7 @@ def spelled(original: str, place: Place, stood: Sequence[str], *, exact: bool = 
     """
     if place.kind in stood:
         return original
-    came = next((kind for kind in stood if kind != UNCLEAR), None)
+    came = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
     meaning = original if came in (None, PROSE) else _read(_literals(came), original)
     if meaning is None:  # it broke the string in which it stood
         meaning = original
@@ -623,6 +629,31 @@ def spelled(original: str, place: Place, stood: Sequence[str], *, exact: bool = 
     return made
 
 
+def markup(before: str) -> str:
+    """The kind of a place in XML or HTML, given the characters before it, `BEHIND` at most."""
+    attribute = _ATTRIBUTE.search(before)
+    return f"markup {attribute[1]}" if attribute else "markup"
+
+
+def with_entities(original: str, kind: str, stood: Sequence[str]) -> str:
+    """An original as it is written where entities are read: as it stood, unless that would break the document.
+
+    Args:
+        original: as it stood in the text that came.
+        kind: of the place (`markup`).
+        stood: the kinds of places where it stood.
+    """
+    if kind in stood:
+        return original
+    if _NO_MARKUP.search(original):
+        return html.escape(original)
+    return original.replace(MARKUP[kind], html.escape(MARKUP[kind]))
+
+
+_ATTRIBUTE = re.compile(r"""=\s*(["'])(?:(?!\1)[^<>])*\Z""")
+_NO_MARKUP = re.compile(r"<|&(?!#?\w+;)")
+
+
 def is_plain(original: str) -> bool:
     """Whether a value is written alike everywhere; quick, and never wrongly true."""
     return _SPECIAL.search(original) is None
@@ -630,6 +661,8 @@ def is_plain(original: str) -> bool:
 
 def tells(original: str, kind: str) -> bool:
     """Whether it must be remembered that a value stood at a place of this kind."""
+    if kind in MARKUP:
+        return with_entities(original, kind, ()) != original
     return not is_plain(original) and (kind not in (PROSE, UNCLEAR) or _READABLE.search(original) is not None)
 
 

@@ -20,14 +20,15 @@ Escaped = Literal["", "json", "html", "markdown"]
 """What kind of writing one character is."""
 
 # Each complete escape is no beginning of a longer one, so what is cut at the end of a piece decides nothing.
+# A backslash before a placeholder with entities is one of the text: it escapes no `&`.
 JSON = re.compile(
     r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<letter>["\\/bfnrt]) | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})?)\Z""",
     re.VERBOSE,
 )
 TEXT = re.compile(
-    r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?P<mark>[!-/:-@\[-`{-~])
+    r"""(?s)\\u(?P<hex>[0-9a-fA-F]{4}) | \\(?!&(?:lt;|quot;|(?:lt?|qu?o?t?)?\Z))(?P<mark>[!-/:-@\[-`{-~])
     | &(?P<entity>\#[0-9]{1,6}|\#[xX][0-9a-fA-F]{1,5}|lt|gt|amp|quot|apos|nbsp);
-    | (?P<cut>\\(?:u[0-9a-fA-F]{0,3})? | &(?:\#[0-9]{0,6}|\#[xX][0-9a-fA-F]{0,5}|[a-z]{0,4}))\Z""",
+    | (?P<cut>\\(?:u[0-9a-fA-F]{0,3}|&(?:lt?|qu?o?t?)?)? | &(?:\#[0-9]{0,6}|\#[xX][0-9a-fA-F]{0,5}|[a-z]{0,4}))\Z""",
     re.VERBOSE,
 )
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

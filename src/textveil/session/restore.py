@@ -5,7 +5,6 @@ Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on th
 """
 
 import codecs
-import html
 import json
 import re
 from collections import deque
@@ -20,7 +19,7 @@ from textveil.errors import ConfigError, InputError
 from textveil.protect import may_be_name
 from textveil.session import sentences
 from textveil.session.placeholders import DIGITS, named
-from textveil.session.quoting import Place, Quoting, is_plain, spelled
+from textveil.session.quoting import BEHIND, Place, Quoting, is_plain, markup, spelled, with_entities
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
 from textveil.session.targets import Insertion, TargetCollector, TargetFinder, Trusted, may_hold_target
 from textveil.text import casing_of, is_public, lexicon
@@ -33,9 +32,6 @@ SPACES = 8
 
 UNDERSCORES = 3
 """How many underscores may emphasise a word: _Elena_, __Elena__, ___Elena___; in my_Elena, they join it."""
-
-BEHIND = 48
-"""Units before a place that may decide what is there."""
 
 SENTENCE = 300
 """Characters of a sentence on either side of a part of a name that are looked at; in a longer sentence it stays."""
@@ -564,7 +560,9 @@ class Restorer:
             whole = place.asks and self._is_whole(self._at + len(found))
             if whole is None:
                 return None
-            original = html.escape(original) if "html" in escapes else original
+            if "html" in escapes:
+                before = "".join([unit.read for unit in self._units[max(0, self._at - BEHIND) : self._at]])
+                original = with_entities(original, markup(before[-BEHIND:]), stood)
             original = spelled(original, place, stood, exact=self._exact, whole=whole)
         original = slash + original
         for _ in range(("json" in escapes and not place.literals) + (self._json is not None)):

@@ -6,7 +6,7 @@ Not here: who keeps it and lets threads take turns (`state`), and how an answer 
 """
 
 import math
-from collections import ChainMap
+from collections import ChainMap, deque
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -16,12 +16,12 @@ from textveil.errors import InputError
 from textveil.guarantee import Loss
 from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import KEYED, Given, Original, named, spelled_in
-from textveil.session.quoting import Quoting, is_plain, tells
+from textveil.session.quoting import BEHIND, Quoting, is_plain, markup, tells
 from textveil.session.reading import fold
 from textveil.session.restore import Key, KeyFinder, Node, Restorer, numbered, targets_in, tree
 from textveil.session.spending import micro
 from textveil.session.targets import Trusted, internal_hosts, is_internal
-from textveil.text import is_public
+from textveil.text import RELEASED, is_public
 
 _Same = tuple[str, str]
 """A type, and a value as it is compared."""
@@ -527,16 +527,19 @@ def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
         given: its placeholders, in order.
     """
     found: list[tuple[str, str]] = []
-    quoting, fed, at = Quoting(), 0, 0
-    for each in given:
-        begin = text.find(each.shown, at)
-        if begin < 0:
+    quoting, fed, awaited = Quoting(), 0, deque(given)
+    for released in RELEASED.finditer(text):
+        if not awaited or released[1] != awaited[0].inner:
             continue
-        at = begin + len(each.shown)
-        if not is_plain(each.value):
-            quoting.feed(text[fed:begin])
-            fed, kind = begin, quoting.place().kind
-            found += [(part, kind) for part in {each.value, *each.value.split()} if tells(part, kind)]
+        each, in_markup = awaited.popleft(), released[0][0] == "&"
+        if is_plain(each.value):
+            continue
+        begin = released.start() - each.quoted * len("&quot;" if in_markup else '"')
+        quoting.feed(text[fed:begin])
+        fed, kinds = begin, [quoting.place().kind]
+        if in_markup:
+            kinds.append(markup(text[max(0, begin - BEHIND) : begin]))
+        found += [(part, kind) for part in {each.value, *each.value.split()} for kind in kinds if tells(part, kind)]
     return found
 
 

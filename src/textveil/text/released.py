@@ -15,6 +15,12 @@ from textveil.errors import InputError
 
 _WHITESPACE = regex.compile(r"(?V1)\s*+")
 
+OPENING, CLOSING = "(?:<|&lt;)", "(?:>|&gt;)"
+"""How the brackets of a placeholder are written in texts, and in documents of XML and HTML."""
+
+RELEASED = regex.compile(f"{OPENING}([A-Z0-9_]++){CLOSING}")
+"""A placeholder in a released text, and the name between its brackets."""
+
 
 class Kind(StrEnum):
     """What an item is: a word of the table, a word as it was (except casing), a placeholder, a moved number or date."""
