@@ -21,7 +21,6 @@ from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import largest, told
 from textveil.gateway.requests import Asked
 from textveil.session import ALL, MessageChain
-from textveil.text import RELEASED
 
 STATEMENT = "textveil-statement"
 """Response header with the guarantee of the request, as JSON: the largest bound per word, over all messages; besides,
@@ -190,7 +189,4 @@ class Exchange:
 
 def _hidden(chain: MessageChain) -> Counter[str]:
     """How many values of each type the request hides."""
-    sent = "\n".join(text for link in chain.links for text in link.released)
-    released = {match[1] for match in RELEASED.finditer(sent)}
-    given = chain.session.snapshot().placeholders.values()
-    return Counter(each.type for each in given if each.inner in released)
+    return chain.session.snapshot().hidden_in("\n".join(text for link in chain.links for text in link.released))

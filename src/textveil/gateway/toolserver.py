@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import socket
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
@@ -374,9 +373,7 @@ def _with_addresses(came: Any, made: Any) -> Any:
 
 def _hidden(made: Json, session: Session) -> dict[str, int]:
     """How many values of each type a result hides."""
-    sent = json.dumps(made, ensure_ascii=False)
-    given = session.snapshot().placeholders.values()
-    return dict(sorted(Counter(each.type for each in given if f"<{each.inner}>" in sent).items()))
+    return dict(sorted(session.snapshot().hidden_in(json.dumps(made, ensure_ascii=False)).items()))
 
 
 def quiet(name: str) -> None:

@@ -6,7 +6,7 @@ Not here: who keeps it and lets threads take turns (`state`), and how an answer 
 """
 
 import math
-from collections import ChainMap, deque
+from collections import ChainMap, Counter, deque
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -177,6 +177,11 @@ class Snapshot(Facts):
     def given_as(self, names: Iterable[str]) -> list[Given]:
         """The placeholders whose names begin with some of these: `PERSON_1`."""
         return [given for name in names for given in self._names.get(name, ())]
+
+    def hidden_in(self, text: str) -> Counter[str]:
+        """How many values of each type have placeholders in a released text."""
+        released = {match[1] for match in RELEASED.finditer(text)}
+        return Counter(given.type for given in self.placeholders.values() if given.inner in released)
 
     def originals(self, placeholders: Collection[Given]) -> dict[str, str]:
         """What placeholders stand for; also those of parts of names, which an answer may use unasked."""
