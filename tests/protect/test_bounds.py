@@ -255,7 +255,7 @@ HTML = {
     '<!doctype html>\n<html><body title="Maria Silva"><!-- Maria Silva --><p>Maria Silva<br>'
     '<script src=https://x.org>var n = "Maria Silva < 1";</script><style>/* Maria Silva */</style></body></html>':
         '<!doctype html>\n<html><body title="&lt;PERSON>"><!-- <PERSON> --><p>&lt;PERSON><br>'
-        '<script src=https://x.org>var n = "<PERSON> < 1";</script><style>/* <PERSON> */</style></body></html>',
+        '<script src=&lt;URL>>var n = "<PERSON> < 1";</script><style>/* <PERSON> */</style></body></html>',
     "<!-- saved -->\n<HTML><p class=x>Smith & Co., Maria Silva & &nbsp;maria@example.org": None,
     "<p>Dear Maria Silva,<br>&nbsp;your mail maria@example.org</p>\n<p>Bye</p>":
         "<p>Dear &lt;PERSON>,<br>&nbsp;your mail &lt;EMAIL></p>\n<p>Bye</p>",

@@ -578,7 +578,10 @@ def _with(found: Looked, spans: Sequence[Span]) -> Looked:
             edges.update((b, edge) for edge in (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end)))
     tokens, origin = found.tokens.cut([(span.text, place) for span in spans for place in (span.start, span.end)], edges)
     whole = [_whole(span, tokens) if span.source == SPREAD else span for span in spans]
-    return replace(found, tokens=tokens, spans=tuple(merge(whole, tokens)), important=found.important[origin])
+    kept, merged = {*whole}, merge(whole, tokens)
+    parts = bind([span for span in merged if span not in kept], texts)  # what merging left of some of them
+    spans = sorted([*(span for span in merged if span in kept), *parts])
+    return replace(found, tokens=tokens, spans=tuple(spans), important=found.important[origin])
 
 
 def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
