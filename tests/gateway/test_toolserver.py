@@ -403,7 +403,7 @@ def test_an_address_of_a_document_leads_back(privatizer) -> None:
     ("came", "says"),
     [
         ({"content": [{"type": "hologram", "of": MAIL}]}, "content[0]"),
-        ({"content": [], "mood": MAIL}, "a field is not known"),
+        ({"content": [], "mood": MAIL}, "mood is not known"),
         ({"content": [], "resultType": "strange"}, "resultType"),
         ({"content": [{"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA"}}]}, "blob"),
     ],
