@@ -553,7 +553,7 @@ def test_what_a_client_spends_that_has_left_is_on_record(policy, keys, noisy, tm
     with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
         made = Gateway(privatizer=noisy, policy=policy(), store=store, running=Running(audit_log=str(log)))
         with serving(made) as url:
-            leaving = openai_client(url).with_options(api_key=key, timeout=0.5, max_retries=0)
+            leaving = openai_client(url).with_options(api_key=key, timeout=2.0, max_retries=0)
             with leaving as client, pytest.raises(openai.APITimeoutError):
                 client.chat.completions.create(model="m", messages=user("lantern"))
             assert inside.is_set()

@@ -7,7 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textveil.errors import ConfigError, InputError
@@ -228,6 +228,7 @@ FRAGMENTS = (
 )
 
 
+@settings(deadline=None)  # of how fast a machine is it says nothing
 @given(
     st.data(),
     st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=3), max_size=12),
@@ -242,6 +243,7 @@ def test_cut_anywhere(session, data, fragments, escape):
     assert pieces(session, text, escape) == whole
 
 
+@settings(deadline=None)
 @given(st.text(), st.sampled_from(["none", "json"]))
 def test_without_keys_nothing_changes(text, escape):
     assert Session().restore(text, escape=escape) == text
