@@ -95,8 +95,8 @@ def restore(
     if restorer.left:
         what = "placeholder or name was" if restorer.left == 1 else "placeholders or names were"
         shell.note(
-            f"textveil: {restorer.left:,} {what} left as sent, inside URLs, targets of links or HTML tags; "
-            "--where everywhere puts the originals there, too"
+            f"textveil: {restorer.left:,} {what} left as sent, in addresses in which the originals did not "
+            "stand; --host HOST trusts a host, and --where everywhere puts them there, too"
         )
     if restorer.longer:
         what = "name was" if restorer.longer == 1 else "names were"
