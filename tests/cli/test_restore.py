@@ -119,7 +119,7 @@ def test_what_is_left_in_targets_is_told(run, path):
     store.save(filled(), path)
     code, out, err = run("restore", "<PERSON_1> ![](//x.org/<PERSON_1>)", "--session", path)
     assert (code, out) == (0, f"{CANARY} ![](//x.org/<PERSON_1>)\n")
-    assert err.startswith("textveil: 1 placeholder or name was left as sent, inside URLs")
+    assert err.startswith("textveil: 1 placeholder or name was left as sent, in addresses in which")
     everywhere = run("restore", "![](//x.org/<PERSON_1>)", "--session", path, "--where", "everywhere")
     assert everywhere == (0, f"![](//x.org/{CANARY})\n", "")
 
