@@ -240,6 +240,7 @@ def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, let
     assert {row["unit"] for row in found["rows"]} == {"word", "name"}
 
 
+@pytest.mark.slow
 def test_several_releases_are_weighed_together(capsys, letters, tmp_path):
     arguments = (letters, "--mechanism", "exponential", "--epsilon", 7, "--seed", 1, "--releases", 4)
     code, out, err = run(capsys, *arguments, "--output", tmp_path / "found")

@@ -193,10 +193,12 @@ def test_as_json(session, ascii_only):
         assert restored == {"choices": [{"text": f"\n{expected}\t"}], "Maria": None}
 
 
-def test_cut_in_two_at_every_byte(session):
-    for answer, expected in ANSWERS:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_cut_in_two_at_every_byte(session, step):
+    """One in five of the bytes, another one in each answer; all of them in the slow tests."""
+    for i, (answer, expected) in enumerate(ANSWERS):
         content = answer.encode()
-        for cut in range(len(content) + 1):
+        for cut in range(i % step, len(content) + 1, step):
             restorer = session.restorer()
             restored = restorer.feed_bytes(content[:cut]) + restorer.feed_bytes(content[cut:]) + restorer.close()
             assert restored == expected
