@@ -435,7 +435,7 @@ class TargetFinder:
             else:
                 self._css.add(char)
                 self._judge(self._css)
-        elif char == "(" and self._run and self._run_text()[-3:].lower() == "url":
+        elif char == "(" and "".join(self._run[-3:])[-3:].lower() == "url":
             self._css = _Target(flat=True)
 
     def _follow_tag(self, char: str) -> None:
