@@ -245,9 +245,7 @@ def test_releases_of_other_versions_are_read_or_refused_by_name(tmp_path):
     rewrite(1, ("date", "title", "facts", "sections"))
     assert verify(tmp_path / "out") == []
     rewrite(3)
-    with pytest.raises(
-        InputError, match=r"manifest\.json of the release has version 3, and this textveil reads 1 and 2"
-    ):
+    with pytest.raises(InputError, match=r"manifest\.json in .* has version 3, and this textveil reads 1 and 2"):
         verify(tmp_path / "out")
     path.write_text(path.read_text().replace('"rows": 1', '"rows": 2'))
     with pytest.raises(InputError, match="is damaged or was changed"):

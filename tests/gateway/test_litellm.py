@@ -320,9 +320,9 @@ def test_restorers_of_streams_that_never_end_are_forgotten(asking, monkeypatch) 
     asking.redacted(f"to {MAIL}")
     for i in range(25):
         asking.piece(str(i), "")
-    text, carry = asking.piece(" <EMAIL_1>", "0")
+    text, carry = asking.piece(" <EMAIL_1> ", "0")
     assert asking.piece("", carry, final=True)[0] == ""
-    assert text == f" {MAIL}"
+    assert text == f" {MAIL} "
 
 
 def kept_pieces(session: Session | None = None) -> tuple[pieces.AnswerPieces, pieces.Kept]:

@@ -19,6 +19,7 @@ from textveil.gateway.policy import Credential, KeyBudget, PolicyRule, Upstream
 SECRET = "sk-of-the-upstream-0123456789"
 NAME = "Blorvequine"
 WHOLE = f"""
+restore: {{hosts: [wiki.example.org], tools: ["write_*"]}}
 upstreams:
   near: {{url: "http://127.0.0.1:8765/v1", client_key: drop}}
   far:

@@ -45,7 +45,7 @@ def test_documents_are_released_once():
     [
         (Document(text="a", id="x", metadata={"file_path": CANARY}), "file_path"),
         (Document(text="a", id="x", metadata={"more": [{"by": CANARY}]}), "more"),
-        (Document(text="a", id="x", metadata={CANARY: 1}), "the name of a field"),
+        (Document(text="a", id="x", metadata={CANARY: 1}), "the name of field 1"),
         (Document(text="a", id="x", metadata={"more": {CANARY: 1}}), "more"),
         (Document(text="a", id="x", metadata={"more": PurePath(CANARY)}), "more"),
         (Document(text="a", id="x", media=[Media(id="m", type=0, url=CANARY)]), "media"),

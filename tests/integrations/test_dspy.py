@@ -123,7 +123,7 @@ def test_it_fails_closed(guard):
         ProtectedLM(inner, guard)(messages=[CANARY])
     with pytest.raises(ConfigError, match="DSPy"):
         ProtectedLM("gpt")
-    with pytest.raises(InputError, match="a setting"):
+    with pytest.raises(InputError, match="the setting"):
         ProtectedLM(inner, guard)("a", extra_body={"note": CANARY, "x": object()})
     with pytest.raises(ConfigError, match="holds a model"):
         TextveilAdapter(dspy.TwoStepAdapter(inner), guard)

@@ -166,7 +166,7 @@ def test_it_fails_closed(guard):
     for each in files:
         with pytest.raises(InputError):
             ProtectedChatGenerator(inner, guard).run([ChatMessage.from_user(content_parts=["see", each])])
-    with pytest.raises(InputError, match="a setting"):
+    with pytest.raises(InputError, match="the setting"):
         ProtectedChatGenerator(inner, guard).run("a", generation_kwargs={"note": CANARY, "x": {CANARY}})
     assert inner.seen == []
 

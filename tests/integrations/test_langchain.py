@@ -221,7 +221,7 @@ def test_what_nobody_can_protect_is_refused(guard, content):
 def test_settings_that_are_no_plain_data_are_refused(guard):
     inner = scripted("yes")
     for setting in ([HumanMessage(CANARY)], {CANARY}, CANARY.encode(), {"note": CANARY, "x": object()}):
-        with pytest.raises(InputError, match="a setting") as refused:
+        with pytest.raises(InputError, match="the setting") as refused:
             ProtectedChatModel(inner, guard=guard).invoke("a", more=setting)
         assert CANARY not in str(refused.value)
     assert inner.seen == []

@@ -214,7 +214,7 @@ def test_it_fails_closed(guard):
     ProtectedLLM(inner, guard).chat([ChatMessage(content="a", additional_kwargs={"note": CANARY, "tool_call_id": "x"})])
     assert CANARY not in inner.sent
     for setting in ([TextNode(text=CANARY)], {CANARY}, CANARY.encode(), {"note": CANARY, "x": object()}):
-        with pytest.raises(InputError, match="a setting"):
+        with pytest.raises(InputError, match="the setting"):
             ProtectedLLM(inner, guard).chat(ASKED, more=setting)
     assert len(inner._seen) == 1
 

@@ -218,13 +218,13 @@ class TestAttacks:
             given[found.candidates[i]] = np.exp(found.log_probability[i])
             np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-12)
 
-    def test_others_run_and_linkage_says_why_not(self):
+    def test_others_run(self):
         case = Case.of(made(), [TEXT] * 3)
         assert Membership().refusal(case.view) == ""
         assert list(Membership().run(case, rng=SystemRandomness()))
         public = tuple(f"The {word} and the stone." for word in NOUNS)
         assert Learned(public=public).refusal(case.view) == ""
-        assert "books" in Linkage().refusal(case.view)
+        assert Linkage().refusal(case.view) == ""
 
 
 class OneCodeFewer(Select):

@@ -108,7 +108,7 @@ def state(
 
 def _drawn(parts: Parts, protection: Protection, plan: Plan, release: Release) -> Flags:
     """The words, names and figures of a batch that are released by a draw, bool [N]; placeholders never are."""
-    by_mechanism = (plan.roles == Role.PROTECT) & (release.spent > 0) & parts.claim.draws
+    by_mechanism = (plan.roles == Role.PROTECT) & parts.claim.draws
     by_rule = np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))
     labels = ~protection.public & parts.drawn_groups
     found: Flags = by_mechanism | by_rule | protection.named | protection.moved | labels
