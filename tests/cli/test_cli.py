@@ -819,7 +819,7 @@ def test_no_styles_where_none_are_wanted(monkeypatch):
     assert demo.shows_styles(Console(force_terminal=True))
     assert not demo.shows_styles(Console(file=io.StringIO(), force_terminal=False))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not demo.shows_styles(Console(force_terminal=True))
+    assert not demo.shows_styles(Console(force_terminal=True, _environ=os.environ))
 
 
 def test_the_letter_is_a_letter():

@@ -350,7 +350,7 @@ def test_nothing_shows_what_is_kept(rows, tmp_path, url, caplog, capfd):
             if path.parent.name == "_textveil":  # the URL may hold a password
                 assert b"veil.db" not in content
     rows.write_text(json.dumps({"n": 1, "who": f"{CANARY}\n", "text": CANARY}) + "\n")
-    with pytest.raises(InputError, match="row 1 must have a subject in the field .* that can be the name") as caught:
+    with pytest.raises(InputError, match=r"row 1 must have a subject in the field .* that can be the name") as caught:
         run(rows, tmp_path / "two", session="two", store=url)
     said = "".join([*capfd.readouterr(), caplog.text, str(caught.value), repr(caught.value.__context__)])
     assert CANARY not in said

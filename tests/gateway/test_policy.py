@@ -148,7 +148,7 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     assert cli.main(["gateway", "check", path]) == 0
     out, err = capsys.readouterr()
     says = "there is no such file; `textveil gateway keys create` makes it"
-    assert re.fullmatch(rf"textveil: warning: gateway\.yaml:18: keys: .* cannot be used: {says}\n", err)
+    assert re.fullmatch(rf"textveil: warning: gateway\.yaml:19: keys: .* cannot be used: {says}\n", err)
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
