@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from tests.detectors import First
 
 from textveil.pipeline import Protector
-from textveil.session import Restorer, Session, targets
+from textveil.session import Notes, Restorer, Session, targets
 from textveil.session.targets import TargetFinder, Trusted, authority, internal_hosts, is_internal
 
 PERSON, FAMILY, EMAIL, SECRET, PHONE = "Maria Silva", "Silva", "maria@example.org", "kT9-vw3Lq", "+351 21 000 00 00"
@@ -327,11 +327,6 @@ def test_there_are_enough_attacks():
     assert len(set(ATTACKS)) >= 150
 
 
-def joined(answer):
-    """The values that an attack wants to send away, by placeholder; its own addresses may come back."""
-    return [each for each in re.findall(r"[A-Z]+\\?_1(?:_FAMILY)?", answer) if not each.startswith(("URL", "HOST"))]
-
-
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_original_completes_an_address(session, attack):
     for frame in ("{}", "I looked.\n\n{}\n\nDone.", "é “x” <PERSON_1> {}"):
@@ -611,20 +606,18 @@ class LooksBefore(TargetFinder):
         super().pass_original("", place)
 
 
-class ForgetsSources(Session):
-    """A broken twin: whoever names a host makes it trusted."""
-
-    def restorer(self, **options):
-        return super().restorer(**{**options, "hosts": ["10.0.0.9"]})
-
-
 def test_broken_twins_are_caught(session, protector, monkeypatch):
-    forgets = ForgetsSources()
+    with monkeypatch.context() as patched:
+        patched.setattr(Restorer, "_made", lambda self, trusted: LooksBefore(trusted))
+        assert SECRET in session.restore("<URL_3><SECRET_1>")
+    put = Notes.put  # a twin that forgets who wrote a text
+    monkeypatch.setattr(
+        Notes, "put", lambda self, text, values, names=(), source="user": put(self, text, values, names)
+    )
+    forgets = Session()
     protector.protect(f"key {SECRET}", forgets)
-    protector.protect(f"Ask http://10.0.0.9/ about {EMAIL}", forgets, source="tool")
+    protector.protect("the service is at http://10.0.0.9/x", forgets, source="tool")
     assert SECRET in forgets.restore("http://10.0.0.9/<SECRET_1>")
-    monkeypatch.setattr(Restorer, "_made", lambda self, trusted: LooksBefore(trusted))
-    assert SECRET in session.restore("<URL_3><SECRET_1>")
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
