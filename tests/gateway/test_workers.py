@@ -102,7 +102,7 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
             assert answer.status_code == 200, answer.text
             messages.append(answer.json()["choices"][0]["message"])
             served = Counter(each["process"] for each in answered(log, turn + 1))
-            if turn > 8 and min(served[pid] for pid in begun(log)) > 3:
+            if turn > 10 and min(served[pid] for pid in begun(log)) > 3:
                 break
         assert min(served[pid] for pid in begun(log)) > 3, served
         sent = [body["messages"] for body in upstream.bodies]
@@ -110,7 +110,8 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
             assert json.dumps(after[: len(before)]) == json.dumps(before)
         assert sent[-1][0]["content"] != messages[0]["content"]
         requests = answered(log, len(sent))
-        assert [each["drawn"] for each in requests] == [1] * len(requests)
+        again = len(requests) - len(WORDS)  # these texts were released before
+        assert [each["drawn"] for each in requests] == [1] * len(WORDS) + [0] * again
         assert len({each["key"] for each in requests}) == 1
         with httpx2.Client(trust_env=False) as http:  # one worker shows what all have counted
             counted = samples(http, url)
