@@ -455,6 +455,17 @@ def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, 
         (same,) = (each for each in judged if (each["series"], each["value"]) == (row["series"], row["value"]))
         assert row["all"]["words"] == row["risk"]["words"] == same["risk"]["words"]
         assert row["public"][0] > row["texts"]["public"][0] == 100
+    job = jobs.ComparisonJob(
+        comparison=comparison,
+        series=next(each for each in comparison.series("own") if each.name == found[-1]["series"]),
+        folder=folder,
+        places=runs.Folders(),
+        budget=found[-1]["value"],
+        seed=1,
+        all_public=True,
+    )
+    both = jobs._attack_again(job, replace(held := jobs._held(job), well_read=held.learned), {"attack": 0.0})
+    assert both["risk"] == both["all"] == found[-1]["risk"], "both attack one release"
     lines = list(all_public(again))
     assert sum(line.startswith("| ") for line in lines) == len(found) + 1
     assert list(all_public(rows)) == []

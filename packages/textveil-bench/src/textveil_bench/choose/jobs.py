@@ -15,7 +15,7 @@ A row, as JSON:
 - `right`: for each judge a string with 1 for every text that it gets right, and 0 for others.
 - `judges`: their version. A row of an earlier one, or without any, is judged by those that are new, too. They read
   another release of the same texts, because keys, on which draws depend, were once made in another way.
-- `all` (attacked): the risk of another draw if the attacker learned from every public text there is, and `public`,
+- `all` (attacked): the risk of the same release if the attacker learned from every public text there is, and `public`,
   their number and fingerprint; `risk` is that of the attacker who learned from the comparison's own.
 - `sizes`, `texts` (fingerprints of what played which part), `seconds`, `circumstances`.
 """
@@ -330,8 +330,11 @@ def _attack_again(job: ComparisonJob, held: _Held, seconds: dict[str, float]) ->
     assert job.seed is not None, "a cell has one"
     start = time.perf_counter()
     texts = material.texts(held.texts.judged)[: job.comparison.sizes.attacked]
-    privatizer = _privatizer(replace(job, all_public=False), held, job.budget, job.seed)
-    own, more = (_plain(attacked(privatizer, texts, each)) for each in (held.learned, held.well_read))
+    cell = replace(job, all_public=False)  # made anew for each attacker, it draws what was judged
+    own, more = (
+        _plain(attacked(_privatizer(cell, held, job.budget, job.seed), texts, each))
+        for each in (held.learned, held.well_read)
+    )
     seconds["attack"] += time.perf_counter() - start
     public = [len(held.texts.every), held.texts.every.digest]
     return {"level": job.level, "value": job.budget, "seed": job.seed, "risk": own, "all": more, "public": public}
