@@ -171,6 +171,19 @@ SHOWN = {
     r'{"source": ["Image(\"http://ipython.org/_static/IPy_header.png\")"]}':
         r'{"source": ["Image(\"<URL_1>\")"]}',
     'x = "Hello\\n+47 22 85 50 50\\n"': 'x = "Hello\\n<PHONE_1>\\n"',
+    # quotes that are escaped
+    r'{"source": ["HTML(\"http://intranet.acme.test/u/mail.html\")"]}': r'{"source": ["HTML(\"<URL_1>\")"]}',
+    r'{"source": ["get(\"maria@example.org\")\n"]}': r'{"source": ["get(\"<EMAIL_1>\")\n"]}',
+    r"""{"source": ["f('maria@example.org')\n", "g()"]}""": r"""{"source": ["f('<EMAIL_1>')\n", "g()"]}""",
+    r'{"q": "{\"mail\":\"maria@example.org\"}"}': r'{"q": "{\"mail\":\"<EMAIL_1>\"}"}',
+    r'{"q": "{\"ip\":\"84.17.33.201\",\"n\":1}"}': r'{"q": "{\"ip\":\"<IP_1>\",\"n\":1}"}',
+    r'{"cmd": "curl -H \"X-Api-Key: sk-proj-Zk3vQ9fT0aLm7Xc2Rw8B\" https://api.acme.test"}':
+        r'{"cmd": "curl -H \"X-Api-Key: <SECRET_1>\" https://api.acme.test"}',
+    r'{"cmd": "ssh \"maria@84.17.33.201\""}': r'{"cmd": "ssh \"<HANDLE_1>\""}',
+    r'{"source": ["call(\"+47 22 85 50 50\")"]}': r'{"source": ["call(\"<PHONE_1>\")"]}',
+    r'x = "{\"name\": \"Maria Silva\"}"': r'x = "{\"name\": \"<PERSON_1>\"}"',
+    r'{"a": "(\"5317250628844522\")"}': r'{"a": "(\"<CARD_1>\")"}',
+    r'{"x": "[\"maria@example.org\", \"tom@example.org\"]"}': r'{"x": "[\"<EMAIL_1>\", \"<EMAIL_2>\"]"}',
     # cells
     "id,cc,cvv\n2,5317250628844522,874\n3,4111111111111111,123\n": None,
     "2023-10-01,5317250628844522,19.99,EUR": "2023-10-01,<CARD_1>,19.99,EUR",
@@ -200,6 +213,15 @@ SHOWN = {
     # blanks
     "POST /login?session=deadbeef99 302 14ms": "POST /login?session=<SECRET_1> 302 14ms",
     "token=abc123def 404": "token=<SECRET_1> 404",
+    "GET /a?session=deadbeef99 200 1042": "GET /a?session=<SECRET_1> 200 1042",
+    "GET /a?token=a8f3bd93c1 HTTP/1.1 500": "GET /a?token=<SECRET_1> HTTP/1.1 500",
+    "api_key=9f8e7d6c5b 12ms": "api_key=<SECRET_1> 12ms",
+    "session=deadbeef99 302": "session=<SECRET_1> 302",
+    "password=hunter2xx 1": "password=<SECRET_1> 1",
+    "session_id=deadbeef9912 404 -": "session_id=<SECRET_1> 404 -",
+    "login user=anna.kowalska 403 5ms": "login user=<HANDLE_1> 403 5ms",
+    "PUT /v1/x?api_key=9f8e7d6c5b4a 201 88": "PUT /v1/x?api_key=<SECRET_1> 201 88",
+    "sid=deadbeef99 304 0ms": "sid=<SECRET_1> 304 0ms",
 }  # fmt: skip
 """Texts, and what is released of them; None where only the structure and what must be gone counts."""
 

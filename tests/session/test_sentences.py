@@ -30,6 +30,7 @@ APART = (
     "Hat {} die Rede von Barack Obama gehört?",
     "Le rôle de {} est joué par Depardieu.",
     "Dr. Streep and {} met.",
+    "I met Cate {} there.",
 )
 RESTORED = """
     Hi {given}!

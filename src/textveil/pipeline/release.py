@@ -219,23 +219,24 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     if _ENDED.match(text, end) is None:
         return False
     before = max(0, start - 200)
-    if _VALUE.search(text, before, start):
-        return True
-    argument = _ARGUMENT.search(text, before, start) or _in_row(text, before, start, end)
-    return bool(argument) and not _in_string(text, start)
+    for form in (_VALUE, _ARGUMENT, _ROW):
+        match = form.search(text, before, start)
+        if match is not None and (form is not _ROW or _in_row(text, match, end)):
+            return not _in_string(text, match.start() + 1, start)
+    return False
 
 
-def _in_row(text: str, before: int, start: int, end: int) -> bool:
+def _in_row(text: str, row: re.Match[str], end: int) -> bool:
     """Whether a number is one of several values in brackets, as in rows of SQL."""
-    row = _ROW.search(text, before, start)
-    return row is not None and ("," in row[0].rpartition("(")[2] or text[end : end + 9].lstrip().startswith(","))
+    return "," in row[0].rpartition("(")[2] or text[end : end + 9].lstrip().startswith(",")
 
 
-def _in_string(text: str, at: int) -> bool:
-    """Whether a quotation mark is open in its line; also where too much of the line is before it to tell."""
+def _in_string(text: str, opened: int, at: int) -> bool:
+    """Whether a quotation mark is open in a line, or since what opened; also where the line is too long to tell."""
     begin = text.rfind("\n", max(0, at - LONGEST_LINE), at) + 1
     if not begin and at > LONGEST_LINE:
         return True
+    begin = min(begin, opened)
     return any(len(marks.findall(text, begin, at)) % 2 for marks in _MARKS)
 
 

@@ -127,8 +127,8 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     """The parts of a span between walls."""
     start, end = (_outside(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1)))
     walls = [place[:2] for place in _in(bounds.walls, start, end)]
-    if span.type in _UNBROKEN:
-        walls += [place[:2] for place in _in(bounds.gaps, start, end)]
+    gaps = _in(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
+    walls += gaps
     ends = _sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
     if ends and span.type == "PERSON" and span.source == "structure":  # a phrase names one: "I am Bo Ash. Our dog"
         end = ends[0][0]
@@ -142,8 +142,15 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     ]
     if walls:
         parts = [part for part in parts if not _is_bit(part, span, text)] or parts
+    if gaps:  # a status or duration behind a value
+        parts = [part for part in parts if part.start < gaps[0][1] or _longest(text[part.start : part.end]) >= FEWEST]
     told = [part for part in parts if not walls or _tells(part, text)]
     yield from told or parts[:1]
+
+
+def _longest(value: str) -> int:
+    """How many letters and figures stand beside each other at most."""
+    return max(len(run) for run in re.split(r"[\W_]+", value))
 
 
 def _outside(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
@@ -347,11 +354,11 @@ def _is_row(text: str, row: _Row) -> bool:
 # ---- strings, tags, marks, lines, cards ------------------------------------------------------------------------------
 
 _ASSIGNED = re.compile(
-    r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?\d)
+    r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?[ \t]?\d)
     [^\s"'&;,<>=][^\s"'&;,<>]{0,500}+([ \t])(?=\S)""",
     re.VERBOSE,
 )
-"""A value of letters and figures behind a key and an equals sign, and the blank behind it."""
+"""A value of letters behind a key and an equals sign, and the blank behind it; figures stand in it or follow it."""
 
 
 def _quotes(text: str) -> Iterator[Place]:

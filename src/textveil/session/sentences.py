@@ -37,7 +37,7 @@ _GERMAN = re.compile(
 )
 _ENGLISH = re.compile(
     r"""\b(?:the|and|are|were|with|for|that|this|his|she|he|they|you|your|our|from|about|will|would|can|but|not|been
-    |does|did|by)\b""",
+    |does|did|by|there|have|had|has|it|who|what|when|him|her|my)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 

@@ -37,7 +37,7 @@ class Material:
         pool: judges learn from some of them.
         tuned: options are chosen on them.
         judged: what is reported comes from them.
-        every: all of the training split, those of other parts among them, as an attacker may have read them; without the
+        every: all texts of the training split, also of other parts, as an attacker may have read them; without the
             shelf, because books refuse the texts that they were made from, and who attacks tries the release out.
     """
 
