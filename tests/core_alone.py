@@ -35,12 +35,20 @@ for arguments in COMMANDS:
         code = main(arguments)
     assert code == 0, (arguments[0], said.getvalue())
     assert out.getvalue().strip(), arguments[0]
-    assert "maria@example.org" not in out.getvalue(), arguments[0]  # a drawn name may be the original, by chance
+    assert "maria@example.org" not in out.getvalue(), arguments[
+        0
+    ]  # a drawn name may be the original, by chance
 
 loaded = HEAVY & {name.partition(".")[0] for name in sys.modules}
 assert not loaded, f"imported without need: {sorted(loaded)}"
 installed = HEAVY & {each.name.replace("scikit-learn", "sklearn") for each in distributions()}
 assert not installed, f"installed without need: {sorted(installed)}"
-size = sum(path.stat().st_size for path in Path(sys.prefix).rglob("*") if path.is_file() and not path.is_symlink())
+size = sum(
+    path.stat().st_size
+    for path in Path(sys.prefix).rglob("*")
+    if path.is_file() and not path.is_symlink()
+)
 assert size < LARGEST << 20, f"the environment has {size >> 20} MiB, and may have {LARGEST}"
-print(f"Python {sys.version.partition(' ')[0]}: {len(COMMANDS)} commands, {size >> 20} MiB installed")
+print(
+    f"Python {sys.version.partition(' ')[0]}: {len(COMMANDS)} commands, {size >> 20} MiB installed"
+)

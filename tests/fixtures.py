@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # or it complains about every fork of a test
-os.environ.setdefault("TEXTVEIL_PROGRESS", "0")  # or lines of progress stand among what commands say
+os.environ.setdefault(
+    "TOKENIZERS_PARALLELISM", "false"
+)  # or it complains about every fork of a test
+os.environ.setdefault(
+    "TEXTVEIL_PROGRESS", "0"
+)  # or lines of progress stand among what commands say
 
 import numpy as np
 import pytest
@@ -31,7 +35,9 @@ from textveil.table.book import Book, digest_of, fingerprints
 from textveil.table.embedding import EmbeddingTable, PieceVectors, load_table
 from textveil.table.frequency import shares
 
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background jobs ignore ctrl-c, and so would ours
+if (
+    signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+):  # a shell's background jobs ignore ctrl-c, and so would ours
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NOUNS = re.findall(
@@ -57,7 +63,11 @@ def book_of(table: EmbeddingTable, many: int = 6, **changes: Any) -> Book:
     """A book for a table: row r has the code r modulo their number. In its own texts all words are equally frequent."""
     code, prior = changes.get("codes", np.arange(len(table)) % many), shares(table)
     size = max(many, int(code.max()) + 1)
-    sizes, masses, heads = np.bincount(code, minlength=size), np.bincount(code, prior, size), np.zeros(size)
+    sizes, masses, heads = (
+        np.bincount(code, minlength=size),
+        np.bincount(code, prior, size),
+        np.zeros(size),
+    )
     np.maximum.at(heads, code, prior)
     sizes, masses = np.maximum(sizes, 1), np.maximum(masses, 1e-9)
     made: dict[str, Any] = {
@@ -88,7 +98,9 @@ class Stub:
     spent: Callable[[Values], Any] = np.copy
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        return Claim(mechanism="stub", kind="metric", metric=table.metric, table=table.name, diameter=2.0)
+        return Claim(
+            mechanism="stub", kind="metric", metric=table.metric, table=table.name, diameter=2.0
+        )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
         return epsilon
@@ -124,13 +136,22 @@ def small_table() -> EmbeddingTable:
 @pytest.fixture(scope="session")
 def raw_table() -> EmbeddingTable:
     """The same rows with the Euclidean metric."""
-    return EmbeddingTable.build(name="small-raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean")
+    return EmbeddingTable.build(
+        name="small-raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean"
+    )
 
 
 def wordpieces() -> list[str]:
     """The vocabulary of the tiny WordPiece tokenizer."""
     letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    return ["[UNK]", *letters, *(f"##{letter}" for letter in letters), *"0123456789", *NOUNS, *ENDINGS]
+    return [
+        "[UNK]",
+        *letters,
+        *(f"##{letter}" for letter in letters),
+        *"0123456789",
+        *NOUNS,
+        *ENDINGS,
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -184,7 +205,9 @@ def bpe_tokenizer() -> Tokenizer:
             merges[whole, letter] = None
             whole += letter
             vocabulary[whole] = None
-    tokenizer = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(vocabulary)}, merges=list(merges)))
+    tokenizer = Tokenizer(
+        models.BPE(vocab={piece: i for i, piece in enumerate(vocabulary)}, merges=list(merges))
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
@@ -215,7 +238,9 @@ def openai_server() -> Iterator[str]:
     """Where `tests.openai_server` runs, as a process of its own; closing its standard input ends it."""
     command = [sys.executable, "-m", "tests.openai_server"]
     root = Path(__file__).parent.parent
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
 
@@ -224,7 +249,9 @@ def openai_server() -> Iterator[str]:
 def postgresql() -> Iterator[str]:
     """The URL of a server of PostgreSQL; see `postgres`."""
     pytest.importorskip("psycopg", reason="the extra `store` is not installed")
-    with tempfile.TemporaryDirectory() as folder:  # whose parents others can enter, unlike those of `tmp_path`
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # whose parents others can enter, unlike those of `tmp_path`
         try:
             with server(Path(folder)) as url:
                 yield url

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 
-def first_of_each(cases: Iterable[Any], kind: Callable[[Any], Hashable] = lambda case: None) -> list[Any]:
+def first_of_each(
+    cases: Iterable[Any], kind: Callable[[Any], Hashable] = lambda case: None
+) -> list[Any]:
     """Cases for `parametrize`: the first of each kind as it is, the others marked slow."""
     seen: set[Hashable] = set()
     found = []

@@ -64,11 +64,20 @@ PIECES: dict[str, Callable[[str], list[str]]] = {
     "bytes": list,
 }
 """How a text is cut for a stream; else into words."""
-STATUS = {"fail-500": 500, "rate-limit": 429, "bad-request": 400, "unauthorized": 401, "forbidden": 403, "missing": 404}
+STATUS = {
+    "fail-500": 500,
+    "rate-limit": 429,
+    "bad-request": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "missing": 404,
+}
 FIRST = {"fail-once": 500, "rate-limit-once": 429, "hang-up-once": None}
 REWRITES: dict[str, Callable[[str, bool], str]] = {
     "drops": lambda message, seen: re.sub(r"<[A-Z_]+(_\d+)?>", "", message),
-    "drops-once": lambda message, seen: message if seen else re.sub(r"<[A-Z_]+(_\d+)?>", "", message),
+    "drops-once": lambda message, seen: (
+        message if seen else re.sub(r"<[A-Z_]+(_\d+)?>", "", message)
+    ),
     "adds": lambda message, seen: message + " <PERSON_99>",
     "last-word": lambda message, seen: message.split()[-1],
     "draft": lambda message, seen: message.partition("DRAFT:\n")[2].replace(".", "!"),
@@ -85,7 +94,9 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.lock = threading.Lock()
         self.journal: list[dict[str, Any]] = []
-        self.under_way = Counter[str]()  # by message: what a client gave up on is still under way here
+        self.under_way = Counter[
+            str
+        ]()  # by message: what a client gave up on is still under way here
         self.together = threading.Barrier(4)
 
 
@@ -104,7 +115,10 @@ class Handler(BaseHTTPRequestHandler):
             with self.server.lock:
                 self.reply(200, self.server.journal)
         elif self.path == "/v1/models":
-            self.reply(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]})
+            self.reply(
+                200,
+                {"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]},
+            )
         else:
             self.complain(404, "")
 
@@ -169,13 +183,22 @@ class Handler(BaseHTTPRequestHandler):
                 return self.send(200, json.dumps(completion(message)).encode()[:-1])
             case "latin":
                 return self.send(200, json.dumps(completion(message)).encode()[:-2] + b'\xff"}')
-        texts: dict[str, object] = {"upper": message.upper(), "empty": "", "null": None, "number": 7}
+        texts: dict[str, object] = {
+            "upper": message.upper(),
+            "empty": "",
+            "null": None,
+            "number": 7,
+        }
         text = texts.get(model, message)
         if body.get("stream") and model != "plain":
             return self.stream(model, text, body)
         answer = completion(text, body.get("n") or 1)
         if model == "talkative":
-            return self.reply(200, {**talkative(answer, message)}, **{"Set-Cookie": "visited=yes", "X-Said": "yes"})
+            return self.reply(
+                200,
+                {**talkative(answer, message)},
+                **{"Set-Cookie": "visited=yes", "X-Said": "yes"},
+            )
         return self.reply(200, answer)
 
     def stream(self, model: str, text: object, body: dict[str, Any]) -> None:
@@ -200,9 +223,15 @@ class Handler(BaseHTTPRequestHandler):
     def reply(self, status: int, content: object, **headers: str) -> None:
         self.send(status, json.dumps(content).encode(), **headers)
 
-    def send(self, status: int, content: bytes, kind: str = "application/json", **headers: str) -> None:
+    def send(
+        self, status: int, content: bytes, kind: str = "application/json", **headers: str
+    ) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **headers}.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            **headers,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
@@ -224,21 +253,34 @@ def completion(text: object, n: int = 1) -> dict[str, Any]:
 def talkative(answer: dict[str, Any], message: str) -> dict[str, Any]:
     """The same with the message wherever a field could hold it."""
     for choice in answer["choices"]:
-        choice["logprobs"] = {"content": [{"token": message, "logprob": -1.0, "bytes": None, "top_logprobs": []}]}
+        choice["logprobs"] = {
+            "content": [{"token": message, "logprob": -1.0, "bytes": None, "top_logprobs": []}]
+        }
         choice["said"] = message
         said = choice["message" if "message" in choice else "delta"]
-        said |= {"refusal": said["content"], "reasoning_content": message, "annotations": [{"said": message}]}
+        said |= {
+            "refusal": said["content"],
+            "reasoning_content": message,
+            "annotations": [{"said": message}],
+        }
     return {**answer, "said": message, "service_tier": message}
 
 
 def events(model: str, text: object, body: dict[str, Any]) -> Iterator[bytes | None]:
     """A stream event by event; None where it breaks off."""
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
+    head = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "scripted",
+    }
     n = body.get("n") or 1
     usage = bool((body.get("stream_options") or {}).get("include_usage"))
 
     def event(deltas: list[dict[str, object]], finish: str | None = None) -> bytes:
-        choices = [{"index": i, "delta": delta, "finish_reason": finish} for i, delta in enumerate(deltas)]
+        choices = [
+            {"index": i, "delta": delta, "finish_reason": finish} for i, delta in enumerate(deltas)
+        ]
         chunk: dict[str, Any] = {**head, "choices": choices, **({"usage": None} if usage else {})}
         if model == "talkative" and finish is None:
             chunk = talkative(chunk, str(text))
@@ -255,7 +297,15 @@ def events(model: str, text: object, body: dict[str, Any]) -> Iterator[bytes | N
             yield None
         if i == middle and model == "reports":
             yield data(
-                json.dumps({"error": {"message": f"cannot go on with {text!r}", "type": "x", "code": str(text)}})
+                json.dumps(
+                    {
+                        "error": {
+                            "message": f"cannot go on with {text!r}",
+                            "type": "x",
+                            "code": str(text),
+                        }
+                    }
+                )
             )
         if i == middle and model == "silent":
             time.sleep(2)

@@ -36,7 +36,9 @@ def emptied(url: str) -> str:
 def postgres(folder: Path) -> Iterator[str]:
     """A server that listens on a socket in a folder, and keeps its data there."""
     installed = Path("/usr/lib/postgresql")
-    programs = sorted(str(each / "bin") for each in installed.iterdir()) if installed.is_dir() else []
+    programs = (
+        sorted(str(each / "bin") for each in installed.iterdir()) if installed.is_dir() else []
+    )
     programs += [os.path.dirname(found) for found in [shutil.which("initdb")] if found]
     if not programs:
         raise MissingServerError("PostgreSQL is not installed")
@@ -47,8 +49,15 @@ def postgres(folder: Path) -> Iterator[str]:
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         folder.chmod(0o777)
     data, at = str(folder / "data"), programs[0]
-    run: dict[str, Any] = {"check": True, "capture_output": True, "env": {**os.environ, "LC_ALL": "C"}, "cwd": "/"}
-    subprocess.run([*user, f"{at}/initdb", "-D", data, "-U", "veil", "-A", "trust", "-E", "UTF8"], **run)
+    run: dict[str, Any] = {
+        "check": True,
+        "capture_output": True,
+        "env": {**os.environ, "LC_ALL": "C"},
+        "cwd": "/",
+    }
+    subprocess.run(
+        [*user, f"{at}/initdb", "-D", data, "-U", "veil", "-A", "trust", "-E", "UTF8"], **run
+    )
     server = subprocess.Popen(
         [*user, f"{at}/postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
         stdout=subprocess.DEVNULL,
@@ -57,7 +66,9 @@ def postgres(folder: Path) -> Iterator[str]:
     )
     try:
         for _ in range(300):
-            made = subprocess.run([f"{at}/createdb", "-h", folder, "-U", "veil", "veil"], capture_output=True)
+            made = subprocess.run(
+                [f"{at}/createdb", "-h", folder, "-U", "veil", "veil"], capture_output=True
+            )
             if made.returncode == 0:
                 break
             time.sleep(0.2)

@@ -17,13 +17,19 @@ SHORTEST = 6
 def readable(secrets: Iterable[str], content: bytes) -> list[str]:
     """The secrets that stand in bytes: in some coding, as hexadecimal digits, in base64, or escaped; in any case."""
     content = content.lower()
-    return [secret for secret in secrets if any(form.lower() in content for form in set(_forms(secret)))]
+    return [
+        secret for secret in secrets if any(form.lower() in content for form in set(_forms(secret)))
+    ]
 
 
 def _forms(secret: str) -> Iterator[bytes]:
     for raw in (*(secret.encode(coding) for coding in CODINGS), json.dumps(secret)[1:-1].encode()):
         # The first and last characters in base64 depend on what stands beside.
-        for form in (raw, raw.hex().encode(), *(base64.b64encode(b"x" * i + raw)[4:-4] for i in range(3))):
+        for form in (
+            raw,
+            raw.hex().encode(),
+            *(base64.b64encode(b"x" * i + raw)[4:-4] for i in range(3)),
+        ):
             if len(form) >= SHORTEST:
                 yield form
     yield quote(secret, safe="").encode()

@@ -16,7 +16,9 @@ from textveil.config import registry
 
 HERE = Path(__file__).parent / "another"
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
-ADDED = {kind: next(iter(PROJECT["entry-points"][group])) for kind, group in registry.GROUPS.items()}
+ADDED = {
+    kind: next(iter(PROJECT["entry-points"][group])) for kind, group in registry.GROUPS.items()
+}
 
 PROGRAM = """
 import io, json, sys
@@ -50,7 +52,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     shutil.copy(HERE / "textveil_another.py", site)
     about = site / f"textveil_another-{PROJECT['version']}.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PROJECT['name']}\nVersion: {PROJECT['version']}\n")
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {PROJECT['name']}\nVersion: {PROJECT['version']}\n"
+    )
     (about / "entry_points.txt").write_text(
         "\n".join(
             "\n".join([f"[{group}]", *(f"{name} = {target}" for name, target in offered.items())])
@@ -63,7 +67,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     def run(*commands: Sequence[str]) -> list[Ran]:
         command = [sys.executable, "-c", PROGRAM]
         given = json.dumps(commands)
-        ran = subprocess.run(command, env=environment, input=given, capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            command, env=environment, input=given, capture_output=True, text=True, check=True
+        )
         return [Ran(*each) for each in json.loads(ran.stdout)]
 
     return run
@@ -74,7 +80,10 @@ OPTIONS = ("--mechanism", "keep", "--epsilon", "2", "--table", "colours", "--see
 
 def test_its_names_are_listed_and_explained(run):
     ran = iter(
-        run(*(["list", f"{kind}s", "--json"] for kind in ADDED), *(["explain", name] for name in ADDED.values()))
+        run(
+            *(["list", f"{kind}s", "--json"] for kind in ADDED),
+            *(["explain", name] for name in ADDED.values()),
+        )
     )
     for kind, name in ADDED.items():
         code, out, said = next(ran)
@@ -90,9 +99,13 @@ def test_its_names_are_listed_and_explained(run):
 
 def test_its_format_detector_mechanism_and_table_privatize_a_file(run, tmp_path):
     path, out = tmp_path / "a.notes", tmp_path / "out"
-    path.write_text("# red things\n- the red house AB-1234\n- a blue door and a green AB-99\n\nthe end\n")
+    path.write_text(
+        "# red things\n- the red house AB-1234\n- a blue door and a green AB-99\n\nthe end\n"
+    )
     finds = ("-o", "protect.detectors=codes", "-o", "protect.placeholders=CODE")
-    (ran,) = run(["corpus", "run", str(path), "--id-from-row", "--output", f"{out}/", *OPTIONS, *finds])
+    (ran,) = run(
+        ["corpus", "run", str(path), "--id-from-row", "--output", f"{out}/", *OPTIONS, *finds]
+    )
     assert ran.code == 0, ran.said
     lines = (out / "part-00000000.notes").read_text().splitlines()
     assert [lines[0], *lines[3:]] == ["# red things", "", "the end"]
@@ -100,7 +113,10 @@ def test_its_format_detector_mechanism_and_table_privatize_a_file(run, tmp_path)
     assert lines[1].endswith(" <CODE>")
     statement = json.loads((out / "manifest.json").read_text())["statement"]
     assert statement["losses"]["document"]["number"] == 2
-    assert (statement["guarantee"]["mechanism"], statement["guarantee"]["table"]) == ("keep", "colours")
+    assert (statement["guarantee"]["mechanism"], statement["guarantee"]["table"]) == (
+        "keep",
+        "colours",
+    )
 
 
 @pytest.mark.slow
@@ -123,9 +139,17 @@ def test_its_attack_and_its_measure_find_what_built_in_ones_find(run, tmp_path):
     )
     found = json.loads(attacked.out)
     assert found["attacks"]["parrot"] == {"sure": 0.5}
-    rows = {(row["attack"], row["metric"]): row["value"] for row in found["rows"] if row["slice"] == "all"}
+    rows = {
+        (row["attack"], row["metric"]): row["value"]
+        for row in found["rows"]
+        if row["slice"] == "all"
+    }
     assert rows["parrot", "guessed"] == rows["neighbour", "Pr@1"]
-    means = {row["measure"]: row["value"] for row in json.loads(measured.out)["rows"] if row["slice"] == "all"}
+    means = {
+        row["measure"]: row["value"]
+        for row in json.loads(measured.out)["rows"]
+        if row["slice"] == "all"
+    }
     assert means["same-length"] >= means["retention"] > 0
 
 

@@ -37,7 +37,10 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROSE = [
     *PAGES,
-    *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", "THREAT_MODEL", "CONTRIBUTING", "CHANGELOG")),
+    *(
+        ROOT / f"{name}.md"
+        for name in ("ARCHITECTURE", "THREAT_MODEL", "CONTRIBUTING", "CHANGELOG")
+    ),
 ]
 
 QUOTED = re.compile(r"<!-- prompts failures.*?<!-- end of prompts -->", re.DOTALL)
@@ -86,13 +89,19 @@ def read(path: Path) -> Page:
         elif language == "console":
             page.examples += commands(fence["body"], line, fence.start("body"))
         elif language == "python":
-            shown = after and not page.text[fence.end() : after.start()].strip() and after["info"].strip() == "text"
+            shown = (
+                after
+                and not page.text[fence.end() : after.start()].strip()
+                and after["info"].strip() == "text"
+            )
             page.examples.append(
                 Example(
                     line=line,
                     source=fence["body"],
                     shown=after["body"] if after is not None and shown else None,
-                    span=after.span("body") if after is not None and shown else (fence.end(), fence.end()),
+                    span=after.span("body")
+                    if after is not None and shown
+                    else (fence.end(), fence.end()),
                     console=False,
                 )
             )
@@ -101,7 +110,9 @@ def read(path: Path) -> Page:
 
 def commands(body: str, line: int, start: int) -> Iterator[Example]:
     """The commands of a console fence; a backslash continues one on the next line."""
-    pattern = re.compile(r"^\$ (?P<source>(?:.*\\\n)*.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+    pattern = re.compile(
+        r"^\$ (?P<source>(?:.*\\\n)*.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE
+    )
     found = list(pattern.finditer(body))
     assert found, f"line {line}: a console fence begins with $"
     assert found[0].start() == 0, f"line {line}: a console fence begins with $"
@@ -180,7 +191,9 @@ def run(page: Page, folder: Path) -> Iterator[tuple[Example, str]]:
         for example in page.examples:
             yield (
                 example,
-                run_command(example.source) if example.console else run_python(page, example, namespace),
+                run_command(example.source)
+                if example.console
+                else run_python(page, example, namespace),
             )
 
 
@@ -201,13 +214,17 @@ def marked(path: Path) -> object:
     return pytest.param(path, marks=pytest.mark.slow if slow else ())
 
 
-@pytest.mark.parametrize("path", [marked(page) for page in PAGES if read(page).examples], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [marked(page) for page in PAGES if read(page).examples], ids=name_of
+)
 def test_examples(path, tmp_path):
     page = read(path)
     for example, printed in run(page, tmp_path):
         if example.shown is not None:
             where = f"{name_of(path)}, line {example.line}"
-            assert same(example.shown, printed), f"{where} shows\n{example.shown}\nand prints\n{printed}"
+            assert same(example.shown, printed), (
+                f"{where} shows\n{example.shown}\nand prints\n{printed}"
+            )
 
 
 def test_a_wrong_example_is_found(tmp_path):
@@ -237,10 +254,13 @@ def test_examples_that_draw_words_are_seeded():
             if (
                 example.console
                 and example.shown
-                and re.search(r"textveil (protect|privatize|groups|risk|attack|measure|demo)", example.source)
+                and re.search(
+                    r"textveil (protect|privatize|groups|risk|attack|measure|demo)", example.source
+                )
             ):
                 drawn = not re.search(
-                    r"stencil|placeholder|mask-and-fill|textveil protect|profile prompt", example.source
+                    r"stencil|placeholder|mask-and-fill|textveil protect|profile prompt",
+                    example.source,
                 )
                 repeats = "--seed" in example.source or not drawn or example.shown == "...\n"
                 assert repeats or "textveil: error:" in example.shown, (
@@ -270,7 +290,9 @@ def test_the_navigation_holds_every_page():
     def pages(entry):
         if isinstance(entry, str):
             yield entry
-        for each in entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ():
+        for each in (
+            entry.values() if isinstance(entry, dict) else entry if isinstance(entry, list) else ()
+        ):
             yield from pages(each)
 
     listed = list(pages(nav))
@@ -286,7 +308,11 @@ def test_every_command_has_a_line():
 
 def test_every_error_is_explained():
     text = (ROOT / "docs" / "lookup" / "errors.md").read_text(encoding="utf-8")
-    kinds = [each for each in vars(errors).values() if isinstance(each, type) and each.__module__ == errors.__name__]
+    kinds = [
+        each
+        for each in vars(errors).values()
+        if isinstance(each, type) and each.__module__ == errors.__name__
+    ]
     assert len(kinds) > 5
     assert [kind.__name__ for kind in kinds if f"`{kind.__name__}`" not in text] == []
 
@@ -294,11 +320,17 @@ def test_every_error_is_explained():
 def test_every_field_of_the_statement_is_explained():
     import json
 
-    schema = json.loads((files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        (files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8")
+    )
     text = (ROOT / "docs" / "lookup" / "json.md").read_text(encoding="utf-8")
     assert [name for name in schema["properties"] if f"`{name}`" not in text] == []
-    assert [name for name in schema["properties"]["mask"]["items"]["enum"] if f"`{name}`" not in text] == []
-    beside = json.loads((files("textveil") / "data" / "release.schema.json").read_text(encoding="utf-8"))
+    assert [
+        name for name in schema["properties"]["mask"]["items"]["enum"] if f"`{name}`" not in text
+    ] == []
+    beside = json.loads(
+        (files("textveil") / "data" / "release.schema.json").read_text(encoding="utf-8")
+    )
     explained = text.partition("\n## Releases\n")[2]
     assert [name for name in beside["properties"] if f"`{name}`" not in explained] == []
 
@@ -331,7 +363,9 @@ def test_prose(path):
     assert not empty
     for target in re.findall(r"\]\(([^)\s]+)\)", outside):
         if not re.match(r"[a-z]+:|#", target):
-            assert (path.parent / target.partition("#")[0]).exists(), f"{path.name}: {target} leads nowhere"
+            assert (path.parent / target.partition("#")[0]).exists(), (
+                f"{path.name}: {target} leads nowhere"
+            )
 
 
 def test_the_picture_is_well_formed():
@@ -340,7 +374,9 @@ def test_the_picture_is_well_formed():
     class Tags(HTMLParser):
         def handle_starttag(self, tag, attrs):
             seen.add(tag)
-            assert tag not in ("script", "image", "foreignobject"), "the picture loads and runs nothing"
+            assert tag not in ("script", "image", "foreignobject"), (
+                "the picture loads and runs nothing"
+            )
 
     reader = Tags()
     reader.feed((ROOT / "docs" / "assets" / "data-path.svg").read_text(encoding="utf-8"))
@@ -356,8 +392,15 @@ def drawn_words(readme: Page) -> dict[str, str]:
     for example in readme.examples:
         verb, shown = example.source.split()[1], (example.shown or "").splitlines()
         ran.setdefault(verb, (shlex.split(example.source)[2], shown))
-    (prompt, sent), (answer, restored), (note, released) = (ran[verb] for verb in ("protect", "restore", "privatize"))
-    texts = {"prompt": readme.files[prompt], "sent": sent[0], "answer": answer, "restored": restored[0]}
+    (prompt, sent), (answer, restored), (note, released) = (
+        ran[verb] for verb in ("protect", "restore", "privatize")
+    )
+    texts = {
+        "prompt": readme.files[prompt],
+        "sent": sent[0],
+        "answer": answer,
+        "restored": restored[0],
+    }
     texts |= {"note": readme.files[note], "released": released[0]}
     found = {"stated": wrapped(released[1], 44, 1)[0]}
     for place, text in texts.items():
@@ -367,13 +410,17 @@ def drawn_words(readme: Page) -> dict[str, str]:
 
 def wrapped(text: str, width: int, lines: int) -> list[str]:
     """The beginning of a text in some lines."""
-    return textwrap.wrap(text, width, max_lines=lines, placeholder=" \u2026", break_on_hyphens=False)
+    return textwrap.wrap(
+        text, width, max_lines=lines, placeholder=" \u2026", break_on_hyphens=False
+    )
 
 
 def redrawn(picture: str, words: dict[str, str]) -> str:
     """The picture with these words in their places."""
     return re.sub(
-        r'( id="([a-z]+(?:-\d)?)">)[^<]*(?=</text>)', lambda text: text[1] + html.escape(words[text[2]], False), picture
+        r'( id="([a-z]+(?:-\d)?)">)[^<]*(?=</text>)',
+        lambda text: text[1] + html.escape(words[text[2]], False),
+        picture,
     )
 
 
@@ -397,7 +444,9 @@ def rewrite(path: Path, folder: Path) -> bool:
         if example.shown is None or (example.shown.strip() != ASK and same(example.shown, printed)):
             continue
         if example.shown.strip() != ASK and "..." in example.shown:
-            print(f"{name_of(path)}, line {example.line}: has dots and differs; edit it by hand:\n{printed}")
+            print(
+                f"{name_of(path)}, line {example.line}: has dots and differs; edit it by hand:\n{printed}"
+            )
             continue
         pieces += [page.text[position : example.span[0]], stripped(printed)]
         position = example.span[1]
@@ -413,6 +462,10 @@ if __name__ == "__main__":
     for chosen in PAGES:
         if not wanted or name_of(chosen) in wanted:
             with tempfile.TemporaryDirectory() as scratch:
-                print(name_of(chosen), "written" if rewrite(chosen, Path(scratch)) else "unchanged", flush=True)
+                print(
+                    name_of(chosen),
+                    "written" if rewrite(chosen, Path(scratch)) else "unchanged",
+                    flush=True,
+                )
     picture = redrawn(PICTURE.read_text(encoding="utf-8"), drawn_words(read(ROOT / "README.md")))
     PICTURE.write_text(picture, encoding="utf-8")

@@ -29,13 +29,19 @@ SOURCE = (
 def main() -> None:
     """Makes the books, and says what each hides."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=cli.DATA / "books", help="default: into the package")
+    parser.add_argument(
+        "--out", type=Path, default=cli.DATA / "books", help="default: into the package"
+    )
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="how many codes")
     given = cli.with_corpora(parser)
     table, texts = load_table(), data.wikipedia(given.data)[:ARTICLES]
     given.out.mkdir(exist_ok=True)
-    for each in bookmaking.make_books(table, given.sizes, kind="general", source=SOURCE, texts=texts):
-        made = replace(each, texts=np.empty(0, np.uint64))  # public articles: whoever has one may release it
+    for each in bookmaking.make_books(
+        table, given.sizes, kind="general", source=SOURCE, texts=texts
+    ):
+        made = replace(
+            each, texts=np.empty(0, np.uint64)
+        )  # public articles: whoever has one may release it
         path = given.out / f"{len(made)}.npz"
         made.save(path)
         print(f"{path.name}: {path.stat().st_size:,} bytes", *made.facts(), sep="\n  ")

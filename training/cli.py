@@ -38,7 +38,9 @@ class Settings:
         """Products in bfloat16 where the device has them; other processors are slower with them."""
         kind = torch.device(self.device).type
         known = torch.cpu.get_capabilities() if kind == "cpu" else {}
-        enabled = kind != "cpu" or any(known.get(each, False) for each in ("avx512_bf16", "amx_bf16"))
+        enabled = kind != "cpu" or any(
+            known.get(each, False) for each in ("avx512_bf16", "amx_bf16")
+        )
         return torch.autocast(kind, torch.bfloat16, enabled=enabled)
 
 
@@ -49,9 +51,15 @@ def settings(description: str) -> Settings:
         SystemExit: a folder is missing.
     """
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--work", type=Path, default=HERE / "work", help="checkpoints (default training/work)")
-    parser.add_argument("--out", type=Path, default=ADAPTERS, help="the adapter (default: into the package)")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="a torch device")
+    parser.add_argument(
+        "--work", type=Path, default=HERE / "work", help="checkpoints (default training/work)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=ADAPTERS, help="the adapter (default: into the package)"
+    )
+    parser.add_argument(
+        "--device", default="cuda" if torch.cuda.is_available() else "cpu", help="a torch device"
+    )
     given = with_corpora(parser)
     return Settings(data=given.data, work=given.work, device=given.device, out=given.out)
 
@@ -62,8 +70,15 @@ def with_corpora(parser: argparse.ArgumentParser) -> argparse.Namespace:
     Raises:
         SystemExit: the folder is missing.
     """
-    parser.add_argument("--data", type=Path, default=os.environ.get("TEXTVEIL_CORPORA"), help="the folder of corpora")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("TEXTVEIL_CORPORA"),
+        help="the folder of corpora",
+    )
     given = parser.parse_args()
     if given.data is None or not given.data.is_dir():
-        parser.error("name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)")
+        parser.error(
+            "name the folder of corpora: --data FOLDER or TEXTVEIL_CORPORA=FOLDER (see training/README.md)"
+        )
     return given

@@ -55,7 +55,11 @@ def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[
         for mention in text.mentions:
             inside = (tokens.starts[own] < mention.end) & (tokens.ends[own] > mention.start)
             if mention.kind in (*NAMES, *entities.DETAILS) and mention.standing == "private":
-                words = [own.start + i for i in np.flatnonzero(inside) if tokens.words[own.start + i].isalnum()]
+                words = [
+                    own.start + i
+                    for i in np.flatnonzero(inside)
+                    if tokens.words[own.start + i].isalnum()
+                ]
                 yield ("gone" if hidden[words].all() else "missed"), mention.kind
             (public if mention.standing == "public" else excused)[own] |= inside
     for start, end, kind in spans:
@@ -94,7 +98,12 @@ def _each(name: str, tried: tuple[float, ...], row: list[float]) -> Iterator[Cho
 def main() -> None:
     """Prints what the best values found cost."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--needless", type=float, default=NEEDLESS, help=f"cost of a needless span, default {NEEDLESS}")
+    parser.add_argument(
+        "--needless",
+        type=float,
+        default=NEEDLESS,
+        help=f"cost of a needless span, default {NEEDLESS}",
+    )
     given = cli.with_corpora(parser)
     texts = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     words = Ragged.of(tokenize([text.text for text in texts]))
@@ -117,7 +126,9 @@ def main() -> None:
     for _ in range(ROUNDS):
         for choice in own:
             now = choice.now()
-            choice.set(min((now, *choice.tried), key=lambda value: (cost(choice, value), abs(value - now))))
+            choice.set(
+                min((now, *choice.tried), key=lambda value: (cost(choice, value), abs(value - now)))
+            )
         n = counted()
         total = n["gone"] + n["missed"]
         console.print(

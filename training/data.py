@@ -32,7 +32,9 @@ FORMED = {
     "PHONE_NUMBER": "PHONE",
     "AGE": "AGE",
     **dict.fromkeys(("CREDIT_CARD", "IBAN_CODE", "IBAN"), "ACCOUNT"),
-    **dict.fromkeys(("US_SSN", "SSN", "US_DRIVER_LICENSE", "DRIVER_LICENSE", "PASSPORT", "ID"), "ID"),
+    **dict.fromkeys(
+        ("US_SSN", "SSN", "US_DRIVER_LICENSE", "DRIVER_LICENSE", "PASSPORT", "ID"), "ID"
+    ),
 }
 """Entities of presidio_synth that are private by themselves; the words of all others are not trained on."""
 
@@ -150,7 +152,9 @@ def _three_types(labels: Sequence[str]) -> list[str]:
 def unseen(folder: Path) -> list[Tagged]:
     """The sentences of a corpus's test part that do not occur, word for word, in its training part."""
     seen = {tuple(sentence.words) for sentence in conll(folder / "train.conll.gz")}
-    return [each for each in conll(folder / "test.shared.conll.gz") if tuple(each.words) not in seen]
+    return [
+        each for each in conll(folder / "test.shared.conll.gz") if tuple(each.words) not in seen
+    ]
 
 
 def wikigold(data: Path, *, held_out: bool) -> list[Tagged]:
@@ -182,12 +186,20 @@ def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
     labels = ["O"] * len(tokens.words)
     person = any(TYPES.get(str(span["entity_type"])) == "PERSON" for span in spans)
     for span in spans:
-        kind, first, last = str(span["entity_type"]), int(str(span["start_position"])), int(str(span["end_position"]))
-        inside = [i for i in range(len(labels)) if tokens.starts[i] < last and tokens.ends[i] > first]
+        kind, first, last = (
+            str(span["entity_type"]),
+            int(str(span["start_position"])),
+            int(str(span["end_position"])),
+        )
+        inside = [
+            i for i in range(len(labels)) if tokens.starts[i] < last and tokens.ends[i] > first
+        ]
         for i in inside:
             prefix = "B" if i == inside[0] else "I"
             if kind in TYPES:
-                standing = "public" if text[first:last] in COUNTRIES else "private" if person else ""
+                standing = (
+                    "public" if text[first:last] in COUNTRIES else "private" if person else ""
+                )
                 labels[i] = f"{prefix}-{TYPES[kind]} {standing}".strip()
             else:
                 labels[i] = f"{prefix}-{FORMED[kind]} private" if kind in FORMED else "?"
@@ -197,15 +209,21 @@ def _from_spans(text: str, spans: Sequence[dict[str, object]]) -> Tagged:
 COUNTRIES = frozenset(countries())
 
 
-def labelled(data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS) -> dict[str, list[Marked]]:
+def labelled(
+    data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS
+) -> dict[str, list[Marked]]:
     """The texts for training that are labelled with what is private, by source; every fifth text is held out.
 
     Texts that measure are left out here.
     """
     rows = {
         "hard": labels.hard_texts(hard),
-        "prompts": labels.corpus_labels("prompts", _texts(data / "prompts" / "prompts.shared.jsonl.gz", "text")),
-        "pupa": labels.corpus_labels("pupa", _texts(data / "pupa" / "pupa.shared.jsonl.gz", "user_query")),
+        "prompts": labels.corpus_labels(
+            "prompts", _texts(data / "prompts" / "prompts.shared.jsonl.gz", "text")
+        ),
+        "pupa": labels.corpus_labels(
+            "pupa", _texts(data / "pupa" / "pupa.shared.jsonl.gz", "user_query")
+        ),
     }
     return {
         name: [
@@ -231,7 +249,11 @@ def tagged(marked: Marked) -> Tagged:
     found = ["O"] * len(tokens.words)
     for start, end, kind, standing in marked.mentions:
         known = standing if standing in ("private", "public") else ""
-        type_ = {"ADDRESS": "LOCATION", "CARD": "ACCOUNT"}.get(kind, kind) if known == "private" else kind
+        type_ = (
+            {"ADDRESS": "LOCATION", "CARD": "ACCOUNT"}.get(kind, kind)
+            if known == "private"
+            else kind
+        )
         inside = np.flatnonzero((tokens.starts < end) & (tokens.ends > start)).tolist()
         for i in inside:
             if type_ in NAMES or (type_ in DETAILS and known == "private"):
@@ -244,7 +266,11 @@ def tagged(marked: Marked) -> Tagged:
 def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
     """Sentences all of whose names are of one standing."""
     return [
-        Tagged(words, [f"{label} {standing}" if label[:2] in ("B-", "I-") else label for label in labels], spaced)
+        Tagged(
+            words,
+            [f"{label} {standing}" if label[:2] in ("B-", "I-") else label for label in labels],
+            spaced,
+        )
         for words, labels, spaced in sentences
     ]
 
@@ -257,7 +283,9 @@ def public_texts(data: Path) -> list[Tagged]:
         for row in _table(data / "ag_news" / "train_subset.tsv.gz", 6000)
     )
     reviews = (row[0] for row in _table(data / "sst2" / "train.tsv.gz", 4000))
-    exams = (row[1] for row in _table(data / "mmlu" / "val.tsv.gz", 5000) if not PEOPLED.search(row[0]))
+    exams = (
+        row[1] for row in _table(data / "mmlu" / "val.tsv.gz", 5000) if not PEOPLED.search(row[0])
+    )
     found = []
     for text in (*questions, *news, *reviews, *exams):
         tokens = tokenize([text])
@@ -268,7 +296,11 @@ def public_texts(data: Path) -> list[Tagged]:
 def news(data: Path) -> list[str]:
     """The descriptions of AG News' training texts, with what is left of their HTML removed."""
     rows = _table(data / "ag_news" / "train_subset.tsv.gz", sys.maxsize)
-    return [re.sub(r" ?#39;", "'", re.sub(r" ?quot;", '"', row[2])).replace("\\", " ") for row in rows if len(row) > 2]
+    return [
+        re.sub(r" ?#39;", "'", re.sub(r" ?quot;", '"', row[2])).replace("\\", " ")
+        for row in rows
+        if len(row) > 2
+    ]
 
 
 PEOPLED = re.compile(
@@ -295,7 +327,9 @@ def squad_gold(data: Path) -> list[Question]:
     """The development questions whose gold answers are known (those of XQuAD)."""
     rows = map(json.loads, lines(data / "squad_v11" / "dev.shared.jsonl.gz"))
     return [
-        Question(row["context"], row["question"], [answer["text"] for answer in row["gold_answers"]])
+        Question(
+            row["context"], row["question"], [answer["text"] for answer in row["gold_answers"]]
+        )
         for row in rows
         if row["gold_answers"]
     ]

@@ -84,7 +84,9 @@ def on_rows(name: str) -> bytes:
 def main() -> None:
     """Counts, and writes the list and its counts on tables' rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=cli.DATA / "frequencies", help="default: into the package")
+    parser.add_argument(
+        "--out", type=Path, default=cli.DATA / "frequencies", help="default: into the package"
+    )
     given = cli.with_corpora(parser)
     counts, small = count(data.wikipedia(given.data))
     text = "".join(render(counts))

@@ -97,15 +97,23 @@ def han() -> Sections:
     words = {
         word: count
         for word, (count, tag) in counts.items()
-        if len(word) <= 4 and count >= (1 if len(word) == 1 else COMMON) and re.fullmatch(r"[\u4e00-\u9fff]+", word)
+        if len(word) <= 4
+        and count >= (1 if len(word) == 1 else COMMON)
+        and re.fullmatch(r"[\u4e00-\u9fff]+", word)
     }
     frequent = {word for word, share in get_frequency_dict("zh", "best").items() if share >= RARE}
     words |= {
         word: COMMON
         for word, (_, tag) in counts.items()
-        if word in frequent and word not in words and tag != "nr" and re.fullmatch(r"[\u4e00-\u9fff]{2,4}", word)
+        if word in frequent
+        and word not in words
+        and tag != "nr"
+        and re.fullmatch(r"[\u4e00-\u9fff]{2,4}", word)
     }
-    words |= {word: max(words.get(word, 0), 4 * COMMON) for word in sections.pop("plain") + sections["public"]}
+    words |= {
+        word: max(words.get(word, 0), 4 * COMMON)
+        for word in sections.pop("plain") + sections["public"]
+    }
     sections["given"] = _by_weight({character: n for character, n in characters.items() if n >= 3})
     sections["words"] = _by_weight(words)
     return sections | {"traditional": ["".join(sorted({*_pairs()}))]}
@@ -136,15 +144,22 @@ def japanese() -> Sections:
         if entry[4].startswith("名詞"):
             kinds.setdefault(entry[4], set()).add(entry[0])
     kind = "名詞,固有名詞,"
-    family = {*sections["family"]} | {each for each in kinds[kind + "人名,姓"] if _KANJI.fullmatch(each)}
-    given = {*sections["given"]} | {each for each in kinds[kind + "人名,名"] if _KANJI.fullmatch(each)}
-    places = {each for name, held in kinds.items() if name.startswith(kind + "地域") for each in held}
+    family = {*sections["family"]} | {
+        each for each in kinds[kind + "人名,姓"] if _KANJI.fullmatch(each)
+    }
+    given = {*sections["given"]} | {
+        each for each in kinds[kind + "人名,名"] if _KANJI.fullmatch(each)
+    }
+    places = {
+        each for name, held in kinds.items() if name.startswith(kind + "地域") for each in held
+    }
     plain = {*sections["plain"]} | {
         each
         for name, held in kinds.items()
         if not name.startswith(kind + "人名")
         for each in held
-        if _KANJI.fullmatch(each) and _looks_like_name(each, family, given, whole=not name.startswith(kind))
+        if _KANJI.fullmatch(each)
+        and _looks_like_name(each, family, given, whole=not name.startswith(kind))
     }
     return {
         "family": sorted(family - plain),
@@ -231,7 +246,9 @@ def build(out: Path) -> None:
     """Writes all gazetteers into a folder."""
     made = {"han": han(), "japanese": japanese(), "hangul": hangul()}
     made |= {name: with_faker(name) for name in LOCALES if name not in made}
-    hindi = by_hand("devanagari")  # of Faker's names many are words: they need something beside them
+    hindi = by_hand(
+        "devanagari"
+    )  # of Faker's names many are words: they need something beside them
     sure = set(hindi["given"]) - set(hindi["unsure"])
     made["devanagari"] |= {
         "given": sorted(sure),

@@ -144,7 +144,11 @@ class Names:
 
     def firm(self, locale: str) -> str:
         """An employer, a school, a practice."""
-        values = {"g": self.person(locale)[0], "f": self.person(locale)[1], "f2": self.person(locale)[1]}
+        values = {
+            "g": self.person(locale)[0],
+            "f": self.person(locale)[1],
+            "f2": self.person(locale)[1],
+        }
         values |= {
             "l": self.place(locale),
             "w": self.pick(WORDS.split()),
@@ -183,7 +187,10 @@ def _lists(locale: str) -> tuple[list[str], list[str]]:
             found.extend(sorted({name for name in listed if isinstance(name, str)}))
     given, family = (each if len({*each}) >= FEWEST else [] for each in (given, family))
     more = gazetteers.by_hand(BY_HAND[locale]) if locale in BY_HAND else {}
-    return [*given, *more.get("given", ()), *more.get("unsure", ())], [*family, *more.get("family", ())]
+    return [*given, *more.get("given", ()), *more.get("unsure", ())], [
+        *family,
+        *more.get("family", ()),
+    ]
 
 
 def _blend(one: str, other: str) -> str:
@@ -201,7 +208,9 @@ class Public:
         for sentence in sentences:
             for start, end, kind in _entities(sentence.labels):
                 text = " ".join(sentence.words[start:end])
-                if re.fullmatch(r"[A-Z][\w'.& -]{3,40}", text) and not (kind == "PERSON" and " " not in text):
+                if re.fullmatch(r"[A-Z][\w'.& -]{3,40}", text) and not (
+                    kind == "PERSON" and " " not in text
+                ):
                     found[kind].append(text)
         people = _famous()
         things = [entry.replace("_", " ").replace(" - ", "-") for entry in lexicon.PRODUCTS.split()]
@@ -210,7 +219,9 @@ class Public:
             "L": [CITIES.split(), found["LOCATION"]],
             "O": [" ".join(ORGANIZATIONS.values()).split(), found["ORGANIZATION"]],
             "X": [things[: things.index("Bible")]],
-            "C": [sorted({name for name in countries() if name[0].isascii() and name[0].isupper()})],
+            "C": [
+                sorted({name for name in countries() if name[0].isascii() and name[0].isupper()})
+            ],
         }
 
     def draw(self, slot: str) -> str:
@@ -245,7 +256,14 @@ KIND = {
 }
 """What stands in a slot; of numbers and dates it is not known whose they are."""
 
-OPEN = {"P": "PERSON", "s": "PERSON", "C": "LOCATION", "L": "LOCATION", "O": "ORGANIZATION", "X": "OTHER"}
+OPEN = {
+    "P": "PERSON",
+    "s": "PERSON",
+    "C": "LOCATION",
+    "L": "LOCATION",
+    "O": "ORGANIZATION",
+    "X": "OTHER",
+}
 
 EITHER = {"a": "pP", "b": "fs", "q": "oO", "z": "lL"}
 """Slots that are private in one half of the fillings and public in the other, all of one filling alike: the slot in
@@ -274,7 +292,10 @@ def requests(*, held_out: bool) -> dict[str, list[str]]:
 
 
 def sentences(
-    count: int, public: Sequence[Tagged], rng: np.random.Generator, known: Mapping[str, Sequence[str]]
+    count: int,
+    public: Sequence[Tagged],
+    rng: np.random.Generator,
+    known: Mapping[str, Sequence[str]],
 ) -> list[Marked]:
     """Filled templates.
 
@@ -306,8 +327,16 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
         if slot == "n":
             return str(int(rng.integers(1, 10 ** int(rng.integers(1, 6)))))
         if slot == "d":
-            day, month, year = (int(rng.integers(*each)) for each in ((1, 29), (1, 13), (1940, 2026)))
-            return names.pick([f"{day:02}.{month:02}.{year}", f"{year}-{month:02}-{day:02}", f"{day}/{month}/{year}"])
+            day, month, year = (
+                int(rng.integers(*each)) for each in ((1, 29), (1, 13), (1940, 2026))
+            )
+            return names.pick(
+                [
+                    f"{day:02}.{month:02}.{year}",
+                    f"{year}-{month:02}-{day:02}",
+                    f"{day}/{month}/{year}",
+                ]
+            )
         if number not in people:
             locale = names.locale(language)
             people[number] = (*names.person(locale), locale)
@@ -317,7 +346,9 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
         if slot == "m":
             return f"{first}{names.pick(['.', '_', ''])}{plain}@{names.pick(WORDS.split()).lower()}.example"
         if slot == "u":
-            return names.pick([first[0] + plain, f"{first}.{plain}", f"{first}{int(rng.integers(10, 99))}"])
+            return names.pick(
+                [first[0] + plain, f"{first}.{plain}", f"{first}{int(rng.integers(10, 99))}"]
+            )
         if slot == "p":
             return names.full(given, family, locale)
         if slot == "t":
@@ -406,18 +437,34 @@ def _other_name(value: str, other: dict[str, str], locale: str, names: Names) ->
             other |= {value: family + given, value[:split]: family, value[split:]: given}
         return other.get(value, value)
     words = _LETTERS.findall(value)
-    if value not in other and value.istitle() and len(value.split()) == 2 and names.rng.random() < FAMOUS:
+    if (
+        value not in other
+        and value.istitle()
+        and len(value.split()) == 2
+        and names.rng.random() < FAMOUS
+    ):
         given, family = names.pick(_namesakes()).split()
         other |= dict(zip(value.lower().split(), (given, family), strict=True))
     last = max((i for i, word in enumerate(words) if word[0].isalpha()), default=0)
     for i, word in enumerate(words):
-        if not word[0].isalpha() or len(word) < 3 or word.lower() in KEPT or (word.islower() and not value.islower()):
+        if (
+            not word[0].isalpha()
+            or len(word) < 3
+            or word.lower() in KEPT
+            or (word.islower() and not value.islower())
+        ):
             continue  # of words in small letters beside capitals most are titles and particles
         if word.lower() not in other:
             new = names.person(locale)[1 if i == last and i else 0]
             other[word.lower()] = new if names.rng.random() < SWAPPED else word
         new = other[word.lower()]
-        words[i] = new.lower() if word.islower() and word != word.upper() else new.upper() if _shouted(word) else new
+        words[i] = (
+            new.lower()
+            if word.islower() and word != word.upper()
+            else new.upper()
+            if _shouted(word)
+            else new
+        )
     return "".join(words)
 
 
@@ -457,5 +504,19 @@ _LETTERS = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0900-\u0963\u0300-\u036f])*|(?:[\
 _LATIN = regex.compile(r"[\p{Latin} .'’-]+")
 _GLUED = re.compile(r"[\u3400-\u9fff\uac00-\ud7af]{2,4}")
 
-KEPT = ("mrs", "miss", "prof", "sir", "dame", "herr", "frau", "dott", "ssa", "sig", "señor", "señora", "doña")
+KEPT = (
+    "mrs",
+    "miss",
+    "prof",
+    "sir",
+    "dame",
+    "herr",
+    "frau",
+    "dott",
+    "ssa",
+    "sig",
+    "señor",
+    "señora",
+    "doña",
+)
 """Titles in names."""

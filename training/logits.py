@@ -30,21 +30,34 @@ def measure(table: EmbeddingTable, tokens: Tokens) -> LogitRange:
     asked = np.array([i for i, word in enumerate(tokens.words) if not is_public(word)], np.int64)
     spread = asked[np.linspace(0, len(asked) - 1, min(POSITIONS, len(asked))).astype(np.int64)]
     with progress.bars(lambda _, done: f"{done:,}", " words") as report:
-        return measure_logits(load_context(table), Ragged.of(tokens), positions=spread, report=report)
+        return measure_logits(
+            load_context(table), Ragged.of(tokens), positions=spread, report=report
+        )
 
 
 def text(found: LogitRange) -> str:
     """JSON with the adapter, the text, and a line for each entry."""
-    source = {"text": "WikiText-2, test part, CC BY-SA 3.0; here are counts only", "by": "training/logits.py"}
+    source = {
+        "text": "WikiText-2, test part, CC BY-SA 3.0; here are counts only",
+        "by": "training/logits.py",
+    }
     whole = {**found.to_json(), "adapter": manifest("masked-lm")["files"], "source": source}
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items()) + "\n}\n"
+    return (
+        "{\n"
+        + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in whole.items())
+        + "\n}\n"
+    )
 
 
 def main() -> None:
     """Writes the file of each table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=cli.DATA / "logits", help="default: into the package")
-    parser.add_argument("tables", nargs="*", default=TABLES, help="names (default: all that ship and hold words)")
+    parser.add_argument(
+        "--out", type=Path, default=cli.DATA / "logits", help="default: into the package"
+    )
+    parser.add_argument(
+        "tables", nargs="*", default=TABLES, help="names (default: all that ship and hold words)"
+    )
     given = cli.with_corpora(parser)
     tokens = tokenize(data.wikitext(given.data, "test_raw"))
     given.out.mkdir(exist_ok=True)

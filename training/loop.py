@@ -70,7 +70,8 @@ def fit(
     named = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
     own = [next(i for i, (part, _) in enumerate(run.shares) if part in name) for name, _ in named]
     groups = [
-        {"params": [each for (_, each), i in zip(named, own, strict=True) if i == g]} for g in range(len(run.shares))
+        {"params": [each for (_, each), i in zip(named, own, strict=True) if i == g]}
+        for g in range(len(run.shares))
     ]
     optimizer = torch.optim.AdamW(groups, lr=run.rate, betas=(0.9, 0.98), weight_decay=0.0)
     run.folder.mkdir(parents=True, exist_ok=True)
@@ -83,11 +84,18 @@ def fit(
             try:
                 optimizer.load_state_dict(state["optimizer"])
             except ValueError as error:
-                raise SystemExit(f"{checkpoint} is of another recipe; move it away to begin anew") from error
+                raise SystemExit(
+                    f"{checkpoint} is of another recipe; move it away to begin anew"
+                ) from error
         first, spent = state["step"], state["seconds"]
     start = time.monotonic() - spent
     running: float | None = None
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("training", total=run.steps, completed=first)
         for step in range(first, run.steps):
@@ -106,11 +114,20 @@ def fit(
                 with torch.no_grad():
                     found = measure()
                 seconds = time.monotonic() - start
-                row = {"step": step + 1, "loss": round(running, 4), "seconds": round(seconds), **found}
+                row = {
+                    "step": step + 1,
+                    "loss": round(running, 4),
+                    "seconds": round(seconds),
+                    **found,
+                }
                 with log.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
                 progress.console.print(row)
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
+                state = {
+                    "model": model.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "step": step + 1,
+                }
                 torch.save({**state, "seconds": seconds}, whole := checkpoint.with_suffix(".new"))
                 os.replace(whole, checkpoint)
     model.eval()

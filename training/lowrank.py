@@ -36,7 +36,9 @@ class LowRank(nn.Module):
         return weight + self.up @ self.down
 
 
-def attach(model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int, dropout: float = 0.0) -> None:
+def attach(
+    model: nn.Module, rank: int, *, train: tuple[str, ...], seed: int, dropout: float = 0.0
+) -> None:
     """Freezes a model, gives each linear layer of its blocks a low-rank change, and unfreezes norms, biases and more.
 
     Args:
@@ -78,7 +80,9 @@ def changes(model: nn.Module) -> dict[str, Tensor]:
         if isinstance(module, LowRank):
             weight = name.replace(".parametrizations.weight.0", ".weight")
             found[f"{weight}.up"], found[f"{weight}.down"] = _factors(module, len(module.down))
-    return {name: value.cpu().to(torch.float16).contiguous() for name, value in sorted(found.items())}
+    return {
+        name: value.cpu().to(torch.float16).contiguous() for name, value in sorted(found.items())
+    }
 
 
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -70,7 +70,9 @@ class Vocabulary:
         self.public = np.array([is_public(piece) for piece in pieces])
         self.inner = np.array([piece.startswith("##") for piece in pieces])
         numeral = np.array([piece.isdigit() for piece in pieces])
-        self.rate = np.where(whole, np.where(self.public, PUBLIC, np.where(numeral, NUMERAL, OTHER)), 0.0)
+        self.rate = np.where(
+            whole, np.where(self.public, PUBLIC, np.where(numeral, NUMERAL, OTHER)), 0.0
+        )
         self.rate_later = np.where(whole & self.public, PUBLIC_LATER, self.rate)
 
 
@@ -99,13 +101,19 @@ class Stream:
         return found
 
 
-def hide(rows: Ints, rate: Values, vocabulary: Vocabulary, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def hide(
+    rows: Ints, rate: Values, vocabulary: Vocabulary, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
     """Sequences with special tokens and some words hidden, and the hidden words (-1 elsewhere), both int64 [n, L]."""
     own, following = rows[:, :-1], rows[:, 1:]
     hidden = (rng.random(own.shape) < rate[own]) & ~vocabulary.inner[following]
-    shown = np.pad(np.where(hidden, vocabulary.mask, own), ((0, 0), (1, 1)), constant_values=vocabulary.end)
+    shown = np.pad(
+        np.where(hidden, vocabulary.mask, own), ((0, 0), (1, 1)), constant_values=vocabulary.end
+    )
     shown[:, 0] = vocabulary.start
-    return shown, np.pad(np.where(hidden, vocabulary.place[own], -1), ((0, 0), (1, 1)), constant_values=-1)
+    return shown, np.pad(
+        np.where(hidden, vocabulary.place[own], -1), ((0, 0), (1, 1)), constant_values=-1
+    )
 
 
 class MaskedLM(nn.Module):
@@ -118,7 +126,9 @@ class MaskedLM(nn.Module):
         self.output: Tensor
         rows = torch.from_numpy(vocabulary.rows)
         self.register_buffer("rows", rows)
-        self.register_buffer("output", network.get_input_embeddings().weight.detach()[rows], persistent=False)
+        self.register_buffer(
+            "output", network.get_input_embeddings().weight.detach()[rows], persistent=False
+        )
         transform = network.cls.predictions.transform
         with torch.no_grad():  # the head starts as just the words' frequencies
             nn.init.eye_(transform.dense.weight)
@@ -143,17 +153,22 @@ def main() -> None:
 
     def cut(articles: list[str]) -> list[Ints]:
         return [
-            np.array(each.ids, np.int64) for each in tokenizer.encode_batch_fast(articles, add_special_tokens=False)
+            np.array(each.ids, np.int64)
+            for each in tokenizer.encode_batch_fast(articles, add_special_tokens=False)
         ]
 
     stream = Stream(cut(data.wikipedia(where.data)), vocabulary)
     counts = np.bincount(np.concatenate(stream.articles), minlength=len(vocabulary.place))
     network = backbone("masked-lm", None, **cli.SLOW_BACKWARD)
-    lowrank.attach(network, RANK, train=("cls.predictions.transform.", "cls.predictions.bias"), seed=SEED)
+    lowrank.attach(
+        network, RANK, train=("cls.predictions.transform.", "cls.predictions.bias"), seed=SEED
+    )
     model = MaskedLM(network, vocabulary, counts).to(where.device)
 
     def logits_of(rows: Ints, rate: Values, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        shown, hidden = (torch.from_numpy(each).to(where.device) for each in hide(rows, rate, vocabulary, rng))
+        shown, hidden = (
+            torch.from_numpy(each).to(where.device) for each in hide(rows, rate, vocabulary, rng)
+        )
         with where.products():
             found: tuple[Tensor, Tensor] = model(shown, hidden)
         return found
@@ -163,7 +178,9 @@ def main() -> None:
         rate = vocabulary.rate if step < LATER else vocabulary.rate_later
         return cross_entropy(*logits_of(stream.sequences(step), rate, rng))
 
-    flat = np.concatenate([np.append(each, vocabulary.end) for each in cut(data.wikitext(where.data, "valid_tokens"))])
+    flat = np.concatenate(
+        [np.append(each, vocabulary.end) for each in cut(data.wikitext(where.data, "valid_tokens"))]
+    )
     inner = max(LENGTHS) - 2
     blocks = flat[np.arange((len(flat) - 1) // inner)[:, None] * inner + np.arange(inner + 1)]
     few = np.where(vocabulary.rate > 0, MEASURED, 0.0)
@@ -181,7 +198,13 @@ def main() -> None:
         found["content, top 10"] = ten[content > 0]
         return {name: round(float(each.mean()), 4) for name, each in found.items()}
 
-    run = Run(folder=where.work / "masked-lm", rate=RATE, schedule=SCHEDULE, every=250, device=where.device)
+    run = Run(
+        folder=where.work / "masked-lm",
+        rate=RATE,
+        schedule=SCHEDULE,
+        every=250,
+        device=where.device,
+    )
     fit(model, run, loss_of, measure)
     lowrank.shorten(network, SHORT)
     short = replace(run, folder=where.work / "masked-lm-short", schedule=SHORT_SCHEDULE, every=100)

@@ -40,7 +40,11 @@ def interval(score: Callable[[Ints], float], n: int) -> tuple[float, float, floa
     """A score of all n units, and its 95% interval from resampled units."""
     rng = np.random.default_rng(0)
     drawn = np.sort([score(rng.integers(0, n, n)) for _ in range(RESAMPLES)])
-    return score(np.arange(n)), float(drawn[int(0.025 * RESAMPLES)]), float(drawn[int(0.975 * RESAMPLES)])
+    return (
+        score(np.arange(n)),
+        float(drawn[int(0.025 * RESAMPLES)]),
+        float(drawn[int(0.975 * RESAMPLES)]),
+    )
 
 
 def share(hits: Flags) -> tuple[float, float, float]:
@@ -55,7 +59,9 @@ def masked_lm(root: Path, device: str) -> list[Row]:
     """Top-1 and top-10 of single hidden words of WikiText-2, next to a unigram baseline."""
     pieces = load_table("minilm-wordpiece")
     whole = [word for word in pieces.words if word.isascii() and word.isalnum()]
-    table = EmbeddingTable.build(name="words", words=whole, vectors=pieces.vectors[[pieces.row_of[w] for w in whole]])
+    table = EmbeddingTable.build(
+        name="words", words=whole, vectors=pieces.vectors[[pieces.row_of[w] for w in whole]]
+    )
     context = load_context(table, device=device)
     tokens = tokenize(data.wikitext(root, "test_raw"))
     words = [word.lower() for word in tokens.words]
@@ -67,24 +73,41 @@ def masked_lm(root: Path, device: str) -> list[Row]:
         "minilm": np.isin(whole, load_table("minilm").words),
         "every word of one piece": np.ones(len(whole), bool),
     }
-    counts = Counter(word.lower() for article in data.wikipedia(root) for word in tokenize([article]).words)
+    counts = Counter(
+        word.lower() for article in data.wikipedia(root) for word in tokenize([article]).words
+    )
     frequency = np.array([counts[word] for word in whole], float)
     public = np.array([is_public(word) for word in whole])
     found = _ranks(context, Ragged.of(tokens), asked, target, allowed)
     rows: list[Row] = []
     for name, own in allowed.items():
-        for words_of, kept, candidates in (("all words", content >= 0, own), ("content words", content, own & ~public)):
+        for words_of, kept, candidates in (
+            ("all words", content >= 0, own),
+            ("content words", content, own & ~public),
+        ):
             order = np.argsort(-np.where(candidates, frequency, -1.0), kind="stable")
             place = np.argsort(order)
             known = (target >= 0) & own[target]
             unigram = np.where(known, place[target], len(whole))
             on = f"WikiText-2 test, candidates {name}"
-            for by, ranks in (("masked LM", np.where(known, found[name], len(whole))), ("unigram", unigram)):
+            for by, ranks in (
+                ("masked LM", np.where(known, found[name], len(whole))),
+                ("unigram", unigram),
+            ):
                 for k in (1, 10):
                     value = share(ranks[kept] < k)
-                    rows.append(row("masked-lm", on, f"{words_of}, top {k}", by, value, int(kept.sum())))
+                    rows.append(
+                        row("masked-lm", on, f"{words_of}, top {k}", by, value, int(kept.sum()))
+                    )
             rows.append(
-                row("masked-lm", on, f"{words_of} among the candidates", "", share(known[kept]), int(kept.sum()))
+                row(
+                    "masked-lm",
+                    on,
+                    f"{words_of} among the candidates",
+                    "",
+                    share(known[kept]),
+                    int(kept.sum()),
+                )
             )
     return rows
 
@@ -154,13 +177,20 @@ def _tagged(name: str, sentences: list[data.Tagged], model: Any) -> Iterable[Row
     for entity in entities:
         own = owner[entity.text]
         if entity.type in data.TYPES.values():
-            found[entity.text].add((int(own[entity.start]), int(own[entity.end - 1]) + 1, entity.type))
+            found[entity.text].add(
+                (int(own[entity.start]), int(own[entity.end - 1]) + 1, entity.type)
+            )
     gold = [gold_spans(sentence.labels) for sentence in sentences]
     kinds = ["", *sorted(set(data.TYPES.values()))]
-    unsure = [{i for i, label in enumerate(sentence.labels) if label == "?"} for sentence in sentences]
+    unsure = [
+        {i for i, label in enumerate(sentence.labels) if label == "?"} for sentence in sentences
+    ]
     if name == WIKIGOLD:
         found = [joined(spans) for spans in found]
-    found = [{s for s in mine if not unsure[b].intersection(range(s[0], s[1]))} for b, mine in enumerate(found)]
+    found = [
+        {s for s in mine if not unsure[b].intersection(range(s[0], s[1]))}
+        for b, mine in enumerate(found)
+    ]
     for kind in kinds:
         mine = [{s for s in spans if kind in ("", s[2])} for spans in found]
         theirs = [{s for s in spans if kind in ("", s[2])} for spans in gold]
@@ -183,8 +213,12 @@ def _tagged(name: str, sentences: list[data.Tagged], model: Any) -> Iterable[Row
 def reader(root: Path, device: str) -> list[Row]:
     """Token F1 and exact match on the development questions with gold answers."""
     questions = data.squad_gold(root)
-    answers = load_reader(device=device).answer([q.question for q in questions], [q.text for q in questions])
-    scores = np.array([token_f1(a.text, q.answers) for a, q in zip(answers, questions, strict=True)])
+    answers = load_reader(device=device).answer(
+        [q.question for q in questions], [q.text for q in questions]
+    )
+    scores = np.array(
+        [token_f1(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]
+    )
     hits = np.array([exact(a.text, q.answers) for a, q in zip(answers, questions, strict=True)]) > 0
     f1 = interval(lambda chosen: float(scores[chosen].mean()), len(scores))
     return [
@@ -196,7 +230,9 @@ def reader(root: Path, device: str) -> list[Row]:
 # ---- rows --------------------------------------------------------------------------------------------------
 
 
-def row(adapter: str, on: str, what: str, model: str, value: tuple[float, float, float], n: int) -> Row:
+def row(
+    adapter: str, on: str, what: str, model: str, value: tuple[float, float, float], n: int
+) -> Row:
     """One measurement, with the checksums of what was measured."""
     files = sorted(manifest(adapter)["files"].values())
     mean, low, high = (round(each, 4) for each in value)
@@ -243,8 +279,13 @@ def main() -> None:
     rows = json.loads(ROWS.read_text()) if ROWS.exists() else []
     measures = {"masked-lm": masked_lm, "tagger": tagger, "reader": reader}
     for name in given.adapters:
-        rows = [each for each in rows if each["adapter"] != name] + measures[name](given.data, given.device)
-    ROWS.write_text("[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in rows) + "\n]\n", encoding="utf-8")
+        rows = [each for each in rows if each["adapter"] != name] + measures[name](
+            given.data, given.device
+        )
+    ROWS.write_text(
+        "[\n" + ",\n".join(json.dumps(each, sort_keys=True) for each in rows) + "\n]\n",
+        encoding="utf-8",
+    )
     for document in DOCUMENTS:
         document.write_text(fill(document.read_text(encoding="utf-8"), rows), encoding="utf-8")
     for name in given.adapters:

@@ -32,7 +32,9 @@ def words() -> list[list[str]]:
     for month, listed in OTHERS.items():
         for word in listed.split():
             months.setdefault(word, month)
-    return [sorted(word for word, month in months.items() if month == number) for number in range(1, 13)]
+    return [
+        sorted(word for word, month in months.items() if month == number) for number in range(1, 13)
+    ]
 
 
 def _of(language: str) -> Iterator[tuple[int, str]]:
@@ -49,7 +51,9 @@ def _of(language: str) -> Iterator[tuple[int, str]]:
 
 def _plain(word: str) -> str:
     """A word without accents."""
-    return "".join(each for each in unicodedata.normalize("NFD", word) if not unicodedata.combining(each))
+    return "".join(
+        each for each in unicodedata.normalize("NFD", word) if not unicodedata.combining(each)
+    )
 
 
 if __name__ == "__main__":

@@ -206,7 +206,11 @@ class Evidence(NamedTuple):
 
     def share(self, word: str, type_: str, among: Collection[str] | None = None) -> float | None:
         """The share of a type among a word's labels, or among some of them; None if they are too few."""
-        labels = {label: n for label, n in self.tagged.get(word, {}).items() if among is None or label in among}
+        labels = {
+            label: n
+            for label, n in self.tagged.get(word, {}).items()
+            if among is None or label in among
+        }
         total = sum(labels.values())
         return labels.get(type_, 0) / total if total >= LEAST else None
 
@@ -246,7 +250,9 @@ def words(entries: Iterable[str | tuple[str, ...]]) -> Iterator[str]:
     """Entries as written in English, without those in other alphabets or of several words."""
     for entry in entries:
         for part in entry if isinstance(entry, tuple) else (entry,):
-            folded = "".join(c for c in unicodedata.normalize("NFKD", part) if not unicodedata.combining(c))
+            folded = "".join(
+                c for c in unicodedata.normalize("NFKD", part) if not unicodedata.combining(c)
+            )
             if re.fullmatch("[A-Z][A-Za-z]{2,}", folded):
                 yield folded.title() if folded.isupper() else folded
 
@@ -262,9 +268,13 @@ def candidates() -> dict[str, dict[str, Candidate]]:
     places = {}
     for word, locales in from_faker("address", PLACES).items():
         kind = next(kind for kind in PLACES if locales[kind])
-        places[word] = Candidate(kind, kind != "city" and any(locale.startswith("en") for locale in locales[kind]))
+        places[word] = Candidate(
+            kind, kind != "city" and any(locale.startswith("en") for locale in locales[kind])
+        )
     places |= {word: Candidate("city", True) for word in CITIES.split()}
-    organizations = {word: Candidate(kind, True) for kind, text in ORGANIZATIONS.items() for word in text.split()}
+    organizations = {
+        word: Candidate(kind, True) for kind, text in ORGANIZATIONS.items() for word in text.split()
+    }
     return {"PERSON": persons, "LOCATION": places, "ORGANIZATION": organizations}
 
 
@@ -273,12 +283,19 @@ def choose(
 ) -> dict[str, dict[str, str]]:
     """The lists, each name with its kind: table rows that are always names, each in one list."""
     held = set(rows) - set(OTHERS.lower().split())
-    spelled = {type_: {word.lower(): word for word in sorted(names, reverse=True)} for type_, names in found.items()}
+    spelled = {
+        type_: {word.lower(): word for word in sorted(names, reverse=True)}
+        for type_, names in found.items()
+    }
     lists: dict[str, dict[str, str]] = {type_: {} for type_ in found}
     for type_, names in found.items():
         for lower in sorted(filter(seen.is_name, held & spelled[type_].keys())):
             name = names[spelled[type_][lower]]
-            rivals = {other for other in found if lower in spelled[other] and found[other][spelled[other][lower]].sure}
+            rivals = {
+                other
+                for other in found
+                if lower in spelled[other] and found[other][spelled[other][lower]].sure
+            }
             share = seen.share(lower, type_, rivals if name.sure else None)
             if (name.sure and rivals == {type_}) or (share is not None and share >= CLEARLY):
                 lists[type_][spelled[type_][lower]] = name.kind
@@ -288,7 +305,9 @@ def choose(
 def render(type_: str, names: Mapping[str, str], version: str) -> str:
     """A list as written to the file."""
     head = HEADER.format(title=f"Names of the type {type_}", written=WRITTEN, source=SOURCES[type_])
-    return head.format(version=version) + "".join(f"{word}\t{kind}\n" for word, kind in sorted(names.items()))
+    return head.format(version=version) + "".join(
+        f"{word}\t{kind}\n" for word, kind in sorted(names.items())
+    )
 
 
 def licence() -> str:
@@ -300,7 +319,9 @@ def licence() -> str:
 def main() -> None:
     """Chooses the names, and writes the lists."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=cli.DATA / "names", help="default: into the package")
+    parser.add_argument(
+        "--out", type=Path, default=cli.DATA / "names", help="default: into the package"
+    )
     given = cli.with_corpora(parser)
     tagged = data.wikigold(given.data, held_out=False)
     for corpus in ("wikiann_en", "wnut17"):
@@ -312,7 +333,9 @@ def main() -> None:
     gazetteers.build(given.out)
     for type_ in NAMES:
         assert set(lists[type_].values()) <= set(KINDS[type_])
-        (given.out / f"{type_.lower()}.txt").write_text(render(type_, lists[type_], version("faker")), "utf-8")
+        (given.out / f"{type_.lower()}.txt").write_text(
+            render(type_, lists[type_], version("faker")), "utf-8"
+        )
 
 
 if __name__ == "__main__":

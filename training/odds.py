@@ -125,13 +125,18 @@ def parts(marked: data.Marked) -> Iterator[data.Marked]:
         start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
         if end > start and len(tokenize([text[start:end]]).words) >= FEWEST:
             inside = [each for each in marked.mentions if start <= each.start and each.end <= end]
-            moved = [each._replace(start=each.start - start, end=each.end - start) for each in inside]
+            moved = [
+                each._replace(start=each.start - start, end=each.end - start) for each in inside
+            ]
             yield marked._replace(text=text[start:end], mentions=moved)
 
 
 def generated_texts(corpora: Path) -> Iterator[data.Marked]:
     """What the tagger did not see: public texts with other people in them, requests, and sentences about somebody."""
-    public = [*data.wikigold(corpora, held_out=True), *data.conll(corpora / "wikiann_en" / "train.conll.gz")[6000:9000]]
+    public = [
+        *data.wikigold(corpora, held_out=True),
+        *data.conll(corpora / "wikiann_en" / "train.conll.gz")[6000:9000],
+    ]
     rng = np.random.default_rng(SEED)
     texts = strangers.sources(corpora, held_out=True)
     yield from strangers.strangers(texts, generated.Names(rng), generated.Public(public, rng))
@@ -167,7 +172,11 @@ def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sam
 
 
 def _private(marked: data.Marked, found: model.Candidate) -> int:
-    standings = {each.standing for each in marked.mentions if each.start < found.end and each.end > found.start}
+    standings = {
+        each.standing
+        for each in marked.mentions
+        if each.start < found.end and each.end > found.start
+    }
     return 1 if "private" in standings else -1 if standings - {"public"} else 0
 
 
@@ -186,13 +195,17 @@ class Fit(NamedTuple):
 
     def odds(self, known: Sample) -> Values:
         """The log odds of all candidates."""
-        return model.odds(known.own, known.over @ self.over.T + known.around @ self.around.T, self.weights)
+        return model.odds(
+            known.own, known.over @ self.over.T + known.around @ self.around.T, self.weights
+        )
 
 
 def fit(known: Sample, which: Flags) -> Fit:
     """The first network that fits some of the candidates best."""
     made = network(np.concatenate([known.own, known.over, known.around], axis=1), known, which)
-    own, over, around = np.split(made.units, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1)
+    own, over, around = np.split(
+        made.units, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1
+    )
     return Fit(replace(made, units=own), over, around)
 
 
@@ -201,7 +214,9 @@ def network(inputs: Values, known: Sample, which: Flags) -> model.Weights:
     which = which & (known.private >= 0)
     mean, spread = inputs[which].mean(axis=0), inputs[which].std(axis=0) + 1e-6
     given = torch.from_numpy((inputs[which] - mean) / spread).float()
-    target, weight = (torch.from_numpy(each[which]).float() for each in (known.private, known.weight))
+    target, weight = (
+        torch.from_numpy(each[which]).float() for each in (known.private, known.weight)
+    )
     networks = [_network(given, target, weight, seed) for seed in range(NETWORKS)]
     units, sums = zip(*networks, strict=True)
     rows = np.concatenate([layer.weight.detach().double().numpy() for layer in units]) / spread
@@ -211,7 +226,9 @@ def network(inputs: Values, known: Sample, which: Flags) -> model.Weights:
     return model.Weights(units=rows, bias=bias, sum=total, base=base)
 
 
-def _network(given: Tensor, target: Tensor, weight: Tensor, seed: int) -> tuple[nn.Linear, nn.Linear]:
+def _network(
+    given: Tensor, target: Tensor, weight: Tensor, seed: int
+) -> tuple[nn.Linear, nn.Linear]:
     """The layers of one network."""
     torch.manual_seed(seed)
     units, total = nn.Linear(given.shape[1], UNITS), nn.Linear(UNITS, 1)
@@ -237,7 +254,9 @@ def crossed(known: Sample, judge: Callable[[Flags], Values]) -> Values:
         known: the candidates.
         judge: fits some of them and judges all.
     """
-    folds = np.array([crc32(each.text.encode("utf-8", "surrogatepass")) % FOLDS for each in known.texts])
+    folds = np.array(
+        [crc32(each.text.encode("utf-8", "surrogatepass")) % FOLDS for each in known.texts]
+    )
     fold = folds[known.whole[known.text]]
     odds = np.zeros(len(known.found))
     for number in range(FOLDS):
@@ -260,7 +279,10 @@ def with_readings(tensors: Mapping[str, Floats], rows: Values) -> dict[str, Floa
     """A tagger's output layer with these rows behind those of its labels."""
     weight, bias = (tensors[f"classifier.{name}"][: len(LABELS)] for name in ("weight", "bias"))
     found = np.concatenate([weight, rows]), np.concatenate([bias, np.zeros(len(rows))])
-    return {f"classifier.{name}": each.astype(np.float32) for name, each in zip(("weight", "bias"), found, strict=True)}
+    return {
+        f"classifier.{name}": each.astype(np.float32)
+        for name, each in zip(("weight", "bias"), found, strict=True)
+    }
 
 
 def write(made: Fit, second: model.Weights, least: Values) -> None:
@@ -329,7 +351,9 @@ def groups(known: Sample, now: Sequence[Span], odds: Values) -> Iterator[Group]:
                     told = [i for i in range(each.start, each.end) if text.text[i].isalnum()]
                     needs.append(need[b][told].min(initial=np.inf))
                     gone += bool(today[b][told].min(initial=np.inf) > 0)
-        name = f"{'English' if english else 'other languages'}, {'whole texts' if whole else 'parts'}"
+        name = (
+            f"{'English' if english else 'other languages'}, {'whole texts' if whole else 'parts'}"
+        )
         kind = "names" if names else "the rest"
         yield Group(
             name=f"{name}, {kind}",
@@ -365,14 +389,18 @@ def main() -> None:
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     labelled = len(whole) + len(pieces)
     texts = [*whole, *(part for part, _ in pieces), *generated_texts(given.data)]
-    known = sample(texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))], labelled)
+    known = sample(
+        texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))], labelled
+    )
     now = found_in(texts, 0.0)
     first = crossed(known, lambda which: fit(known, which).odds(known))
     inputs = model.beside(known.found, known.spans, [text.text for text in texts], first)
     none = np.zeros(1)
     odds = crossed(known, lambda which: model.odds(inputs, none, network(inputs, known, which)))
     found = list(groups(known, now, odds))
-    least = np.array([least_of([each for each in found if each.names == names]) for names in (True, False)])
+    least = np.array(
+        [least_of([each for each in found if each.names == names]) for names in (True, False)]
+    )
     console = Console(width=160)
     for each in groups(known, now, odds - least[known.own[:, model.DETAIL].astype(int)]):
         console.print(
@@ -381,7 +409,9 @@ def main() -> None:
         )
     every = np.ones(len(known.found), bool)
     write(fit(known, every), network(inputs, known, every), least)
-    console.print(f"names count from odds of {least[0]:.2f}, details from {least[1]:.2f}; wrote {OUT.name}")
+    console.print(
+        f"names count from odds of {least[0]:.2f}, details from {least[1]:.2f}; wrote {OUT.name}"
+    )
 
 
 if __name__ == "__main__":

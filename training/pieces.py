@@ -24,7 +24,24 @@ from textveil.models import e5
 from textveil.randomness import Values
 from training import cli
 
-LANGUAGES = ["ar", "de", "en", "es", "fr", "hi", "it", "ja", "ko", "nl", "pl", "pt", "ru", "tr", "vi", "zh"]
+LANGUAGES = [
+    "ar",
+    "de",
+    "en",
+    "es",
+    "fr",
+    "hi",
+    "it",
+    "ja",
+    "ko",
+    "nl",
+    "pl",
+    "pt",
+    "ru",
+    "tr",
+    "vi",
+    "zh",
+]
 """Those in which recall is measured."""
 
 MOST, WORDS = 100_000, 150_000
@@ -43,7 +60,9 @@ def used(tokenizer: Tokenizer, count: int) -> Values:
 
     def add(words: list[str], shares: Values) -> None:
         spelled = [f" {word}" for word in words]
-        for encoding, share in zip(tokenizer.encode_batch_fast(spelled, add_special_tokens=False), shares, strict=True):
+        for encoding, share in zip(
+            tokenizer.encode_batch_fast(spelled, add_special_tokens=False), shares, strict=True
+        ):
             np.add.at(found, encoding.ids, share)
 
     for language in available_languages("best"):
@@ -51,7 +70,9 @@ def used(tokenizer: Tokenizer, count: int) -> Values:
         weight = np.array(shares) * (1 if language in LANGUAGES else OTHER)
         for turn, share in ((str, 1.0), (str.capitalize, CAPITAL), (str.upper, CAPITALS)):
             add([turn(word) for word in words], weight * share)
-    names = gzip.decompress((cli.DATA / "lexicon" / "names.txt.gz").read_bytes()).decode().splitlines()
+    names = (
+        gzip.decompress((cli.DATA / "lexicon" / "names.txt.gz").read_bytes()).decode().splitlines()
+    )
     names = [name for name in names if not name.startswith("#")]
     for turn, share in ((str.capitalize, 1.0), (str, CAPITAL)):
         add([turn(name) for name in names], np.full(len(names), NAME * share))
@@ -61,7 +82,9 @@ def used(tokenizer: Tokenizer, count: int) -> Values:
 def main() -> None:
     """Writes which pieces are kept, and the files that the build makes of them."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    model = hatch_build.parsed(hatch_build.fetched(hatch_build.E5, [hatch_build.MODEL])[hatch_build.MODEL])
+    model = hatch_build.parsed(
+        hatch_build.fetched(hatch_build.E5, [hatch_build.MODEL])[hatch_build.MODEL]
+    )
     whole = hatch_build.tokenizer(list(zip(model.pieces, model.scores, strict=True)))
     use = used(Tokenizer.from_str(json.dumps(whole)), len(model.pieces))
     kept = np.array([len(piece.lstrip(e5.SPACE)) <= 1 for piece in model.pieces])
@@ -71,8 +94,12 @@ def main() -> None:
     (folder / "kept.bin").write_bytes(np.packbits(kept).tobytes())
     for file, content in hatch_build.e5(folder).items():
         hatch_build.write(folder / file, content)
-        print(f"{file} has SHA-256 {hashlib.sha256(content).hexdigest()}; textveil.models.e5 must say so")
-    print(f"kept {kept.sum():,} of {len(kept):,} pieces, {use[kept].sum() / use.sum():.1%} of what words need")
+        print(
+            f"{file} has SHA-256 {hashlib.sha256(content).hexdigest()}; textveil.models.e5 must say so"
+        )
+    print(
+        f"kept {kept.sum():,} of {len(kept):,} pieces, {use[kept].sum() / use.sum():.1%} of what words need"
+    )
 
 
 if __name__ == "__main__":

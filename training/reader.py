@@ -80,20 +80,31 @@ def main() -> None:
         size = max(len(row[0]) for row in rows)
         ids, seen, types = (np.zeros((BATCH, size), np.int64) for _ in range(3))
         for i, (pieces, lead, *_) in enumerate(rows):
-            ids[i, : len(pieces)], seen[i, : len(pieces)], types[i, lead : len(pieces)] = pieces, 1, 1
+            ids[i, : len(pieces)], seen[i, : len(pieces)], types[i, lead : len(pieces)] = (
+                pieces,
+                1,
+                1,
+            )
         return [ids, seen, types, np.array([row[2:] for row in rows])]
 
     def loss_of(step: int) -> Tensor:
-        ids, seen, types, answers = (torch.from_numpy(each).to(where.device) for each in batch(step))
+        ids, seen, types, answers = (
+            torch.from_numpy(each).to(where.device) for each in batch(step)
+        )
         with where.products():
             found = model(input_ids=ids, attention_mask=seen, token_type_ids=types)
-        hidden = (types == 0) & (seen == 1)  # the question; the last special token may win during training
+        hidden = (types == 0) & (
+            seen == 1
+        )  # the question; the last special token may win during training
         logits = (
-            each.float().masked_fill(hidden | (seen == 0), -1e4) for each in (found.start_logits, found.end_logits)
+            each.float().masked_fill(hidden | (seen == 0), -1e4)
+            for each in (found.start_logits, found.end_logits)
         )
         return sum(cross_entropy(each, answers[:, i]) for i, each in enumerate(logits)) / 2  # type: ignore[return-value]
 
-    run = Run(folder=where.work / "reader", rate=RATE, schedule=SCHEDULE, every=200, device=where.device)
+    run = Run(
+        folder=where.work / "reader", rate=RATE, schedule=SCHEDULE, every=200, device=where.device
+    )
     fit(model, run, loss_of, dict)
     about = {"config": {}, "base": minilm.SHA256, "rank": RANK}
     lowrank.write(where.out, "reader", lowrank.changes(model), about)

@@ -109,7 +109,12 @@ def _other(names: Names, famous: Public) -> Other:
     locale = names.locale("en")
     given, family = names.person(locale)
     titled = f"{names.pick(TITLES['en'].split())} {family}"
-    first = {"full": names.full(given, family, locale), "family": family, "titled": titled, "given": given}[form]
+    first = {
+        "full": names.full(given, family, locale),
+        "family": family,
+        "titled": titled,
+        "given": given,
+    }[form]
     return Other("private", first, family if form in ("full", "family") else first)
 
 
@@ -121,6 +126,11 @@ def _person(run: str) -> str:
     if len(words) > 2 and not listed[0]:
         words, listed = words[1:], listed[1:]
     low = [folded(word) for word in words]
-    if not 2 <= len(words) <= 3 or not all(listed) or {*low} & NO_PEOPLE or " ".join(low) in entries:
+    if (
+        not 2 <= len(words) <= 3
+        or not all(listed)
+        or {*low} & NO_PEOPLE
+        or " ".join(low) in entries
+    ):
         return ""
     return " ".join(words)

@@ -132,7 +132,9 @@ def possible(label: str) -> int:
     """The labels that a word of a corpus may have, as bits; all of them if nothing is known."""
     if label in ("~private", "~public"):
         return 1 | sum(1 << i for i, each in enumerate(LABELS) if each.endswith(f" {label[1:]}"))
-    found = sum(1 << i for i, each in enumerate(LABELS) if each == label or each.startswith(f"{label} "))
+    found = sum(
+        1 << i for i, each in enumerate(LABELS) if each == label or each.startswith(f"{label} ")
+    )
     return found or ALL
 
 
@@ -147,7 +149,9 @@ def read(source: Sequence[data.Tagged]) -> list[Sentence]:
     for each, start, end in zip(source, bounds.tolist(), bounds[1:].tolist(), strict=False):
         spaced: list[bool] = []
         labels: list[int] = []
-        for label, free, size in zip(each.labels, each.spaced, sizes[at : at + len(each.words)], strict=True):
+        for label, free, size in zip(
+            each.labels, each.spaced, sizes[at : at + len(each.words)], strict=True
+        ):
             spaced += [free and not i for i in range(size)]
             labels += [possible(label.replace("B-", "I-") if i else label) for i in range(size)]
         at += len(each.words)
@@ -157,7 +161,9 @@ def read(source: Sequence[data.Tagged]) -> list[Sentence]:
 
 def part_of(text: Sentence, rng: np.random.Generator) -> Sentence:
     """A few sentences of a text; none begins within what is labelled."""
-    ends = [i for i, word in enumerate(text.words[:-1], 1) if word in STOPS and text.labels[i] & ~INSIDE]
+    ends = [
+        i for i, word in enumerate(text.words[:-1], 1) if word in STOPS and text.labels[i] & ~INSIDE
+    ]
     bounds = [0, *ends, len(text.words)]
     first = int(rng.integers(len(bounds) - 1))
     last = min(len(bounds) - 1, first + int(rng.integers(1, SENTENCES + 1)))
@@ -175,7 +181,11 @@ class Sentences:
     """
 
     def __init__(
-        self, sources: dict[str, list[data.Tagged]], mixture: Mapping[str, float], *, harder: bool = False
+        self,
+        sources: dict[str, list[data.Tagged]],
+        mixture: Mapping[str, float],
+        *,
+        harder: bool = False,
     ) -> None:
         self.mixture = mixture
         self.harder = harder
@@ -187,14 +197,18 @@ class Sentences:
     def _cut(self, spelled: str) -> list[int]:
         if spelled not in self.pieces:
             read = spelled[: e5.LONGEST]
-            self.pieces[spelled] = self.tokenizer.encode(read, add_special_tokens=False).ids or [e5.UNKNOWN]
+            self.pieces[spelled] = self.tokenizer.encode(read, add_special_tokens=False).ids or [
+                e5.UNKNOWN
+            ]
         return self.pieces[spelled]
 
     def batch(self, step: int) -> list[Batch]:
         """The parts of a step's batch."""
         rng = np.random.default_rng([SEED, step])
         names = rng.choice(list(self.mixture), size=BATCH, p=list(self.mixture.values()))
-        rows = sorted((self._row(self.sources[name], rng) for name in names), key=lambda row: len(row[0]))
+        rows = sorted(
+            (self._row(self.sources[name], rng) for name in names), key=lambda row: len(row[0])
+        )
         return [self._part(rows[i : i + BATCH // PARTS]) for i in range(0, BATCH, BATCH // PARTS)]
 
     def _part(self, rows: list[tuple[list[int], list[int], list[int]]]) -> Batch:
@@ -205,14 +219,18 @@ class Sentences:
                 array[i, : len(values)] = values
         return Batch(*map(torch.from_numpy, arrays))
 
-    def _row(self, source: list[Sentence], rng: np.random.Generator) -> tuple[list[int], list[int], list[int]]:
+    def _row(
+        self, source: list[Sentence], rng: np.random.Generator
+    ) -> tuple[list[int], list[int], list[int]]:
         first = int(rng.integers(len(source)))
         sentences = source[first : first + int(rng.geometric(1 - JOINED))]
         if self.harder and rng.random() < SHORT:
             sentences = [part_of(sentences[0], rng)]
         unread = UNREAD if self.harder and rng.random() < BLURRED else 0.0
         turns = np.array([LOWERED, RAISED, TITLED]).cumsum()
-        turn = (str.lower, str.upper, str.capitalize, str)[int(np.searchsorted(turns, rng.random(), side="right"))]
+        turn = (str.lower, str.upper, str.capitalize, str)[
+            int(np.searchsorted(turns, rng.random(), side="right"))
+        ]
         known = sum(mark for mark in LISTS if rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
         for sentence in sentences:
@@ -248,7 +266,9 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
         "requests": (REQUESTS, generated.requests(held_out=False)),
     }
     for source, (count, each) in templates.items():
-        found[source] = [data.tagged(each) for each in generated.sentences(count, famous, rng, each)]
+        found[source] = [
+            data.tagged(each) for each in generated.sentences(count, famous, rng, each)
+        ]
     names = generated.Names(rng)
     known = generated.Public(famous, rng)
     public = [*strangers.sources(root, held_out=False)] * STRANGERS
@@ -262,7 +282,9 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
 
 def before() -> dict[str, Any]:
     """The model before training, float32 by transformers' names."""
-    model = hatch_build.parsed(hatch_build.fetched(hatch_build.E5, [hatch_build.MODEL])[hatch_build.MODEL])
+    model = hatch_build.parsed(
+        hatch_build.fetched(hatch_build.E5, [hatch_build.MODEL])[hatch_build.MODEL]
+    )
     found: dict[str, Any] = {WORDS: e5.words()}
 
     def numbers(name: str) -> Floats:
@@ -270,7 +292,9 @@ def before() -> dict[str, Any]:
 
     width = model.width
     found["bert.embeddings.position_embeddings.weight"] = numbers("emb.pos").reshape(-1, width)
-    found["bert.embeddings.token_type_embeddings.weight"] = numbers("emb.type").reshape(-1, width)[:1].repeat(SHAPES, 0)
+    found["bert.embeddings.token_type_embeddings.weight"] = (
+        numbers("emb.type").reshape(-1, width)[:1].repeat(SHAPES, 0)
+    )
     for layer in range(LAYERS):
         for name, theirs in LINEAR.items():
             own = f"bert.encoder.layer.{layer}.{name}"
@@ -282,7 +306,10 @@ def before() -> dict[str, Any]:
         norms[f"bert.encoder.layer.{layer}.attention.output.LayerNorm"] = f"l{layer}.aln"
         norms[f"bert.encoder.layer.{layer}.output.LayerNorm"] = f"l{layer}.oln"
     for name, theirs in norms.items():
-        found[f"{name}.weight"], found[f"{name}.bias"] = numbers(f"{theirs}.w"), numbers(f"{theirs}.b")
+        found[f"{name}.weight"], found[f"{name}.bias"] = (
+            numbers(f"{theirs}.w"),
+            numbers(f"{theirs}.b"),
+        )
     return found
 
 
@@ -321,25 +348,46 @@ def main() -> None:
     def mean(batches: Iterable[Batch]) -> Tensor:
         own = [Batch(*(each.to(where.device) for each in batch)) for batch in batches]
         with where.products():
-            logits = [model(input_ids=b.ids, attention_mask=b.seen, token_type_ids=b.kinds).logits for b in own]
-        sums, counts = zip(*(loss(each.float(), b.labels) for each, b in zip(logits, own, strict=True)), strict=True)
+            logits = [
+                model(input_ids=b.ids, attention_mask=b.seen, token_type_ids=b.kinds).logits
+                for b in own
+            ]
+        sums, counts = zip(
+            *(loss(each.float(), b.labels) for each, b in zip(logits, own, strict=True)),
+            strict=True,
+        )
         return torch.stack(sums).sum() / torch.stack(counts).sum()
 
     def loss_of(step: int) -> Tensor:
         return mean(sentences.batch(step))
 
-    kept = [data.tagged(text) for texts in data.labelled(where.data, held_out=True).values() for text in texts]
+    kept = [
+        data.tagged(text)
+        for texts in data.labelled(where.data, held_out=True).values()
+        for text in texts
+    ]
     unseen = Sentences({"held out": kept}, {"held out": 1.0})
 
     def measure() -> dict[str, float]:
-        return {"held_out": round(mean(part for step in range(8) for part in unseen.batch(step)).item(), 4)}
+        return {
+            "held_out": round(
+                mean(part for step in range(8) for part in unseen.batch(step)).item(), 4
+            )
+        }
 
     work = where.work / "tagger"
-    run = Run(folder=work, rate=RATE, shares=SHARES, schedule=SCHEDULE, every=100, device=where.device)
+    run = Run(
+        folder=work, rate=RATE, shares=SHARES, schedule=SCHEDULE, every=100, device=where.device
+    )
     fit(model, run, loss_of, measure)
-    tensors = {name: each.detach().cpu() for name, each in model.named_parameters() if name != WORDS}
+    tensors = {
+        name: each.detach().cpu() for name, each in model.named_parameters() if name != WORDS
+    }
     lowrank.write(
-        where.out, "tagger", lowrank.packed(tensors), {"config": config, "base": e5.SHA256["words.safetensors"]}
+        where.out,
+        "tagger",
+        lowrank.packed(tensors),
+        {"config": config, "base": e5.SHA256["words.safetensors"]},
     )
 
 

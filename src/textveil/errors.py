@@ -97,7 +97,9 @@ def quote_file(path: object) -> str:
 
 
 def quote_path(
-    path: Sequence[str | int], value: object = None, is_private: Callable[[str], bool] = looks_private
+    path: Sequence[str | int],
+    value: object = None,
+    is_private: Callable[[str], bool] = looks_private,
 ) -> str:
     """Writes where a value stands in JSON, such as messages[0].content[1].text.
 
@@ -111,14 +113,20 @@ def quote_path(
         if isinstance(step, int):
             said += f"[{step}]"
         elif is_private(step):
-            place = f" {list(value).index(step) + 1}" if isinstance(value, Mapping) and step in value else ""
+            place = (
+                f" {list(value).index(step) + 1}"
+                if isinstance(value, Mapping) and step in value
+                else ""
+            )
             said += f"[field{place}]"
         elif _PLAIN.fullmatch(step) and step.isascii() and len(step) <= LONGEST:
             said += f".{step}" if said else step
         else:
             said += f"[{json.dumps(step if len(step) <= LONGEST else step[: LONGEST - 3] + '...')}]"
         value = _inside(value, step)
-    return said if len(said) <= 4 * LONGEST else f"{said[: 2 * LONGEST]}...{said[3 - 2 * LONGEST :]}"
+    return (
+        said if len(said) <= 4 * LONGEST else f"{said[: 2 * LONGEST]}...{said[3 - 2 * LONGEST :]}"
+    )
 
 
 def _inside(value: Any, step: str | int) -> Any:
@@ -166,11 +174,15 @@ def nearest(name: str, names: Iterable[str], alike: float = 0.5) -> str | None:
     every = {each.lower(): each for each in names if not looks_private(each)}
     name = name.lower()
     section = name[: name.rfind(".") + 1]
-    shared = section if all(each.startswith(section) for each in every) else ""  # says nothing about likeness
+    shared = (
+        section if all(each.startswith(section) for each in every) else ""
+    )  # says nothing about likeness
     ends = {each.removeprefix(shared): every[each] for each in every}
     near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=alike)
     last = name.rpartition(".")[2]
-    near = near or [end for end in ends if get_close_matches(last, [end.rpartition(".")[2]], cutoff=LIKE)]
+    near = near or [
+        end for end in ends if get_close_matches(last, [end.rpartition(".")[2]], cutoff=LIKE)
+    ]
     return ends[near[0]] if near else None
 
 

@@ -28,14 +28,29 @@ from textveil.table import EmbeddingTable, Metric
 
 # ---- a table ---------------------------------------------------------------------------------------------------------
 
-COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "brown", "black", "white", "grey", "pink", "gold")
+COLOURS = (
+    "red",
+    "orange",
+    "yellow",
+    "green",
+    "blue",
+    "purple",
+    "brown",
+    "black",
+    "white",
+    "grey",
+    "pink",
+    "gold",
+)
 
 
 def colours(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
     """Twelve colours on a circle."""
     angles = np.arange(len(COLOURS)) * 2 * np.pi / len(COLOURS)
     vectors = np.column_stack([np.cos(angles), np.sin(angles)]).astype(np.float32)
-    return EmbeddingTable.build(name="colours", words=COLOURS, vectors=vectors, metric=metric, device=device)
+    return EmbeddingTable.build(
+        name="colours", words=COLOURS, vectors=vectors, metric=metric, device=device
+    )
 
 
 # ---- a mechanism -----------------------------------------------------------------------------------------------------
@@ -65,7 +80,9 @@ class Keep:
         spent: Values = np.log(parameter)
         return spent
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The word itself, or any word of the others."""
         secret = block.secret
         released = secret.copy()
@@ -139,7 +156,11 @@ class Notes(Pieces):
         """The lines."""
         for _, line in lines:
             body = line.rstrip("\n")
-            yield Row(line, {"text": FieldCell(2, len(body), body[2:])}) if line.startswith("- ") else line
+            yield (
+                Row(line, {"text": FieldCell(2, len(body), body[2:])})
+                if line.startswith("- ")
+                else line
+            )
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """A line."""
@@ -180,7 +201,9 @@ def same_length(case: Case) -> Iterator[Outcome]:
     released = [case.view.items[item] for item in case.view.item.tolist()]
     pairs = zip(released, case.secret_words, strict=True)
     same = np.array([float(len(one) == len(other)) for one, other in pairs])
-    yield Outcome(source="same-length", metric="same length", where=np.arange(len(same)), values=same)
+    yield Outcome(
+        source="same-length", metric="same length", where=np.arange(len(same)), values=same
+    )
 
 
 # ---- the gateway and sessions ----------------------------------------------------------------------------------------
@@ -189,7 +212,11 @@ def same_length(case: Case) -> Iterator[Outcome]:
 def plain() -> tuple[Operation, ...]:
     """An API that takes one text."""
     taken = record(text=text())
-    return (Operation(name="another.plain", path="/plain", request=taken, answer=taken, error=lambda _: {}),)
+    return (
+        Operation(
+            name="another.plain", path="/plain", request=taken, answer=taken, error=lambda _: {}
+        ),
+    )
 
 
 @contextmanager

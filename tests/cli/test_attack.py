@@ -52,7 +52,9 @@ def test_json_is_one_object_of_rates(capsys, letters):
     assert found["seeded"] is True
     assert "seed" not in found["configuration"]
     assert found["configuration"]["epsilon"] == 70
-    assert {"attack", "metric", "setting", "slice", "part", "value", "low", "high", "n"} <= set(found["rows"][0])
+    assert {"attack", "metric", "setting", "slice", "part", "value", "low", "high", "n"} <= set(
+        found["rows"][0]
+    )
 
 
 def test_a_seed_repeats_the_findings(capsys, letters):
@@ -71,14 +73,23 @@ def test_parts_and_lesser_measures_on_demand(capsys, letters):
 
 
 def test_an_option_of_an_attack(capsys, letters):
-    out = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "-o", "attack.neighbour.k=20")[1]
+    out = run(capsys, letters, *NOISE, 70, "--attacks", "neighbour", "-o", "attack.neighbour.k=20")[
+        1
+    ]
     assert "KNN@20" in out
 
 
 @pytest.mark.parametrize("typed", ["uniform,unigram", "[uniform, unigram]"])
 def test_a_list_as_an_option(capsys, letters, typed):
     out = run(
-        capsys, letters, "--mechanism", "placeholder", "--attacks", "bayes", "-o", f"attack.bayes.priors={typed}"
+        capsys,
+        letters,
+        "--mechanism",
+        "placeholder",
+        "--attacks",
+        "bayes",
+        "-o",
+        f"attack.bayes.priors={typed}",
     )[1]
     assert re.findall(r"top-1 \((\w+)\)", out) == ["uniform", "unigram"]
 
@@ -105,7 +116,10 @@ def test_an_infinite_budget_is_json_too(capsys, letters):
 
 def test_words_that_pass_unprotected_are_told(capsys, letters):
     err = run(capsys, letters, *NOISE, "inf", "--attacks", "linkage")[2]
-    assert "17 more private words are not counted in rates of words: they passed as they were" in " ".join(err.split())
+    assert (
+        "17 more private words are not counted in rates of words: they passed as they were"
+        in " ".join(err.split())
+    )
 
 
 def test_where_nothing_can_run_that_is_an_error(capsys, letters):
@@ -203,15 +217,18 @@ def test_what_takes_long_is_asked_for(capsys, letters):
     assert "top-1 (unigram)" in out
     assert "top-1 (context)" not in out
     others = [name for name in registry.names("attack") if name not in quick]
-    assert f"Not run, because not asked for: {', '.join(others)}. --attacks all runs them, too." in " ".join(
-        err.split()
+    assert (
+        f"Not run, because not asked for: {', '.join(others)}. --attacks all runs them, too."
+        in " ".join(err.split())
     )
     assert verb._chosen(None, {"semantic": {"share": 0.1}}) == [*quick, "semantic"]
     assert verb._chosen("all", {}) == registry.names("attack")
 
 
 @pytest.mark.parametrize("verb", ["attack", "measure"])
-def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(capsys, letters, monkeypatch, verb):
+def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(
+    capsys, letters, monkeypatch, verb
+):
     def loads(*_, **__):
         raise AssertionError("a table is loaded")
 
@@ -225,14 +242,25 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(capsys, lett
 
 
 def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, letters, tmp_path):
-    asked = ("--attacks", "bayes,neighbour,linkage", "-o", "attack.bayes.priors=uniform", "--seed", 1)
+    asked = (
+        "--attacks",
+        "bayes,neighbour,linkage",
+        "-o",
+        "attack.bayes.priors=uniform",
+        "--seed",
+        1,
+    )
     code, out, err = run(capsys, letters, *asked, "--output", tmp_path / "found")
     assert code == 0, err
     pictures = {path.stem for path in (tmp_path / "found").glob("*.svg")}
     assert pictures == {"bayes", "bayes-names", "neighbour", "neighbour-names", "linkage"}
     assert re.search(r"top-1 \(mask, 3\) +1\.000", out)
-    assert "the private one is taken to be the name that stands for it on its list" in " ".join(err.split())
-    assert cli.main(["measure", str(letters), "--metrics", "retention", "--seed", "1", "--json"]) == 0
+    assert "the private one is taken to be the name that stands for it on its list" in " ".join(
+        err.split()
+    )
+    assert (
+        cli.main(["measure", str(letters), "--metrics", "retention", "--seed", "1", "--json"]) == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert found["names"] > 0
     assert re.search(rf"top-1 \(uniform\) .* {found['protected']}\b", out)
@@ -242,7 +270,17 @@ def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, let
 
 @pytest.mark.slow
 def test_several_releases_are_weighed_together(capsys, letters, tmp_path):
-    arguments = (letters, "--mechanism", "exponential", "--epsilon", 7, "--seed", 1, "--releases", 4)
+    arguments = (
+        letters,
+        "--mechanism",
+        "exponential",
+        "--epsilon",
+        7,
+        "--seed",
+        1,
+        "--releases",
+        4,
+    )
     code, out, err = run(capsys, *arguments, "--output", tmp_path / "found")
     assert code == 0
     assert re.search(r"top-1 \(uniform, 4, drawn anew\) +0\.\d{3}", out)
@@ -255,14 +293,29 @@ def test_several_releases_are_weighed_together(capsys, letters, tmp_path):
         for row in found["rows"]
         if row["metric"] == "top-1" and row["slice"] == "all"
     }
-    assert value["uniform", 4, "drawn anew"] > value["uniform", 1, "drawn anew"] == value["uniform", 4, "drawn once"]
+    assert (
+        value["uniform", 4, "drawn anew"]
+        > value["uniform", 1, "drawn anew"]
+        == value["uniform", 4, "drawn once"]
+    )
     assert (tmp_path / "found" / "bayes.svg").stat().st_size > 0
 
 
 def test_an_attacker_learns_from_a_file_of_public_texts(capsys, letters, tmp_path):
     public = tmp_path / "public.txt"
     public.write_text("\n".join(f"{text} Number {i}." for text in TEXTS for i in range(6)) + "\n")
-    arguments = (letters, "--mechanism", "rankcape", "--epsilon", 9, "--seed", 1, "--attacks", "learned", "--json")
+    arguments = (
+        letters,
+        "--mechanism",
+        "rankcape",
+        "--epsilon",
+        9,
+        "--seed",
+        1,
+        "--attacks",
+        "learned",
+        "--json",
+    )
     code, out, err = run(capsys, *arguments, "--public", public)
     assert code == 0, err
     found = json.loads(out)

@@ -35,7 +35,9 @@ def twin(monkeypatch) -> str:
 
 
 def test_a_claim_that_holds_ends_with_0(run) -> None:
-    code, out, err = run("exponential", "--small", "--checks", "log-ratio,certificate,statement", "--epsilon", "8")
+    code, out, err = run(
+        "exponential", "--small", "--checks", "log-ratio,certificate,statement", "--epsilon", "8"
+    )
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "exponential"
@@ -77,19 +79,28 @@ def _raising(**_: object) -> object:
     raise RuntimeError("not built")
 
 
-def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_registered_name(run, monkeypatch) -> None:
+def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_registered_name(
+    run, monkeypatch
+) -> None:
     known = {
         "exponential": registry.MECHANISMS["exponential"],
         "same": registry.MECHANISMS["exponential"],
         "raising": registry.Entry(target="tests.cli.test_audit:_raising", summary="fails"),
-        "endless": registry.Entry(target="tests.cli.test_audit:_endless", summary="has no diameter"),
+        "endless": registry.Entry(
+            target="tests.cli.test_audit:_endless", summary="has no diameter"
+        ),
     }
     monkeypatch.setitem(registry.BUILT_IN, "mechanism", known)
     code, out, err = run("--all", "--small", "--checks", "statement", "--json")
     found = {each["mechanism"]: each for each in map(json.loads, out.splitlines())}
     assert code == 1
     assert "2 claims are violated or could not be checked" in err
-    assert [found[name]["verdict"] for name in known] == ["holds", "holds", "unchecked", "unchecked"]
+    assert [found[name]["verdict"] for name in known] == [
+        "holds",
+        "holds",
+        "unchecked",
+        "unchecked",
+    ]
     assert "raised RuntimeError" in found["raising"]["why"]
     assert "diameter" in found["endless"]["why"]
 
@@ -100,7 +111,9 @@ def test_without_epsilon_the_budget_is_of_local_dp_12(run) -> None:
 
 
 def test_a_parameter_of_its_own_takes_the_place_of_epsilon(run) -> None:
-    code, out, _ = run("noise", "-o", "mechanism.eta=50", "--small", "--checks", "statement", "--json")
+    code, out, _ = run(
+        "noise", "-o", "mechanism.eta=50", "--small", "--checks", "statement", "--json"
+    )
     assert code == 0
     assert json.loads(out)["claimed"] == pytest.approx(50)
 
@@ -127,7 +140,9 @@ def test_errors_are_one_line(run, arguments: tuple[str, ...], message: str) -> N
 
 
 def test_a_refuted_paper_is_shown_and_ends_with_0(run, monkeypatch) -> None:
-    entry = registry.Entry(target="tests.evaluate.audit.broken:Groups", summary="from a paper that claims too much")
+    entry = registry.Entry(
+        target="tests.evaluate.audit.broken:Groups", summary="from a paper that claims too much"
+    )
     monkeypatch.setitem(registry.MECHANISMS, "groups", entry)
     code, out, err = run("groups", "--small", "--checks", "restricted,paper", "--epsilon", "2")
     assert code == 0

@@ -31,7 +31,9 @@ def environment(monkeypatch, small_table):
 def run(openai_server, monkeypatch, capsys):
     """The verb in this process: exit code, standard output, standard error."""
 
-    def run(*arguments, model="echo", stdin=None, terminal=False, how=("--mechanism", "placeholder")):
+    def run(
+        *arguments, model="echo", stdin=None, terminal=False, how=("--mechanism", "placeholder")
+    ):
         stream = io.TextIOWrapper(io.BytesIO(stdin or b""), encoding="utf-8")
         monkeypatch.setattr(stream, "isatty", lambda: terminal)
         monkeypatch.setattr(sys, "stdin", stream)
@@ -58,7 +60,9 @@ def test_a_prompt_and_its_answer(run, journal):
     assert (code, out) == (0, f"{CANARY} is it Köln?\n")
     sent, *statement = err.splitlines()
     assert sent == "<WORD_1> is it <WORD_2>?"
-    assert statement == ["2 words replaced; the rest is in lower case, and nothing is claimed about it."]
+    assert statement == [
+        "2 words replaced; the rest is in lower case, and nothing is claimed about it."
+    ]
     assert CANARY not in err
     assert CANARY.lower() not in journal().lower()
 
@@ -72,11 +76,18 @@ def test_what_was_sent_can_be_hidden(run):
 
 def test_the_profile_where_nothing_says_how(run, monkeypatch):
     """The profile chat but for what needs large models and tables: it lets words pass that no detector finds."""
-    prompt, lean = "Jarndyce is at anna@example.org", ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]")
+    prompt, lean = (
+        "Jarndyce is at anna@example.org",
+        ("-o", "protect.detectors=[patterns]", "-o", "names.types=[]"),
+    )
     code, out, err = run(prompt, *lean, how=())
     assert (code, out) == (0, f"{prompt}\n")
     assert err.splitlines()[0] == "Jarndyce is at <EMAIL_1>"
-    for how in (("-o", "mechanism.name=placeholder"), ("--profile", "paper-noise"), ("--mechanism", "placeholder")):
+    for how in (
+        ("-o", "mechanism.name=placeholder"),
+        ("--profile", "paper-noise"),
+        ("--mechanism", "placeholder"),
+    ):
         assert "Jarndyce" not in run(prompt, *lean, how=how)[2]
     monkeypatch.setenv("TEXTVEIL_MECHANISM__NAME", "placeholder")
     assert "Jarndyce" not in run(prompt, how=())[2]
@@ -93,7 +104,9 @@ def test_what_the_model_is_told_before(run, journal):
     code, _, err = run("x", "--system", f"{CANARY} Jarndyce Tulkinghorn is it")
     assert code == 0
     assert err.startswith("<WORD_1> <WORD_2> <WORD_3> is it\n")
-    assert len(re.findall(r"words? replaced; the rest is in lower case", err)) == 2  # said of each release
+    assert (
+        len(re.findall(r"words? replaced; the rest is in lower case", err)) == 2
+    )  # said of each release
     messages = [entry["body"]["messages"] for entry in json.loads(journal())]
     assert [
         {"role": "system", "content": "<WORD_1> <WORD_2> <WORD_3> is it"},
@@ -107,13 +120,21 @@ def test_a_terminal_asks_for_one_prompt_after_the_other(run, journal):
     assert "is <WORD_1> <WORD_2>" in err  # one session
     assert err.count("> ") >= 5
     messages = [entry["body"]["messages"] for entry in json.loads(journal())]
-    assert [message["content"] for message in messages[-1]] == ["<WORD_1>", "<WORD_1>", "is <WORD_1> <WORD_2>"]
+    assert [message["content"] for message in messages[-1]] == [
+        "<WORD_1>",
+        "<WORD_1>",
+        "is <WORD_1> <WORD_2>",
+    ]
 
 
 def test_a_statement_says_what_is_sent_again(run):
-    _, _, err = run("--statement", "--system", "be brief", stdin=b"one\ntwo\nthree\n", terminal=True)
+    _, _, err = run(
+        "--statement", "--system", "be brief", stdin=b"one\ntwo\nthree\n", terminal=True
+    )
     assert err.count("This is for one release; repeated releases add up.") == 4
-    assert re.findall(r"(\d) earlier messages are sent again: drawn once, released again, spent once", err) == [
+    assert re.findall(
+        r"(\d) earlier messages are sent again: drawn once, released again, spent once", err
+    ) == [
         "2",
         "3",
     ]
@@ -122,10 +143,18 @@ def test_a_statement_says_what_is_sent_again(run):
 def test_after_a_failure_a_conversation_goes_on(run):
     code, out, err = run("--timeout", "20", model="fail-once", stdin=b"", terminal=True)
     assert (code, out) == (0, "")
-    code, out, err = run(model="breaks-off", stdin=f"{CANARY} is it so\nwhat else is it\n".encode(), terminal=True)
+    code, out, err = run(
+        model="breaks-off", stdin=f"{CANARY} is it so\nwhat else is it\n".encode(), terminal=True
+    )
     assert (code, out) == (0, f"{CANARY} is \nwhat else \n")
     assert (
-        len(re.findall(r"textveil: error: the endpoint 127.0.0.1:\d+ broke off in the middle of its answer", err)) == 2
+        len(
+            re.findall(
+                r"textveil: error: the endpoint 127.0.0.1:\d+ broke off in the middle of its answer",
+                err,
+            )
+        )
+        == 2
     )
 
 
@@ -137,10 +166,21 @@ def test_the_transcript_is_private_and_has_both_sides(run, tmp_path):
     code, _, _ = run(f"{CANARY} is it so", "--transcript", str(path), model="breaks-off")
     assert code == 2
     first, second = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    assert (first["prompt"], first["sent"]) == (f"{CANARY} is\u2028ill", "<WORD_1> is\u2028<WORD_2>")
-    assert (first["received"], first["answer"], first["whole"]) == (first["sent"], first["prompt"], True)
+    assert (first["prompt"], first["sent"]) == (
+        f"{CANARY} is\u2028ill",
+        "<WORD_1> is\u2028<WORD_2>",
+    )
+    assert (first["received"], first["answer"], first["whole"]) == (
+        first["sent"],
+        first["prompt"],
+        True,
+    )
     assert first["guarantee"]["mechanism"] == "placeholder"
-    assert (second["received"], second["answer"], second["whole"]) == ("<WORD_1> is ", f"{CANARY} is ", False)
+    assert (second["received"], second["answer"], second["whole"]) == (
+        "<WORD_1> is ",
+        f"{CANARY} is ",
+        False,
+    )
 
 
 def test_a_transcript_that_others_can_read_is_closed_to_them(run, tmp_path):
@@ -191,7 +231,16 @@ def test_failures_of_the_model_repeat_nothing(run, model):
 def test_ctrl_c_ends_cleanly_and_keeps_the_turn(openai_server, tmp_path):
     """A real terminal: the answer never ends, and the interrupt comes while it is printed."""
     path = tmp_path / "turns.jsonl"
-    command = [sys.executable, "-m", "textveil", "chat", "--upstream", openai_server, "--model", "endless"]
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "chat",
+        "--upstream",
+        openai_server,
+        "--model",
+        "endless",
+    ]
     master, slave = pty.openpty()
     with subprocess.Popen(
         [*command, "--mechanism", "placeholder", "--transcript", str(path)],

@@ -76,11 +76,18 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run
 
 
-def process(*arguments: str, stdin: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
+def process(
+    *arguments: str, stdin: bytes = b"", **environ: str
+) -> subprocess.CompletedProcess[bytes]:
     """Run the command line as a process of its own."""
     command = [sys.executable, "-m", "textveil", *arguments]
     return subprocess.run(
-        command, input=stdin, capture_output=True, env={**os.environ, **environ}, timeout=120, check=False
+        command,
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, **environ},
+        timeout=120,
+        check=False,
     )
 
 
@@ -104,7 +111,9 @@ NOISE = ("--mechanism", "noise", "--epsilon", "5")
 @pytest.mark.parametrize("verb", ["protect", "privatize", "groups", "risk"])
 def test_empty_input_is_told_and_is_no_error(run, verb):
     for more in ((), ("--json",)):
-        code, out, err = run(verb, "-", *NOISE, "-o", "protect.detectors=patterns", *more, stdin=b"")
+        code, out, err = run(
+            verb, "-", *NOISE, "-o", "protect.detectors=patterns", *more, stdin=b""
+        )
         assert (code, out) == (0, "")
         assert err == "textveil: warning: the input is empty, so there is nothing to release\n"
 
@@ -113,11 +122,26 @@ def test_empty_input_is_told_and_is_no_error(run, verb):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("protect", CANARY, "--epsilon", "3"), "epsilon has nothing to set, because groups.budgets fixes"),
-        (("protect", CANARY, "-o", "mechanism.zyx=1"), "no option is named 'mechanism.zyx'; known: mechanism.name$"),
-        (("privatize", CANARY, *("--output", "none/here")), "--output must name a file in a folder that exists; make"),
-        (("protect", CANARY, "--output", "."), "whole files go into one with `textveil corpus run --profile prompt`"),
-        (("restore", CANARY, "--session", "a.session"), "not a textveil session file .* give one that --session wrote"),
+        (
+            ("protect", CANARY, "--epsilon", "3"),
+            "epsilon has nothing to set, because groups.budgets fixes",
+        ),
+        (
+            ("protect", CANARY, "-o", "mechanism.zyx=1"),
+            "no option is named 'mechanism.zyx'; known: mechanism.name$",
+        ),
+        (
+            ("privatize", CANARY, *("--output", "none/here")),
+            "--output must name a file in a folder that exists; make",
+        ),
+        (
+            ("protect", CANARY, "--output", "."),
+            "whole files go into one with `textveil corpus run --profile prompt`",
+        ),
+        (
+            ("restore", CANARY, "--session", "a.session"),
+            "not a textveil session file .* give one that --session wrote",
+        ),
     ],
 )
 def test_what_is_wrong_and_what_to_do(run, arguments, says, tmp_path, monkeypatch):
@@ -174,10 +198,13 @@ def test_json_is_not_escaped_and_has_the_original_only_when_asked(run):
 
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(
-    "mechanism", ["noise", "stencil", "d-chi-stencil", "polar", "laplace", "exponential", "placeholder"]
+    "mechanism",
+    ["noise", "stencil", "d-chi-stencil", "polar", "laplace", "exponential", "placeholder"],
 )
 def test_no_mechanism_shows_unknown_words(run, mechanism):
-    code, out, err = run("privatize", "Zyxqorvian Blorfnax quuxly", "--mechanism", mechanism, "--epsilon", "8")
+    code, out, err = run(
+        "privatize", "Zyxqorvian Blorfnax quuxly", "--mechanism", mechanism, "--epsilon", "8"
+    )
     assert code == 0
     for word in ("zyxqorvian", "blorfnax", "quuxly"):
         assert word not in (out + err).lower()
@@ -225,14 +252,18 @@ def test_a_file_is_read(run, tmp_path):
 
 @pytest.mark.usefixtures("table")
 def test_other_line_separators_do_not_divide_texts(run):
-    _, out, _ = run("privatize", *NOISE, "--json", stdin="the\u2028the\x0bthe\x85the\rthe\n".encode())
+    _, out, _ = run(
+        "privatize", *NOISE, "--json", stdin="the\u2028the\x0bthe\x85the\rthe\n".encode()
+    )
     assert len(out.splitlines()) == 1
     assert json.loads(out)["text"] == "the\u2028the\x0bthe\x85the\rthe"
 
 
 @pytest.mark.usefixtures("table")
 def test_originals_beside_releases(run):
-    code, out, _ = run("privatize", "--mechanism", "placeholder", "--with-original", stdin=b"the\tAnna\nthe\n")
+    code, out, _ = run(
+        "privatize", "--mechanism", "placeholder", "--with-original", stdin=b"the\tAnna\nthe\n"
+    )
     assert code == 0
     first, second = out.splitlines()
     original, released = first.split("\t")
@@ -287,12 +318,15 @@ def test_a_missing_text_is_named_before_a_missing_budget(run, monkeypatch):
 @pytest.mark.usefixtures("table")
 def test_the_whole_statement(run):
     plain, short, long, none = (
-        run("privatize", "Anna owes", *NOISE, *how)[2] for how in ((), ("--statement",), ("--explain",), ("--quiet",))
+        run("privatize", "Anna owes", *NOISE, *how)[2]
+        for how in ((), ("--statement",), ("--explain",), ("--quiet",))
     )
     assert (len(plain.splitlines()), len(short.splitlines()), none) == (1, 3, "")
     assert short.endswith("Unknown words: 0.0% of those not on the public list.\n")
     assert len(long.splitlines()) > 3
-    assert "for every output y" in " ".join(long.split()).replace("every output y,", "for every output y")
+    assert "for every output y" in " ".join(long.split()).replace(
+        "every output y,", "for every output y"
+    )
     _, out, err = run("privatize", "Anna owes", *NOISE, "--explain", "--json")
     assert json.loads(out)
     assert err == long
@@ -326,10 +360,18 @@ def test_warnings_are_one_line_each_and_said_once(run, monkeypatch):
 
 @pytest.mark.usefixtures("table")
 def test_options_from_every_place(run, tmp_path, monkeypatch):
-    (tmp_path / "o.yaml").write_text("mechanism: {name: d-chi-stencil, L: 3}\nwords: {casing: copy}\n")
+    (tmp_path / "o.yaml").write_text(
+        "mechanism: {name: d-chi-stencil, L: 3}\nwords: {casing: copy}\n"
+    )
     monkeypatch.setenv("TEXTVEIL_MECHANISM__ETA", "9")
     code, out, _ = run(
-        "privatize", "ANNA OWES", "--config", str(tmp_path / "o.yaml"), "-o", "mechanism.sigma=1e0", "--json"
+        "privatize",
+        "ANNA OWES",
+        "--config",
+        str(tmp_path / "o.yaml"),
+        "-o",
+        "mechanism.sigma=1e0",
+        "--json",
     )
     assert code == 0
     found = json.loads(out)
@@ -355,7 +397,10 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         (("privatize", CANARY, "--mechanism", "nois", "--epsilon", "5"), "did you mean 'noise'"),
         (("privatize", CANARY, "--profile", "paper-nois"), "did you mean 'paper-noise'"),
         (("privatize", CANARY, "--epsilon", "5", "--table", "minilm-z"), "did you mean 'minilm"),
-        (("privatize", CANARY, "--epsilon", "5", "-o", "words.oow=keep"), r"did you mean 'words\.oov'"),
+        (
+            ("privatize", CANARY, "--epsilon", "5", "-o", "words.oow=keep"),
+            r"did you mean 'words\.oov'",
+        ),
         (
             ("privatize", CANARY, "--epsilon", "5", "-o", f"{CANARY} met"),
             "a setting has the form path=value, such as -o mechanism.L=5$",
@@ -378,14 +423,23 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         ),
         (("privatize", f"-{CANARY} met Anna"), "no such option.*goes after --"),
         (("privatize", f"--{CANARY} met Anna"), "no such option.*goes after --"),
-        (("privatize", CANARY, "--epsilom", "5"), "has no option '--epsilom'; did you mean --epsilon"),
-        (("privatize", "--", f"-{CANARY} degrees", "--epsilon", "5"), "options first, then -- and the text$"),
+        (
+            ("privatize", CANARY, "--epsilom", "5"),
+            "has no option '--epsilom'; did you mean --epsilon",
+        ),
+        (
+            ("privatize", "--", f"-{CANARY} degrees", "--epsilon", "5"),
+            "options first, then -- and the text$",
+        ),
         (("privatize", "letter.txt", "--epsilon", "5"), "no such file, 'letter.txt'"),
         (("privatize", "./letter", "--epsilon", "5"), "no such file, './letter'"),
         (("privatize", "/no/letter", "--epsilon", "5"), "no such file, '/no/letter'"),
         (("privatize", f"{CANARY}@example.md", "--epsilon", "5"), "no such file, like that"),
         (("privatize", "/", "--epsilon", "5"), "'/' is a folder"),
-        ((f"{CANARY} met Anna",), "no such command.*a text goes after `textveil protect` or `textveil privatize`"),
+        (
+            (f"{CANARY} met Anna",),
+            "no such command.*a text goes after `textveil protect` or `textveil privatize`",
+        ),
         (("privatise", CANARY), "no command 'privatise'; did you mean privatize"),
         (("show", f"{CANARY} met"), "no such command; commands are config"),
         (("show", "nothing"), "no command 'nothing'; commands are config"),
@@ -405,7 +459,9 @@ def test_wrong_usage_is_one_line_without_the_text(run, arguments, says):
 @pytest.mark.parametrize("option", ["noise.eta", "polar.kappa", "laplace.nominal", "exponential.c"])
 def test_a_mechanism_refuses_a_wrong_parameter_of_its_own(run, option, value):
     mechanism, parameter = option.split(".")
-    outcome = run("privatize", CANARY, "--mechanism", mechanism, "-o", f"mechanism.{parameter}={value}")
+    outcome = run(
+        "privatize", CANARY, "--mechanism", mechanism, "-o", f"mechanism.{parameter}={value}"
+    )
     refused(outcome, rf"{parameter} must be|needs a budget.*mechanism\.{parameter}=")
 
 
@@ -434,7 +490,9 @@ def test_an_argument_that_is_not_utf_8(run):
 
 @pytest.mark.usefixtures("table")
 def test_unknown_words_as_an_error_are_not_shown(run):
-    refused(run("privatize", f"Anna met {CANARY}", *NOISE, "-o", "words.oov=error"), "outside the table")
+    refused(
+        run("privatize", f"Anna met {CANARY}", *NOISE, "-o", "words.oov=error"), "outside the table"
+    )
 
 
 def test_a_terminal_without_a_text(run, monkeypatch):
@@ -447,7 +505,9 @@ def test_a_terminal_without_a_text(run, monkeypatch):
 
 
 @pytest.mark.usefixtures("table")
-@pytest.mark.parametrize("text", ["https://a.org/x.txt", "and/or", "e.g.", "1.txt or 2", "12:30", "x" * 5000, "."[:0]])
+@pytest.mark.parametrize(
+    "text", ["https://a.org/x.txt", "and/or", "e.g.", "1.txt or 2", "12:30", "x" * 5000, "."[:0]]
+)
 def test_texts_that_are_no_paths(run, text):
     assert run("privatize", text, *NOISE)[0] == 0
 
@@ -471,7 +531,9 @@ def test_the_message_of_an_unforeseen_error_is_not_shown(run, monkeypatch):
     assert "KeyError" in err
 
 
-@pytest.mark.parametrize(("raised", "code"), [(KeyboardInterrupt, 130), (typer.Abort, 130), (BrokenPipeError, 141)])
+@pytest.mark.parametrize(
+    ("raised", "code"), [(KeyboardInterrupt, 130), (typer.Abort, 130), (BrokenPipeError, 141)]
+)
 def test_ends_without_a_word(run, monkeypatch, raised, code):
     def ended(_: Any) -> Any:
         raise raised
@@ -543,7 +605,10 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_full_disk_leaves_the_old_file(run, tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    refused(run("privatize", *NOISE, "--output", str(path), stdin=f"{CANARY}\n".encode() * 3), "No space left")
+    refused(
+        run("privatize", *NOISE, "--output", str(path), stdin=f"{CANARY}\n".encode() * 3),
+        "No space left",
+    )
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.txt"]
 
@@ -607,9 +672,15 @@ def test_outputs_that_are_refused(run, tmp_path):
     path.write_text(f"{CANARY}\n")
     (tmp_path / "link").symlink_to(path)
     for output in (path, tmp_path / "link"):
-        refused(run("privatize", str(path), *NOISE, "--output", str(output)), "must not be the input file")
+        refused(
+            run("privatize", str(path), *NOISE, "--output", str(output)),
+            "must not be the input file",
+        )
     refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path)), "is a folder")
-    refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path / "no" / "out")), "in a folder that exists")
+    refused(
+        run("privatize", CANARY, *NOISE, "--output", str(tmp_path / "no" / "out")),
+        "in a folder that exists",
+    )
     assert path.read_text() == f"{CANARY}\n"
     assert sorted(os.listdir(tmp_path)) == ["letter", "link"]
 
@@ -646,7 +717,10 @@ def test_a_corpus(run, rows, tmp_path):
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["statement"]["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
     again = run(*arguments, "--resume")
-    assert again[2].splitlines() == [lines[0], "It was finished before; nothing was read or drawn now."]
+    assert again[2].splitlines() == [
+        lines[0],
+        "It was finished before; nothing was read or drawn now.",
+    ]
     refused(run(*arguments), "holds a finished release")
     assert run("corpus", "verify", str(out)) == (0, "The release is as its manifest says.\n", "")
     (out / "part-00000000.csv").write_text("id,text\n")
@@ -660,7 +734,10 @@ def test_a_corpus(run, rows, tmp_path):
     [
         (("a.csv", "--id", "id"), "needs --output FOLDER"),
         (("a.csv", "--output", "out/"), "give --id NAME, the column with an id"),
-        (("a.csv", "--id", "id", "--id-from-row", "--output", "out/"), "give one of --id, --id-from-row"),
+        (
+            ("a.csv", "--id", "id", "--id-from-row", "--output", "out/"),
+            "give one of --id, --id-from-row",
+        ),
         (("a.csv", "--id", "id", "--output", "c.csv"), "must be a folder"),
         (
             ("b.txt", "b.tx", "--id-from-row", "--output", "out/"),
@@ -668,24 +745,45 @@ def test_a_corpus(run, rows, tmp_path):
         ),
         (("--output", "out/"), r"needs INPUT;"),
         (("a.csv", "--output", "out/", "--json"), "no option '--json'"),
-        (("a.csv", "--id", "id", "--output", "out/", "--column", "body"), r"a\.csv has no column 'body' \(--field\)"),
-        (("b.txt", "--id-from-row", "--output", "out/", "--field", "body"), r"a \.txt file has no fields"),
+        (
+            ("a.csv", "--id", "id", "--output", "out/", "--column", "body"),
+            r"a\.csv has no column 'body' \(--field\)",
+        ),
+        (
+            ("b.txt", "--id-from-row", "--output", "out/", "--field", "body"),
+            r"a \.txt file has no fields",
+        ),
         (("b.txt", "--id", "x", "--output", "out/"), r"a \.txt file has no fields"),
         (("a.csv", "--id-from-row", "--output", "out/"), "--others copy"),
-        (("a.csv", "--id-from-row", "--others", "all", "--output", "out/"), "--others must be copy or drop"),
+        (
+            ("a.csv", "--id-from-row", "--others", "all", "--output", "out/"),
+            "--others must be copy or drop",
+        ),
         (("a.csv", "--id", "id", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
         (("a.csv", "--id", "id", "--output", "out/", "--jobs", "x"), "--jobs needs N"),
-        (("a.csv", "--id", "id", "--output", "out/", "--executor", "dask"), "--executor must be local, ray or spark"),
-        (("a.csv", "--id", "id", "--output", "out/", "--cluster", "x"), "--cluster is for the executors"),
+        (
+            ("a.csv", "--id", "id", "--output", "out/", "--executor", "dask"),
+            "--executor must be local, ray or spark",
+        ),
+        (
+            ("a.csv", "--id", "id", "--output", "out/", "--cluster", "x"),
+            "--cluster is for the executors",
+        ),
         (
             ("a.csv", "--id", "id", "--output", "out/", "--task", "x", "--query", "q"),
             "--task for all texts, or --query",
         ),
-        (("broken.csv", "--id-from-row", "--output", "out/"), r"broken\.csv: line 2 must have 1 columns"),
+        (
+            ("broken.csv", "--id-from-row", "--output", "out/"),
+            r"broken\.csv: line 2 must have 1 columns",
+        ),
         (("broken.jsonl", "--id-from-row", "--output", "out/"), "line 1 must be a JSON object"),
         (("broken.parquet", "--id-from-row", "--output", "out/"), "must be a whole parquet file"),
         (("broken.txt.gz", "--id-from-row", "--output", "out/"), "damaged or cut off"),
-        (("b.txt", "--id-from-row", "--output", "out/", "--resume", "-o", "words.oov=error"), "outside the table"),
+        (
+            ("b.txt", "--id-from-row", "--output", "out/", "--resume", "-o", "words.oov=error"),
+            "outside the table",
+        ),
     ],
 )
 def test_corpora_that_are_refused(run, rows, tmp_path, monkeypatch, arguments, says):
@@ -703,7 +801,9 @@ def test_corpora_that_are_refused(run, rows, tmp_path, monkeypatch, arguments, s
 @pytest.mark.usefixtures("table")
 def test_an_interrupted_run_says_what_is_kept(run, rows, tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "_draw", Mock(side_effect=KeyboardInterrupt))
-    code, _, err = run("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out"))
+    code, _, err = run(
+        "corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out")
+    )
     assert code != 0
     assert err == "textveil: interrupted; finished parts are kept, go on with --resume\n"
 
@@ -715,7 +815,10 @@ def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TEXTVEIL_PROGRESS", "1")
     monkeypatch.setattr(progress, "AFTER", 0.0)
-    assert run("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out"))[0] == 0
+    assert (
+        run("corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out"))[0]
+        == 0
+    )
     assert "2 of 2" in terminal.getvalue()
 
 
@@ -766,7 +869,9 @@ def test_the_shown_configuration_is_read_back(run, tmp_path):
     assert (code, err) == (0, "")
     (tmp_path / "c.yaml").write_text(out)
     assert run("show", "config", "--config", str(tmp_path / "c.yaml")) == (0, out, "")
-    assert yaml.safe_load(run("show", "config")[1])["profile"] == "document"  # as `textveil privatize` without options
+    assert (
+        yaml.safe_load(run("show", "config")[1])["profile"] == "document"
+    )  # as `textveil privatize` without options
 
 
 @pytest.mark.parametrize(
@@ -857,7 +962,9 @@ COMMANDS = [
 def test_every_example_works(run, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters.jsonl").write_text('{"id": 1, "body": "Anna owes the bank"}\n')
-    (tmp_path / "tickets.jsonl").write_text('{"id": 1, "client": "anna", "body": "Anna owes the bank"}\n')
+    (tmp_path / "tickets.jsonl").write_text(
+        '{"id": 1, "client": "anna", "body": "Anna owes the bank"}\n'
+    )
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
     (tmp_path / "customers.csv").write_text("id,name\n1,Anna\n")
@@ -868,14 +975,18 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
     )
     code, out, _ = run(*command, "--help")
     assert code == 0
-    examples = [line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()]
+    examples = [
+        line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()
+    ]
     assert examples
     for example in examples:
         source, _, line = example.rpartition(" | ")
         stdin = shlex.split(source)[1].replace("\\n", "\n").encode() if source else b""
         name, *arguments = shlex.split(line)
         assert name == "textveil"
-        if {"protect", "privatize", "run", "groups", "risk"} & set(arguments) and "--mechanism" not in line:
+        if {"protect", "privatize", "run", "groups", "risk"} & set(
+            arguments
+        ) and "--mechanism" not in line:
             arguments += LEAN  # the small table has no lists of names
         code, _, said = run(*arguments, stdin=stdin)
         assert code == 0, said
@@ -906,7 +1017,10 @@ def test_help_loads_nothing_heavy():
         "import sys; from textveil.cli import main; main(['--help']); main(['list', 'mechanisms']);"
         "sys.exit(len({'torch', 'numpy', 'tokenizers'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def test_exit_codes_of_a_process():
@@ -918,7 +1032,9 @@ def test_exit_codes_of_a_process():
 
 def test_a_text_through_a_process_with_the_default_table(tmp_path):
     arguments = ("privatize", "-", "--mechanism", "placeholder", "--json")
-    found = process(*arguments, stdin=f"{CANARY} met 日本 at 12:30 😀\n".encode(), LC_ALL="C", PYTHONUTF8="0")
+    found = process(
+        *arguments, stdin=f"{CANARY} met 日本 at 12:30 😀\n".encode(), LC_ALL="C", PYTHONUTF8="0"
+    )
     assert (found.returncode, found.stderr) == (0, b"")
     assert json.loads(found.stdout)["guarantee"]["table"] == "minilm"
     assert CANARY.encode() not in found.stdout
@@ -936,7 +1052,9 @@ def test_standard_output_on_a_full_disk():
         command = [sys.executable, "-m", "textveil", "list", "mechanisms"]
         found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert found.returncode == 2
-    assert found.stderr == b"textveil: error: the output cannot be written: No space left on device\n"
+    assert (
+        found.stderr == b"textveil: error: the output cannot be written: No space left on device\n"
+    )
 
 
 def test_a_reader_that_has_gone():
@@ -953,9 +1071,25 @@ def test_a_page_is_there_though_the_reader_of_the_text_has_gone(tmp_path, verb):
     """As in `textveil risk ... --html page.html | head -0`."""
     reader, writer = os.pipe()
     os.close(reader)
-    how = ("--mechanism", "placeholder", "-o", "protect.detectors=patterns", "-o", "table.name=minilm-s")
+    how = (
+        "--mechanism",
+        "placeholder",
+        "-o",
+        "protect.detectors=patterns",
+        "-o",
+        "table.name=minilm-s",
+    )
     page = tmp_path / "page.html"
-    command = [sys.executable, "-m", "textveil", verb, "Anna owes the bank", *how, "--html", str(page)]
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        verb,
+        "Anna owes the bank",
+        *how,
+        "--html",
+        str(page),
+    ]
     with open(writer, "wb") as gone:
         found = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, check=False)
     assert found.returncode == 141
@@ -981,7 +1115,9 @@ def test_every_error_is_public():
     from textveil import errors
 
     classes = {
-        name for name, each in vars(errors).items() if isinstance(each, type) and each.__module__ == errors.__name__
+        name
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and each.__module__ == errors.__name__
     }
     assert classes <= set(textveil.__all__)
 
@@ -1026,6 +1162,8 @@ sys.exit(main())
 
 
 def test_a_detector_that_hangs_does_not_keep_the_program_from_its_exit_code():
-    found = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, timeout=120, check=False)
+    found = subprocess.run(
+        [sys.executable, "-c", HANGS], capture_output=True, timeout=120, check=False
+    )
     assert (found.returncode, found.stdout) == (2, b"")
     assert b"the detector slow did not answer within 0.1 s" in found.stderr

@@ -16,13 +16,17 @@ def folder(tmp_path_factory):
     """A table of 60 words, public texts, and the same with labels."""
     made = tmp_path_factory.mktemp("codes")
     rows = (
-        f"{word} {' '.join(map(str, row.tolist()))}" for word, row in zip(NOUNS, gaussian_rows(60, 8, 7), strict=True)
+        f"{word} {' '.join(map(str, row.tolist()))}"
+        for word, row in zip(NOUNS, gaussian_rows(60, 8, 7), strict=True)
     )
     (made / "vectors.txt").write_text("\n".join(rows) + "\n")
     assert cli.main(["table", "build", str(made / "vectors.txt"), "-o", str(made / "table")]) == 0
     texts = [f"The {NOUNS[i % 60]} and the {NOUNS[(i + 1) % 60]}." for i in range(240)]
     (made / "public.txt").write_text("\n".join(texts) + "\n")
-    lines = (json.dumps({"text": text, "about": "x" if i % 60 < 30 else "y"}) for i, text in enumerate(texts))
+    lines = (
+        json.dumps({"text": text, "about": "x" if i % 60 < 30 else "y"})
+        for i, text in enumerate(texts)
+    )
     (made / "labelled.jsonl").write_text("\n".join(lines) + "\n")
     return made
 
@@ -44,7 +48,9 @@ TABLE = ("--table", "./table")
 
 
 def test_a_domain_book_is_made_described_and_drawn_from(run, folder):
-    code, out, err = run("table", "codes", "--codes", "5", *TABLE, "--public", "public.txt", "-o", "five.book")
+    code, out, err = run(
+        "table", "codes", "--codes", "5", *TABLE, "--public", "public.txt", "-o", "five.book"
+    )
     assert (code, err) == (0, "")
     made = Book.read(folder / "five.book")
     assert (made.kind, made.source, len(made)) == ("domain", "public.txt", 5)
@@ -53,7 +59,17 @@ def test_a_domain_book_is_made_described_and_drawn_from(run, folder):
     assert json.loads(run("table", "info", "five.book", "--json")[1]) == made.to_json()
     assert run("table", "info", "24@24") == run("table", "info", "24")
 
-    drawn = ("privatize", "lemon castle", *TABLE, "--mechanism", "codebook", "--codes", "five.book", "--epsilon", "4")
+    drawn = (
+        "privatize",
+        "lemon castle",
+        *TABLE,
+        "--mechanism",
+        "codebook",
+        "--codes",
+        "five.book",
+        "--epsilon",
+        "4",
+    )
     code, out, err = run(*drawn)
     assert code == 0
     assert {*out.split()} <= {*NOUNS}
@@ -89,7 +105,17 @@ def test_the_profile_data_writes_words_or_codes(run, folder):
 
 
 def test_a_task_book_says_what_it_lets_through(run, folder):
-    said = ("table", "codes", "--codes", "2", *TABLE, "--labelled", "labelled.jsonl", "--label", "about")
+    said = (
+        "table",
+        "codes",
+        "--codes",
+        "2",
+        *TABLE,
+        "--labelled",
+        "labelled.jsonl",
+        "--label",
+        "about",
+    )
     code, out, _ = run(*said, "--source", "forty sentences of nobody", "-o", "task.book")
     assert code == 0
     assert "made from forty sentences of nobody" in out
@@ -100,7 +126,9 @@ def test_a_task_book_says_what_it_lets_through(run, folder):
 
 
 def test_a_book_of_the_vectors_alone(run, folder):
-    code, out, _ = run("table", "codes", "--codes", "9", *TABLE, "--head", "0.5", "--seed", "3", "-o", "alone.book")
+    code, out, _ = run(
+        "table", "codes", "--codes", "9", *TABLE, "--head", "0.5", "--seed", "3", "-o", "alone.book"
+    )
     assert code == 0
     assert "the general book" in out.lower()
     assert Book.read(folder / "alone.book").options["seed"] == 3
@@ -119,14 +147,20 @@ def test_books_are_compared_at_an_epsilon(run):
         for each in found["books"]:
             book = Book.read(each["book"])
             assert each["digest"] == book.digest
-            assert each["information"] == information(book.masses, float(epsilon)) <= each["entropy"]
+            assert (
+                each["information"] == information(book.masses, float(epsilon)) <= each["entropy"]
+            )
             assert each["named"] == book.named(float(epsilon))
             assert each["own_code"] == kept(len(book), float(epsilon))
         assert [each["book"] for each in found["books"] if each["most"]] == [best]
         lines = run("table", "books", "2.book", "30.book", "--epsilon", epsilon)[1].splitlines()
-        assert [line.split()[1] for line in lines[1:3] if "*" in line] == [best.removesuffix(".book")]
+        assert [line.split()[1] for line in lines[1:3] if "*" in line] == [
+            best.removesuffix(".book")
+        ]
     code, out, _ = run("table", "books", "--epsilon", "4")
-    assert [line.lstrip(" *").split()[0] for line in out.splitlines()[1:-2]] == [str(size) for size in shipped()]
+    assert [line.lstrip(" *").split()[0] for line in out.splitlines()[1:-2]] == [
+        str(size) for size in shipped()
+    ]
 
 
 def test_a_nested_book_is_made_described_compared_and_drawn_from(run, folder):
@@ -145,7 +179,9 @@ def test_a_nested_book_is_made_described_compared_and_drawn_from(run, folder):
     )
     code, out, err = run(*made)
     assert (code, err) == (0, "")
-    assert out.startswith("30 codes for the words of the table vectors, and coarser levels of 2, 6\n")
+    assert out.startswith(
+        "30 codes for the words of the table vectors, and coarser levels of 2, 6\n"
+    )
     book = Book.read(folder / "nested.book")
     assert book.levels == (2, 6, 30)
     assert run("table", "info", "nested.book@30")[1] == out
@@ -157,7 +193,14 @@ def test_a_nested_book_is_made_described_compared_and_drawn_from(run, folder):
     assert [each["book"] for each in found] == [f"nested.book@{size}" for size in book.levels]
     assert [each["digest"] for each in found] == [book.level(size).digest for size in book.levels]
     assert [each["most"] for each in found] == [True, False, False]
-    assert len(json.loads(run("table", "books", "nested.book@6", "--epsilon", "1", "--json")[1])["books"]) == 1
+    assert (
+        len(
+            json.loads(run("table", "books", "nested.book@6", "--epsilon", "1", "--json")[1])[
+                "books"
+            ]
+        )
+        == 1
+    )
 
     drawn = ("privatize", "lemon castle", *TABLE, "--mechanism", "codebook")
     for epsilon, level, codes in (("3", "@6", 6), ("1", "@auto", 2), ("8", "@auto", 30)):
@@ -168,7 +211,19 @@ def test_a_nested_book_is_made_described_compared_and_drawn_from(run, folder):
 
 @pytest.mark.parametrize("name", ["nested.book@5", "nested.book@0", "nested.book@auto", "24@8"])
 def test_levels_that_there_are_not(run, folder, name):
-    made = ("table", "codes", "--codes", "9", "--levels", "3", *TABLE, "--public", "public.txt", "-o", "nested.book")
+    made = (
+        "table",
+        "codes",
+        "--codes",
+        "9",
+        "--levels",
+        "3",
+        *TABLE,
+        "--public",
+        "public.txt",
+        "-o",
+        "nested.book",
+    )
     assert run(*made)[0] == 0
     code, _, err = run("table", "books", name, "--epsilon", "4")
     assert code != 0
@@ -184,9 +239,21 @@ def test_books_are_compared_at_a_finite_epsilon(run, epsilon):
 
 
 REFUSED = {
-    "give --public or --labelled": ("--public", "public.txt", "--labelled", "labelled.jsonl", "--label", "about"),
+    "give --public or --labelled": (
+        "--public",
+        "public.txt",
+        "--labelled",
+        "labelled.jsonl",
+        "--label",
+        "about",
+    ),
     "--labelled and --label go together": ("--labelled", "labelled.jsonl"),
-    "has no column 'stars' (--label). Columns: ": ("--labelled", "labelled.jsonl", "--label", "stars"),
+    "has no column 'stars' (--label). Columns: ": (
+        "--labelled",
+        "labelled.jsonl",
+        "--label",
+        "stars",
+    ),
     "nowhere.txt'": ("--public", "nowhere.txt"),
     "above 0 and below 1": ("--head", "2"),
     "--levels must be numbers of codes with commas": ("--levels", ""),
@@ -202,7 +269,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("reason", REFUSED)
 def test_refused(run, folder, reason):
-    code, _, err = run("table", "codes", "--codes", "3", *TABLE, *REFUSED[reason], "-o", "refused.book")
+    code, _, err = run(
+        "table", "codes", "--codes", "3", *TABLE, *REFUSED[reason], "-o", "refused.book"
+    )
     assert code != 0
     assert reason in err
     assert not (folder / "refused.book").exists()
@@ -210,13 +279,18 @@ def test_refused(run, folder, reason):
 
 
 def test_output_goes_into_a_folder_that_exists(run):
-    assert "a folder that exists" in run("table", "codes", "--codes", "3", *TABLE, "-o", "no/where.book")[2]
+    assert (
+        "a folder that exists"
+        in run("table", "codes", "--codes", "3", *TABLE, "-o", "no/where.book")[2]
+    )
 
 
 def test_codebook_asks_for_codes(run):
     code, _, err = run("privatize", "lemon", *TABLE, "--mechanism", "codebook", "--epsilon", "4")
     assert code != 0
     assert "table.codes (--codes) is not set" in err
-    code, _, err = run("privatize", "lemon", *TABLE, "--mechanism", "krr", "--epsilon", "4", "--emit", "codes")
+    code, _, err = run(
+        "privatize", "lemon", *TABLE, "--mechanism", "krr", "--epsilon", "4", "--emit", "codes"
+    )
     assert code != 0
     assert "table.codes (--codes): set it, too" in err

@@ -55,13 +55,18 @@ def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
         assert said["you read"] == demo.scripted(demo.PROMPT)
         assert said["comes back"] == demo.scripted(said["is sent"])
         assert said["you read"].startswith("Dear Julia Picasso, ")
-        assert said[""].startswith("1 person, 1 place, 1 e-mail address, 1 phone number and 1 IBAN replaced")
+        assert said[""].startswith(
+            "1 person, 1 place, 1 e-mail address, 1 phone number and 1 IBAN replaced"
+        )
     assert "Dear Julia Picasso, " in shown
 
 
 def test_the_letter_has_its_statement_and_what_an_attacker_recovers():
     said = demo.document(load_table(), 1)
-    assert re.match(r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)", said["statement"])
+    assert re.match(
+        r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)",
+        said["statement"],
+    )
     found = re.match(
         r"An attacker who knows this program and asks a language model .* is expected to name ([\d.]+) of your (\d+) "
         r"private words \((\d+)%\), on average over all draws. Who has thousands of public texts of the same kind ",
@@ -76,7 +81,8 @@ def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(sho
     for run in demo.RUNS:
         line = next(line for line in rows.splitlines() if line.startswith(run.title + " "))
         found = re.fullmatch(
-            rf"{run.title} +{run.epsilon:g}(?: per unit of chord distance)? +([\d.]+) +(\d+) of 68 *", line
+            rf"{run.title} +{run.epsilon:g}(?: per unit of chord distance)? +([\d.]+) +(\d+) of 68 *",
+            line,
         )
         assert found is not None
         assert float(found[1]) >= run.epsilon

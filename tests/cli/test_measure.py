@@ -37,7 +37,11 @@ def run(capsys, *arguments):
 def test_a_table_of_figures(capsys, letters):
     code, out, err = run(capsys, letters, *NOISE, 70, "--seed", 1, *FAST)
     assert code == 0
-    lines = [re.split(r" {2,}", line.strip()) for line in out.splitlines() if line.strip() and "─" not in line]
+    lines = [
+        re.split(r" {2,}", line.strip())
+        for line in out.splitlines()
+        if line.strip() and "─" not in line
+    ]
     assert lines[0] == ["metric", "value", "95% interval", "n"]
     assert [line[0] for line in lines[1:]] == [
         "retention", "cosine", "out of the table", "Rouge-L", "BLEU", "corpus BLEU",
@@ -71,7 +75,17 @@ def test_simulated_mapping_sets(capsys, letters):
 
 
 def test_a_seed_repeats_the_figures(capsys, letters):
-    arguments = (letters, *NOISE, 70, "--metrics", "mapping,cosine", "--limit", 1, "--json", "--seed")
+    arguments = (
+        letters,
+        *NOISE,
+        70,
+        "--metrics",
+        "mapping,cosine",
+        "--limit",
+        1,
+        "--json",
+        "--seed",
+    )
     assert run(capsys, *arguments, 4) == run(capsys, *arguments, 4)
     assert run(capsys, *arguments, 4) != run(capsys, *arguments, 5)
 
@@ -89,14 +103,29 @@ def test_a_file_of_figures_and_a_field(capsys, tmp_path):
     rows = [{"id": i, "body": text} for i, text in enumerate([*TEXTS, ""])]
     path, output = tmp_path / "posts.jsonl.gz", tmp_path / "figures.json"
     path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    code, out, _ = run(capsys, path, "--field", "body", *NOISE, 70, *FAST, "--output", output, "--seed", 2, "--json")
+    code, out, _ = run(
+        capsys,
+        path,
+        "--field",
+        "body",
+        *NOISE,
+        70,
+        *FAST,
+        "--output",
+        output,
+        "--seed",
+        2,
+        "--json",
+    )
     assert code == 0
     assert output.read_text(encoding="utf-8") == out
     assert json.loads(out)["texts"] == 3
 
 
 def test_a_metric_may_have_nothing_to_say(capsys, letters):
-    code, out, err = run(capsys, letters, "--mechanism", "placeholder", "--metrics", "retention,cosine")
+    code, out, err = run(
+        capsys, letters, "--mechanism", "placeholder", "--metrics", "retention,cosine"
+    )
     assert code == 0
     assert re.search(r"retention +0\.000", out)
     assert "cosine: not measured: nothing was drawn" in err
@@ -144,7 +173,12 @@ def test_help_has_examples(capsys):
 def test_the_output_does_not_take_the_place_of_the_input(capsys, tmp_path):
     path = tmp_path / "letters.txt"
     path.write_text("Anna owes the bank nine hundred pounds\n", encoding="utf-8")
-    assert cli.main(["measure", str(path), *NOISE, "70", "--metrics", "retention", "--output", str(path)]) == 2
+    assert (
+        cli.main(
+            ["measure", str(path), *NOISE, "70", "--metrics", "retention", "--output", str(path)]
+        )
+        == 2
+    )
     assert "input file" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8").startswith("Anna")
 
@@ -152,5 +186,14 @@ def test_the_output_does_not_take_the_place_of_the_input(capsys, tmp_path):
 def test_what_takes_long_is_asked_for(capsys, letters):
     code, out, err = run(capsys, letters, *NOISE, 70, "--json")
     assert code == 0
-    assert {row["measure"] for row in json.loads(out)["rows"]} == {"retention", "cosine", "oov", "rouge-l", "bleu"}
-    assert err == "Not run, because not asked for: mapping, perplexity. --metrics all runs them, too.\n"
+    assert {row["measure"] for row in json.loads(out)["rows"]} == {
+        "retention",
+        "cosine",
+        "oov",
+        "rouge-l",
+        "bleu",
+    }
+    assert (
+        err
+        == "Not run, because not asked for: mapping, perplexity. --metrics all runs them, too.\n"
+    )

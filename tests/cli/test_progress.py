@@ -84,7 +84,9 @@ def test_what_takes_longer_is_shown_after_two_seconds_and_then_every_five(watch,
         watch.report("bayes", done, 1000)
     assert shown.opened == 1
     assert [round(seconds) for seconds, _ in shown.drawn] == [2, 7, 12, 17, 22, 27]
-    assert [left for _, left in shown.drawn] == pytest.approx([123, 118, 113, 108, 103, 98], abs=0.2)
+    assert [left for _, left in shown.drawn] == pytest.approx(
+        [123, 118, 113, 108, 103, 98], abs=0.2
+    )
 
 
 def test_the_longer_it_takes_the_rarer_are_the_lines(watch, clock, shown):
@@ -124,7 +126,13 @@ def test_the_time_left_is_that_of_the_step_and_of_its_last_round(watch, clock, s
 @pytest.mark.parametrize(
     ("last", "seconds", "left", "unit", "says"),
     [
-        (("bayes", 120, 400), 15.0, 35.2, " texts", "bayes: 120 of 400 texts, 7 a second, 35 s left"),
+        (
+            ("bayes", 120, 400),
+            15.0,
+            35.2,
+            " texts",
+            "bayes: 120 of 400 texts, 7 a second, 35 s left",
+        ),
         (("bayes", 0, 4000), 15.0, None, "", "bayes: 0 of 4,000, 15 s so far"),
         (("texts", 3000, 0), 200.0, None, "", "texts: 3,000, 3 min so far"),
         (None, 2.2, None, " texts", "working: 2 s so far"),
@@ -146,7 +154,9 @@ def test_without_a_terminal_there_are_lines(monkeypatch):
     with progress.bars(unit=" texts") as report:
         report("bayes", 1, 400)
         report("bayes", 2, 400)
-    assert heard.getvalue() == "bayes: 1 of 400 texts, 1 s so far\nbayes: 2 of 400 texts, 1 s so far\n"
+    assert (
+        heard.getvalue() == "bayes: 1 of 400 texts, 1 s so far\nbayes: 2 of 400 texts, 1 s so far\n"
+    )
 
 
 @pytest.mark.usefixtures("at_once")

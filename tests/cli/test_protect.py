@@ -42,11 +42,15 @@ def test_the_answer_is_restored(run, tmp_path):
     session = tmp_path / "a.session"
     code, out, _ = run("protect", PROMPT, *LEAN, "--session", session)
     assert (code, out) == (0, "Zyxqorvian lives at <EMAIL_1>, call <PHONE_1>\n")
-    assert run("restore", "Write to <EMAIL_1>.", "--session", session)[1] == "Write to maria@example.org.\n"
+    assert (
+        run("restore", "Write to <EMAIL_1>.", "--session", session)[1]
+        == "Write to maria@example.org.\n"
+    )
 
 
 @pytest.mark.parametrize(
-    ("verb", "options"), [("protect", LEAN), ("protect", (*LEAN, "--lines")), ("privatize", (*LEAN, "--whole"))]
+    ("verb", "options"),
+    [("protect", LEAN), ("protect", (*LEAN, "--lines")), ("privatize", (*LEAN, "--whole"))],
 )
 @pytest.mark.parametrize("content", ["\ufeffwrite to maria@example.org\nnow\n", "\ufeff", "now\n"])
 def test_a_byte_order_mark_stays_where_it_was(run, tmp_path, verb, options, content):
@@ -57,7 +61,10 @@ def test_a_byte_order_mark_stays_where_it_was(run, tmp_path, verb, options, cont
         out = run(verb, source, *options, "--session", session, stdin=given)[1]
         assert out.startswith(begin)
         assert out.count("\ufeff") == len(begin)
-        assert run(verb, source, *options, "--session", session, "--output", output, stdin=given)[0] == 0
+        assert (
+            run(verb, source, *options, "--session", session, "--output", output, stdin=given)[0]
+            == 0
+        )
         assert output.read_bytes().decode() == out
         if verb == "protect":
             assert run("restore", output, "--session", session)[1] in (content, content + "\n")
@@ -90,7 +97,9 @@ def test_how_much_is_said(run):
 
 
 def test_both_sides_of_what_changed(run):
-    code, out, err = run("protect", "-", *LEAN, "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n")
+    code, out, err = run(
+        "protect", "-", *LEAN, "--diff", stdin=b"one\ntwo\nto maria@example.org\nbye\nend\n"
+    )
     assert code == 0
     assert out == "@@ -2,3 +2,3 @@\n two\n-to maria@example.org\n+to <EMAIL_1>\n bye\n"
     assert "holds the private originals" in err
@@ -100,9 +109,9 @@ def test_both_sides_of_what_changed(run):
 
 def test_levels_and_what_stands_for_names(run):
     always = ("-o", "protect.always=Zyxqorvian", "-o", "protect.detectors=patterns")
-    assert run("protect", PROMPT, *always, "--level", "identifiers", "--names", "placeholder")[1].startswith(
-        "<LISTED_1> "
-    )
+    assert run("protect", PROMPT, *always, "--level", "identifiers", "--names", "placeholder")[
+        1
+    ].startswith("<LISTED_1> ")
     for option, says in (
         ("--names", "placeholder or surrogate"),
         ("--figures", "placeholder or surrogate"),
@@ -117,11 +126,18 @@ def test_levels_and_what_stands_for_names(run):
 def test_figures_are_moved_and_dates_come_back(run, tmp_path):
     text = "My mother is 73 years old, born 14 February 1951."
     hides = (*LEAN, "--session", tmp_path / "a.session")
-    assert run("protect", text, *hides)[1] == "My mother is <AGE_1> years old, born <BIRTH_DATE_1>.\n"
+    assert (
+        run("protect", text, *hides)[1] == "My mother is <AGE_1> years old, born <BIRTH_DATE_1>.\n"
+    )
     code, out, err = run("protect", text, *hides, "--figures", "surrogate", "--seed", "7")
     assert (code, out) == (0, "My mother is 60 years old, born 4 June 1951.\n")
-    assert err.startswith("1 date of birth and 1 age replaced (a drawn figure may by chance be the original); ")
-    assert run("restore", out.strip(), "--session", tmp_path / "a.session")[1] == text.replace("73", "60") + "\n"
+    assert err.startswith(
+        "1 date of birth and 1 age replaced (a drawn figure may by chance be the original); "
+    )
+    assert (
+        run("restore", out.strip(), "--session", tmp_path / "a.session")[1]
+        == text.replace("73", "60") + "\n"
+    )
     for option in ("figures.year_epsilon=0", "figures.types=PHONE", "figures.unit=10"):
         code, out, err = run("protect", text, *hides, "-o", option)
         assert (code, out) == (2, "")
@@ -130,7 +146,10 @@ def test_figures_are_moved_and_dates_come_back(run, tmp_path):
 
 
 def test_what_was_hidden_is_counted_in_json(run):
-    assert json.loads(run("protect", PROMPT, *LEAN, "--json")[1])["hidden"] == {"EMAIL": 1, "PHONE": 1}
+    assert json.loads(run("protect", PROMPT, *LEAN, "--json")[1])["hidden"] == {
+        "EMAIL": 1,
+        "PHONE": 1,
+    }
 
 
 def test_a_file_is_one_prompt_or_one_per_line(run, tmp_path):
@@ -142,8 +161,12 @@ def test_a_file_is_one_prompt_or_one_per_line(run, tmp_path):
         assert err.startswith("2 e-mail addresses replaced; ")
         assert run("protect", given, *LEAN, "--lines", stdin=stdin)[1] == "<EMAIL_1>\n<EMAIL_1>\n"
     session = tmp_path / "a.session"
-    assert run("protect", path, *LEAN, "--lines", "--session", session)[1] == "<EMAIL_1>\n<EMAIL_2>\n"
-    assert [json.loads(run("protect", path, *LEAN, "--json")[1])["text"]] == ["<EMAIL_1>\n<EMAIL_2>\n"]
+    assert (
+        run("protect", path, *LEAN, "--lines", "--session", session)[1] == "<EMAIL_1>\n<EMAIL_2>\n"
+    )
+    assert [json.loads(run("protect", path, *LEAN, "--json")[1])["text"]] == [
+        "<EMAIL_1>\n<EMAIL_2>\n"
+    ]
     code, out, err = run("protect", path, *LEAN, "--whole")
     assert (code, out) == (2, "")
     assert "a file is one prompt without it; --lines takes each line as one" in err
@@ -151,9 +174,14 @@ def test_a_file_is_one_prompt_or_one_per_line(run, tmp_path):
 
 def test_a_file_of_rows_is_one_prompt(run, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"id,mail\r\n1,a@example.org\r\n2,b@example.org\r\n")
-    assert run("protect", tmp_path / "a.csv", *LEAN)[1] == "id,mail\r\n1,<EMAIL_1>\r\n2,<EMAIL_2>\r\n"
+    assert (
+        run("protect", tmp_path / "a.csv", *LEAN)[1] == "id,mail\r\n1,<EMAIL_1>\r\n2,<EMAIL_2>\r\n"
+    )
     (tmp_path / "a.jsonl").write_text('{"to": "a@example.org"}\n{"to": "a@example.org"}\n')
-    assert run("protect", tmp_path / "a.jsonl", *LEAN)[1] == '{"to": "<EMAIL_1>"}\n{"to": "<EMAIL_1>"}\n'
+    assert (
+        run("protect", tmp_path / "a.jsonl", *LEAN)[1]
+        == '{"to": "<EMAIL_1>"}\n{"to": "<EMAIL_1>"}\n'
+    )
 
 
 def test_whole_files_go_with_corpus_run(run, tmp_path):
@@ -173,7 +201,10 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
         (("a", "b"), "takes one argument; put a text of several words in quotes"),
         (("a", "--field", "x"), "`textveil corpus run --profile prompt`"),
         (("a", "--resume"), "`textveil corpus run --profile prompt`"),
-        (("a", "--task", "x"), "change nothing here: groups.budgets treats important words like the others"),
+        (
+            ("a", "--task", "x"),
+            "change nothing here: groups.budgets treats important words like the others",
+        ),
         (("a", "--output", "out.txt", "--task", "x"), "change nothing here"),
         (("a", "--task", "x", "--mechanism", "noise", "--epsilon", "1"), "change nothing here"),
         (("rows.csv", "--lines"), "such files go with `textveil corpus run --profile prompt`"),
@@ -185,7 +216,10 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
             ("rows.parquet",),
             "is compressed or binary; such files go with `textveil corpus run --profile prompt`",
         ),
-        (("rows.csv", "--output", "out/"), "whole files go into one with `textveil corpus run --profile prompt`"),
+        (
+            ("rows.csv", "--output", "out/"),
+            "whole files go into one with `textveil corpus run --profile prompt`",
+        ),
     ],
 )
 def test_one_line_says_what_is_wrong(run, tmp_path, monkeypatch, arguments, says):

@@ -86,12 +86,18 @@ def test_a_session_is_continued(run, path):
     run("privatize", f"river {CANARY}", *PLACEHOLDER, "--session", path)
     code, out, _ = run("privatize", f"{CANARY} meadow", *PLACEHOLDER, "--session", path)
     assert (code, out) == (0, "<WORD_2> <WORD_3>\n")
-    assert run("restore", "<WORD_1> <WORD_2> <WORD_3>", "--session", path)[1] == f"river {CANARY} meadow\n"
+    assert (
+        run("restore", "<WORD_1> <WORD_2> <WORD_3>", "--session", path)[1]
+        == f"river {CANARY} meadow\n"
+    )
 
 
 def test_lines_and_json_share_the_session(run, path):
     content = f"{CANARY}\nriver {CANARY}\n".encode()
-    assert run("privatize", "-", *PLACEHOLDER, "--session", path, stdin=content)[1] == "<WORD_1>\n<WORD_2> <WORD_1>\n"
+    assert (
+        run("privatize", "-", *PLACEHOLDER, "--session", path, stdin=content)[1]
+        == "<WORD_1>\n<WORD_2> <WORD_1>\n"
+    )
     out = run("privatize", "meadow", *PLACEHOLDER, "--session", path, "--json")[1]
     assert json.loads(out)["text"] == "<WORD_3>"
 
@@ -100,7 +106,8 @@ def test_a_stream_is_restored_as_it_stands(run, path):
     store.save(filled(), path)
     answer = "\ufeffDear <PERSON_1>,\r\n\r\n\tNEW YORK <PERSON_2>\n\n".encode()
     assert (
-        run("restore", "-", "--session", path, stdin=answer)[1] == f"\ufeffDear {CANARY},\r\n\r\n\tŁÓDŹ <PERSON_2>\n\n"
+        run("restore", "-", "--session", path, stdin=answer)[1]
+        == f"\ufeffDear {CANARY},\r\n\r\n\tŁÓDŹ <PERSON_2>\n\n"
     )
     assert run("restore", "-", "--session", path, stdin=b"")[1] == ""
     file = path.with_name("answer.txt")
@@ -120,7 +127,9 @@ def test_what_is_left_in_targets_is_told(run, path):
     code, out, err = run("restore", "<PERSON_1> ![](//x.org/<PERSON_1>)", "--session", path)
     assert (code, out) == (0, f"{CANARY} ![](//x.org/<PERSON_1>)\n")
     assert err.startswith("textveil: 1 placeholder or name was left as sent, in addresses in which")
-    everywhere = run("restore", "![](//x.org/<PERSON_1>)", "--session", path, "--where", "everywhere")
+    everywhere = run(
+        "restore", "![](//x.org/<PERSON_1>)", "--session", path, "--where", "everywhere"
+    )
     assert everywhere == (0, f"![](//x.org/{CANARY})\n", "")
 
 
@@ -128,7 +137,9 @@ def test_what_comes_is_restored_at_once(path):
     """Each line of a stream is out before the next one comes."""
     store.save(filled(), path)
     command = [sys.executable, "-m", "textveil", "restore", "-", "--session", str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for _ in range(3):
@@ -177,7 +188,10 @@ def test_earlier_versions_are_read(path):
     added = ("private", "targets", "hosts", "stood")
     for each in first["placeholders"]:
         del each["part"], each["form"]
-    old = {name: value for name, value in first.items() if name not in added} | {"version": 2, "spelled": ["<CARD_1>"]}
+    old = {name: value for name, value in first.items() if name not in added} | {
+        "version": 2,
+        "spelled": ["<CARD_1>"],
+    }
     older = {name: value for name, value in old.items() if name != "spelled"} | {"version": 1}
     for content, spelled in ((old, ["CARD_1"]), (older, [])):
         path.write_text(json.dumps(content))
@@ -185,7 +199,9 @@ def test_earlier_versions_are_read(path):
         assert loaded.restore("<PERSON_1> <EMAIL_1> New York") == f'{CANARY} a"b@c Łódź'
         again = json.loads(loaded.to_json())
         assert (again["version"], again["spelled"], again["targets"]) == (6, spelled, [])
-        assert {each["text"] for each in again["private"]} == {CANARY, 'a"b@c', "Łódź"}, "they are hidden from now on"
+        assert {each["text"] for each in again["private"]} == {CANARY, 'a"b@c', "Łódź"}, (
+            "they are hidden from now on"
+        )
         assert again["placeholders"] == json.loads(session.to_json())["placeholders"]
         assert again["replacements"] == first["replacements"]
 
@@ -195,11 +211,15 @@ DAMAGED = {
     "cut": lambda text: text[:-20],
     "not JSON": lambda text: f"{CANARY} {text}",
     "a list": lambda text: "[]",
-    "another version": lambda text: text.replace('"version": 6', '"version": 7').replace('"version":6', '"version":7'),
+    "another version": lambda text: text.replace('"version": 6', '"version": 7').replace(
+        '"version":6', '"version":7'
+    ),
     "another format": lambda text: text.replace("textveil session", "session"),
     "a field more": lambda text: text.replace('"owner"', '"more": 1, "owner"'),
     "a field less": lambda text: text.replace('"said"', '"unsaid"'),
-    "a number as text": lambda text: text.replace('"number": 1', '"number": "1"').replace('"number":1', '"number":"1"'),
+    "a number as text": lambda text: text.replace('"number": 1', '"number": "1"').replace(
+        '"number":1', '"number":"1"'
+    ),
     "a type that is none": lambda text: text.replace("PERSON", ""),
     "two values of one placeholder": lambda text: text.replace("EMAIL", "PERSON"),
 }
@@ -233,19 +253,32 @@ def test_files_that_are_refused(run, path, tmp_path):
     letters = tmp_path / "letters.txt"
     letters.write_text(f"{CANARY}\n")
     folder = f"{tmp_path}/out/"
-    refused(run("protect", letters, *PLACEHOLDER, "--output", folder, "--session", path), "whole files go into one")
-    refused(run("privatize", CANARY, *PLACEHOLDER, "--output", path, "--session", path), "must be two files")
+    refused(
+        run("protect", letters, *PLACEHOLDER, "--output", folder, "--session", path),
+        "whole files go into one",
+    )
+    refused(
+        run("privatize", CANARY, *PLACEHOLDER, "--output", path, "--session", path),
+        "must be two files",
+    )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["letters.txt"]
 
 
 def test_bytes_that_are_not_utf_8(run, path):
     store.save(filled(), path)
     code, out, err = run("restore", "-", "--session", path, stdin=b"x \xff")
-    assert (code, out, err) == (2, "", "textveil: error: the answer is not UTF-8; decode it first\n")
+    assert (code, out, err) == (
+        2,
+        "",
+        "textveil: error: the answer is not UTF-8; decode it first\n",
+    )
 
 
 def test_a_failure_before_anything_was_released_leaves_no_session(run, path):
-    refused(run("privatize", CANARY, "--mechanism", "noise", "--epsilon", "-1", "--session", path), "epsilon")
+    refused(
+        run("privatize", CANARY, "--mechanism", "noise", "--epsilon", "-1", "--session", path),
+        "epsilon",
+    )
     assert not path.exists()
 
 
@@ -284,10 +317,15 @@ def test_a_folder_that_takes_no_files_names_the_session_file(run, path, monkeypa
         return opened(name, *rest)
 
     monkeypatch.setattr(os, "open", refuse)
-    refused(run("privatize", CANARY, *PLACEHOLDER, "--session", path), "the session file cannot be written: Permission")
+    refused(
+        run("privatize", CANARY, *PLACEHOLDER, "--session", path),
+        "the session file cannot be written: Permission",
+    )
 
 
-@pytest.mark.parametrize("text", [b"", b"to a@example.org", b"to a@example.org\n", b"to a@example.org\r\n\n\n"])
+@pytest.mark.parametrize(
+    "text", [b"", b"to a@example.org", b"to a@example.org\n", b"to a@example.org\r\n\n\n"]
+)
 def test_a_whole_file_comes_back_to_the_byte(run, path, tmp_path, text):
     (tmp_path / "letter.txt").write_bytes(text)
     output, lean = tmp_path / "sent.txt", ("-o", "protect.detectors=patterns")
@@ -339,12 +377,18 @@ def test_the_examples_work(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, _ = run("restore", "--help")
     assert code == 0
-    examples = [line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()]
+    examples = [
+        line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()
+    ]
     assert len(examples) == 3
     for example in examples:
         source, _, line = example.rpartition(" | ")
         stdin = shlex.split(source)[1].replace("\\n", "\n").encode() if source else b""
-        lean = ("-o", "protect.detectors=patterns", "-o", "names.types=none") if " protect " in line else ()
+        lean = (
+            ("-o", "protect.detectors=patterns", "-o", "names.types=none")
+            if " protect " in line
+            else ()
+        )
         code, out, _ = run(*shlex.split(line)[1:], *lean, stdin=stdin)
         assert code == 0
     assert out == "I wrote to maria@example.org.\n"

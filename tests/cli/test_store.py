@@ -28,7 +28,10 @@ def run(capsys, *arguments, fails=False):
 
 
 def test_an_answer_is_restored_from_a_store(url, capsys):
-    assert run(capsys, "restore", "to <EMAIL_1>", "--session", "anna/lease").out == "to maria@example.org\n"
+    assert (
+        run(capsys, "restore", "to <EMAIL_1>", "--session", "anna/lease").out
+        == "to maria@example.org\n"
+    )
     said = run(capsys, "restore", "to <EMAIL_1>", "--session", "anna", fails=True)
     assert "the store has no session '" in said.err
     assert SessionStore(url).sessions()[0].session == "lease"
@@ -49,7 +52,16 @@ def test_sessions_are_listed_shown_exported_imported_and_forgotten(url, capsys, 
 
 
 def test_what_one_person_loses_is_shown(url, capsys):
-    words = ("privatize", "Ingrid met Ingrid", "--mechanism", "rankcape", "--epsilon", "8", "--session", "anna/lease")
+    words = (
+        "privatize",
+        "Ingrid met Ingrid",
+        "--mechanism",
+        "rankcape",
+        "--epsilon",
+        "8",
+        "--session",
+        "anna/lease",
+    )
     run(capsys, *words, "-o", "words.consistent=true")
     said = "protected: 2 draws of words, at most 8 each, 16 for one person who has all of them"
     assert f"spent: {said}\n" in run(capsys, "session", "show", "anna/lease").out

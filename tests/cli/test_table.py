@@ -53,18 +53,40 @@ def test_build_and_info(run):
     values = json.loads(run("info", "here", "--json")[1])
     manifest = store.read("here")
     assert values == {"table": "here", **json.loads(json.dumps(manifest.to_json()))}
-    refused(run("build", "some.txt", "-o", "here"), "here exists; --force replaces the folder of a table")
-    options = ("--force", "--name", "mine", "--metric", "euclidean", "--dtype", "float16", "--no-pairs", "--limit", "3")
+    refused(
+        run("build", "some.txt", "-o", "here"),
+        "here exists; --force replaces the folder of a table",
+    )
+    options = (
+        "--force",
+        "--name",
+        "mine",
+        "--metric",
+        "euclidean",
+        "--dtype",
+        "float16",
+        "--no-pairs",
+        "--limit",
+        "3",
+    )
     assert run("build", "some.txt", "-o", "here", *options)[0] == 0
     found = store.read("here")
-    assert (found.name, found.metric, found.dtype, found.words) == ("mine", "euclidean", "float16", 3)
+    assert (found.name, found.metric, found.dtype, found.words) == (
+        "mine",
+        "euclidean",
+        "float16",
+        3,
+    )
     assert "(a bound)" in run("info", "here")[1]
 
 
 def test_a_built_table_is_used(run, capsys):
     run("build", "some.txt", "-o", "here")
     for name in ("here", "./here", os.path.abspath("here")):
-        assert cli.main(["privatize", "Anna owes the bank", "--table", name, *NOISE, "--seed", "1"]) == 0
+        assert (
+            cli.main(["privatize", "Anna owes the bank", "--table", name, *NOISE, "--seed", "1"])
+            == 0
+        )
         out, err = capsys.readouterr()
         assert set(out.split()) <= set(WORDS)
         assert "at most" in err
@@ -90,7 +112,13 @@ def test_list(run, tmp_path):
     (tmp_path / "three").mkdir()
     code, out, _ = run("list")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == ["minilm", "minilm-s", "minilm-wordpiece", "one", "two"]
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "minilm",
+        "minilm-s",
+        "minilm-wordpiece",
+        "one",
+        "two",
+    ]
     assert "7 x 5, chord, float32, some.txt" in out
     assert "two/table.json: it is damaged, or not from textveil" in out
     assert "three" not in out
@@ -114,9 +142,18 @@ def test_neighbours(run):
 def test_errors_are_one_line(run, tmp_path):
     refused(run("build", "nothing.txt", "-o", "x"), "nothing.txt: no such file")
     (tmp_path / "bad.txt").write_text("a 1 2\nb 1\n")
-    refused(run("build", "bad.txt", "-o", "x"), "bad.txt: line 2 must hold a word and 2 numbers, got 1; --skip")
-    refused(run("build", "some.txt", "-o", "x", "--format", "csv"), "--format must be one of glove, vec, word2vec")
-    refused(run("build", "some.txt", "-o", "x", "--metric", "cosine"), "must be chord or euclidean, got 'cosine'")
+    refused(
+        run("build", "bad.txt", "-o", "x"),
+        "bad.txt: line 2 must hold a word and 2 numbers, got 1; --skip",
+    )
+    refused(
+        run("build", "some.txt", "-o", "x", "--format", "csv"),
+        "--format must be one of glove, vec, word2vec",
+    )
+    refused(
+        run("build", "some.txt", "-o", "x", "--metric", "cosine"),
+        "must be chord or euclidean, got 'cosine'",
+    )
     refused(run("build", "some.txt"), "textveil table build")
     refused(run("info", "./some.txt"), "it is not a book of codes, or damaged")
     refused(run("info", "./"), "it is not the folder of a table")
@@ -129,10 +166,15 @@ def test_force_keeps_what_is_no_table(run, tmp_path):
     (tmp_path / "proj" / "sub").mkdir(parents=True)
     (tmp_path / "proj" / "thesis.tex").touch()
     (tmp_path / "proj" / "table.json").write_text("{}")
-    refused(run("build", "some.txt", "-o", "proj", "--force"), "proj is not replaced: it holds 'sub'")
+    refused(
+        run("build", "some.txt", "-o", "proj", "--force"), "proj is not replaced: it holds 'sub'"
+    )
     assert (tmp_path / "proj" / "thesis.tex").exists()
     (tmp_path / "proj" / "sub").rmdir()
-    refused(run("build", "some.txt", "-o", "proj", "--force"), "proj is not replaced: it holds 'thesis.tex'")
+    refused(
+        run("build", "some.txt", "-o", "proj", "--force"),
+        "proj is not replaced: it holds 'thesis.tex'",
+    )
     refused(run("build", "some.txt", "-o", "minilm"), "minilm is the name of a registered table")
     refused(run("build", "some.txt", "-o", "x.part"), "must not end with .part")
     assert sorted(os.listdir(tmp_path)) == ["proj", "some.txt"]
@@ -141,13 +183,33 @@ def test_force_keeps_what_is_no_table(run, tmp_path):
 
 def test_words_with_line_ends(run, capsys, tmp_path):
     """A release has as many lines as its input."""
-    words = ["anna", "foo\nbar", "cr\rx", "next\x85", "page\x0c", "sep\u2028", "escape\x1b[1m", "bank"]
+    words = [
+        "anna",
+        "foo\nbar",
+        "cr\rx",
+        "next\x85",
+        "page\x0c",
+        "sep\u2028",
+        "escape\x1b[1m",
+        "bank",
+    ]
     rows = np.random.default_rng(1).normal(size=(len(words), 5)).astype("<f4")
-    records = b"".join(word.encode() + b" " + row.tobytes() for word, row in zip(words, rows, strict=True))
+    records = b"".join(
+        word.encode() + b" " + row.tobytes() for word, row in zip(words, rows, strict=True)
+    )
     (tmp_path / "ctl.bin").write_bytes(b"8 5\n" + records)
-    refused(run("build", "ctl.bin", "-o", "ctl"), "has a word with a line break or another control character")
-    assert "0 repeated and 6 broken words left out" in run("build", "ctl.bin", "-o", "ctl", "--skip-broken")[1]
-    assert cli.main(["privatize", "Anna\nanna anna\nx y z", "--table", "ctl", *NOISE, "--seed", "1"]) == 0
+    refused(
+        run("build", "ctl.bin", "-o", "ctl"),
+        "has a word with a line break or another control character",
+    )
+    assert (
+        "0 repeated and 6 broken words left out"
+        in run("build", "ctl.bin", "-o", "ctl", "--skip-broken")[1]
+    )
+    assert (
+        cli.main(["privatize", "Anna\nanna anna\nx y z", "--table", "ctl", *NOISE, "--seed", "1"])
+        == 0
+    )
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
@@ -173,11 +235,15 @@ def test_progress_only_on_a_terminal(run, monkeypatch):
     assert "neighbours" in terminal.getvalue()
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGTERM") or sys.platform == "win32", reason="needs signals")
+@pytest.mark.skipif(
+    not hasattr(signal, "SIGTERM") or sys.platform == "win32", reason="needs signals"
+)
 def test_a_terminated_build_cleans_up(run, tmp_path):
     rows = "".join(f"w{i} {' '.join(['1.5', '2.5', str(i)] * 40)}\n" for i in range(60_000))
     (tmp_path / "big.txt").write_text(rows)
-    with subprocess.Popen([sys.executable, "-m", "textveil", "table", "build", "big.txt", "-o", "x"]) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "textveil", "table", "build", "big.txt", "-o", "x"]
+    ) as process:
         began = time.monotonic()
         while not list(tmp_path.glob(".x.*")) and time.monotonic() - began < 60:
             time.sleep(0.01)

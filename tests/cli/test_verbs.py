@@ -19,7 +19,8 @@ SMALL = {"profile": "paper-noise", "epsilon": "7", "setting": ["words.casing=cop
 def called(verb, **given):
     """What a verb is called with: the shared options that are not given have their defaults."""
     defaults = {
-        name: getattr(each.default, "default", None) for name, each in inspect.signature(verb).parameters.items()
+        name: getattr(each.default, "default", None)
+        for name, each in inspect.signature(verb).parameters.items()
     }
     verb(**{**defaults, **given})
 
@@ -38,7 +39,12 @@ def test_a_verb_gets_the_configuration_of_the_shared_options(monkeypatch):
     assert [*inspect.signature(x).parameters] == ["word", *options.PRIVACY]
     called(x, **SMALL, word="b")
     (made, word) = found[0]
-    assert (made.profile, made.epsilon, made.words.casing, word) == ("paper-noise", 7.0, "copy", "b")
+    assert (made.profile, made.epsilon, made.words.casing, word) == (
+        "paper-noise",
+        7.0,
+        "copy",
+        "b",
+    )
     assert made.mechanism.name == "noise"
 
 
@@ -88,7 +94,10 @@ def test_the_environment_and_a_file_can_name_a_mechanism(monkeypatch, tmp_path):
     (tmp_path / "a.yaml").write_text("mechanism: placeholder\n")
     (tmp_path / "b.yaml").write_text("words: {casing: copy}\n")
     assert options.Typed.of({"config": str(tmp_path / "a.yaml")}, "prompt").config().profile is None
-    assert options.Typed.of({"config": str(tmp_path / "b.yaml")}, "prompt").config().profile == "prompt"
+    assert (
+        options.Typed.of({"config": str(tmp_path / "b.yaml")}, "prompt").config().profile
+        == "prompt"
+    )
     monkeypatch.setenv("TEXTVEIL_MECHANISM__NAME", "placeholder")
     assert options.Typed.of({}, "prompt").config().profile is None
 
@@ -99,7 +108,9 @@ def test_a_task_makes_words_important():
 
 
 def test_how_much_is_said():
-    assert telling.Telling.of({"statement": False, "explain": True, "quiet": False}).how == "explain"
+    assert (
+        telling.Telling.of({"statement": False, "explain": True, "quiet": False}).how == "explain"
+    )
     with pytest.raises(ConfigError, match="one of --explain and --quiet"):
         telling.Telling.of({"statement": False, "explain": True, "quiet": True})
 
@@ -126,10 +137,19 @@ def test_a_group_may_be_a_verb_of_its_own(capsys):
     assert said == [("b", "strict"), ("a", "document"), ()]
     code, out, _ = run("--help")
     assert code == 0
-    for shown in ("Say a word.", "--word", "--epsilon", "Say one.", "Examples:\n  textveil many --word b"):
+    for shown in (
+        "Say a word.",
+        "--word",
+        "--epsilon",
+        "Say one.",
+        "Examples:\n  textveil many --word b",
+    ):
         assert shown in out
     code, _, err = run("--word", "b", "--profile", "strict", "one")
-    assert (code, err) == (2, "many: error: options of `one` go behind it; leave out --word, --profile before it\n")
+    assert (code, err) == (
+        2,
+        "many: error: options of `one` go behind it; leave out --word, --profile before it\n",
+    )
     assert len(said) == 3
 
 
@@ -145,9 +165,14 @@ def test_every_verb_can_be_imported_and_has_help_with_examples(capsys):
 
 def test_a_verb_imports_no_other_and_the_help_none():
     own = {entry.target.partition(":")[0] for entry in registry.COMMANDS.values()}
-    for arguments, expected in ((["--help"], set[str]()), (["list", "tables"], {"textveil.cli.names"})):
+    for arguments, expected in (
+        (["--help"], set[str]()),
+        (["list", "tables"], {"textveil.cli.names"}),
+    ):
         code = f"import sys; from textveil.cli import main; main({arguments}); sys.exit(' '.join(sys.modules))"
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
         imported = set(found.stderr.split())
         assert own & imported == expected
         assert "textveil.config.sections" not in imported
@@ -156,7 +181,9 @@ def test_a_verb_imports_no_other_and_the_help_none():
 def test_help_has_every_verb_under_its_heading(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
-    assert [line.split()[1] for line in out.splitlines() if line.startswith("╭")].count("Protect") == 1
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("╭")].count(
+        "Protect"
+    ) == 1
     for name, entry in registry.COMMANDS.items():
         assert f"│ {name} " in out
         assert entry.panel is not None
@@ -224,7 +251,11 @@ def test_verbs_of_another_package(capsys):
     code, out, _ = run("--help")
     assert code == 0
     assert out.index("─ Greetings ─") < out.index("Greet somebody")
-    for shown in ("A function and no more, see extras[verbs]", "Several verbs", "cannot be imported"):
+    for shown in (
+        "A function and no more, see extras[verbs]",
+        "Several verbs",
+        "cannot be imported",
+    ):
         assert shown in out
     assert "Very politely" not in out
     code, _, err = run("broken")

@@ -69,8 +69,14 @@ def write(folder: Path, content: str | bytes, name: str = "options.yaml") -> Pat
 def test_defaults():
     found = resolve(overrides={"epsilon": 60})
     assert found == Config(epsilon=60)
-    assert found.words == WordsOptions(unit="word", casing="lower", stopwords="pass", oov="surrogate")
-    assert (found.table.name, found.table.metric, found.mechanism.name) == ("minilm", "chord", "noise")
+    assert found.words == WordsOptions(
+        unit="word", casing="lower", stopwords="pass", oov="surrogate"
+    )
+    assert (found.table.name, found.table.metric, found.mechanism.name) == (
+        "minilm",
+        "chord",
+        "noise",
+    )
     assert (found.seed, found.profile) == (None, None)
 
 
@@ -80,7 +86,9 @@ def test_every_layer_wins_over_those_below_it(tmp_path, monkeypatch):
     file = write(tmp_path, "mechanism: {L: 2, side: left}\nwords: {oov: keep}\nepsilon: 10\n")
     environ = {"TEXTVEIL_MECHANISM__L": "3", "TEXTVEIL_WORDS__OOV": "error", "OTHER": "x"}
     found = resolve(profile="base", file=file, environ=environ, overrides={"mechanism.L": "4"})
-    assert found.mechanism == MechanismOptions(name="window", options={"L": 4, "sigma": 1.0, "side": "left"})
+    assert found.mechanism == MechanismOptions(
+        name="window", options={"L": 4, "sigma": 1.0, "side": "left"}
+    )
     assert found.words.oov == "error"
     assert resolve(profile="base", file=file, environ=environ).mechanism.options["L"] == 3
     assert resolve(profile="base", file=file).mechanism.options["L"] == 2
@@ -99,32 +107,44 @@ def test_a_budget_replaces_the_budget_of_lower_layers_by_either_name(tmp_path):
 
 
 def test_both_budgets_in_one_layer_are_refused():
-    with pytest.raises(BudgetError, match=r"the options must set epsilon or mechanism\.eta, not both"):
+    with pytest.raises(
+        BudgetError, match=r"the options must set epsilon or mechanism\.eta, not both"
+    ):
         resolve(overrides={"epsilon": 60, "mechanism.eta": 60})
 
 
 def test_naming_another_mechanism_leaves_the_options_of_the_first_behind(tmp_path):
     file = write(tmp_path, "mechanism: {name: window, L: 9, eta: 160}\n")
-    found = resolve(file=file, overrides={"mechanism.name": "alike", "mechanism.k": 7, "epsilon": 5})
+    found = resolve(
+        file=file, overrides={"mechanism.name": "alike", "mechanism.k": 7, "epsilon": 5}
+    )
     assert found.mechanism == MechanismOptions(name="alike", options={"k": 7})
     # the environment names no mechanism: its option is meant for whichever one runs
-    found = resolve(environ={"TEXTVEIL_MECHANISM__L": "3"}, overrides={"mechanism": "window", "epsilon": 5})
+    found = resolve(
+        environ={"TEXTVEIL_MECHANISM__L": "3"}, overrides={"mechanism": "window", "epsilon": 5}
+    )
     assert found.mechanism == MechanismOptions(name="window", options={"L": 3})
 
 
 def test_a_budget_is_required_where_the_mechanism_needs_one():
     with pytest.raises(BudgetError, match=r"set epsilon \(--epsilon\), or mechanism\.eta"):
         resolve()
-    with pytest.raises(BudgetError, match=r"the mechanism 'free' needs a budget: set epsilon \(--epsilon\)$"):
+    with pytest.raises(
+        BudgetError, match=r"the mechanism 'free' needs a budget: set epsilon \(--epsilon\)$"
+    ):
         resolve(overrides={"mechanism.name": "free"})
     assert resolve(complete=False).epsilon is None
     assert resolve(overrides={"mechanism.name": "bare"}).epsilon is None
     assert resolve(overrides={"mechanism.name": "bare", "epsilon": 8}).epsilon == 8
 
 
-@pytest.mark.parametrize("value", [math.nan, "nan", "NaN", ".nan", -1, "-1", -math.inf, "-inf", "-1e-9"])
+@pytest.mark.parametrize(
+    "value", [math.nan, "nan", "NaN", ".nan", -1, "-1", -math.inf, "-inf", "-1e-9"]
+)
 def test_a_budget_is_a_number_of_at_least_0(value):
-    with pytest.raises(BudgetError, match=r"^epsilon must be a number >= 0, got (nan|-1|-1\.0|-inf|-1e-09)$"):
+    with pytest.raises(
+        BudgetError, match=r"^epsilon must be a number >= 0, got (nan|-1|-1\.0|-inf|-1e-09)$"
+    ):
         resolve(overrides={"epsilon": value})
 
 
@@ -194,17 +214,25 @@ def test_unknown_options_get_a_proposal(path, says):
 
 
 def test_unknown_names_in_every_source(tmp_path):
-    with pytest.raises(UnknownName, match=r"option in the file '.*options.yaml' is named 'table\.metrik'"):
+    with pytest.raises(
+        UnknownName, match=r"option in the file '.*options.yaml' is named 'table\.metrik'"
+    ):
         resolve(file=write(tmp_path, "table: {metrik: chord}"), overrides={"epsilon": 1})
-    with pytest.raises(UnknownName, match=r"option in the environment is named 'mechanism\.SIGMAA'"):
+    with pytest.raises(
+        UnknownName, match=r"option in the environment is named 'mechanism\.SIGMAA'"
+    ):
         resolve(environ={"TEXTVEIL_MECHANISM__SIGMAA": "1"}, overrides={"epsilon": 1})
-    with pytest.raises(UnknownName, match=r"no profile is named 'paper-stensil'; did you mean 'paper-stencil'"):
+    with pytest.raises(
+        UnknownName, match=r"no profile is named 'paper-stensil'; did you mean 'paper-stencil'"
+    ):
         resolve(profile="paper-stensil")
     with pytest.raises(UnknownName, match="no mechanism is named 'windoww'; did you mean 'window'"):
         resolve(overrides={"mechanism.name": "windoww", "epsilon": 1})
     with pytest.raises(UnknownName, match="no table is named 'minilmm'; did you mean 'minilm'"):
         resolve(overrides={"table.name": "minilmm", "epsilon": 1})
-    with pytest.raises(ConfigError, match=r"mechanism\.name in the file .* must be a name, got int"):
+    with pytest.raises(
+        ConfigError, match=r"mechanism\.name in the file .* must be a name, got int"
+    ):
         resolve(file=write(tmp_path, "mechanism: {name: 5}"), overrides={"epsilon": 1})
 
 
@@ -229,12 +257,23 @@ def test_environment_names_find_options_whatever_their_case():
     }
     found = resolve(environ=environ)
     assert found.mechanism == MechanismOptions(name="window", options={"L": 7, "sigma": 1.5})
-    assert (found.epsilon, found.words.casing, found.table.name, found.seed) == (60, "copy", "minilm-s", 4)
+    assert (found.epsilon, found.words.casing, found.table.name, found.seed) == (
+        60,
+        "copy",
+        "minilm-s",
+        4,
+    )
 
 
 def test_environment_names_that_fit_two_options_are_refused():
     with pytest.raises(ConfigError, match=r"cannot distinguish mechanism\.k and mechanism\.K"):
-        resolve(environ={"TEXTVEIL_MECHANISM": "alike", "TEXTVEIL_MECHANISM__K": "3", "TEXTVEIL_EPSILON": "1"})
+        resolve(
+            environ={
+                "TEXTVEIL_MECHANISM": "alike",
+                "TEXTVEIL_MECHANISM__K": "3",
+                "TEXTVEIL_EPSILON": "1",
+            }
+        )
     found = resolve(overrides={"mechanism": "alike", "mechanism.K": 3, "epsilon": 1})
     assert found.mechanism.options == {"K": 3}
 
@@ -349,7 +388,9 @@ def test_files_that_cannot_be_read(tmp_path):
         resolve(file="a\0b")
 
 
-@pytest.mark.parametrize("content", ["", "# nothing\n", "words:\ntable:\nmechanism:\n", "\ufeffepsilon: 1\n"])
+@pytest.mark.parametrize(
+    "content", ["", "# nothing\n", "words:\ntable:\nmechanism:\n", "\ufeffepsilon: 1\n"]
+)
 def test_files_that_say_little(tmp_path, content):
     assert resolve(file=write(tmp_path, content), overrides={"epsilon": 1}) == Config(epsilon=1)
 
@@ -427,7 +468,11 @@ def test_the_papers_profiles(tmp_path, name, mechanism, options):
 
 def test_keywords_become_paths():
     words = WordsOptions(casing="copy")
-    found = resolve(overrides=layers.keywords(epsilon=80, L=4, table="minilm-s", words=words, mechanism="window"))
+    found = resolve(
+        overrides=layers.keywords(
+            epsilon=80, L=4, table="minilm-s", words=words, mechanism="window"
+        )
+    )
     assert found == Config(
         epsilon=80,
         words=words,
@@ -440,7 +485,11 @@ def test_keywords_become_paths():
     ("section", "values", "says"),
     [
         (WordsOptions, {"oov": "maybe"}, r"^words\.oov must be 'surrogate'.*got 'maybe'$"),
-        (WordsOptions, {"oow": "keep"}, r"no option of WordsOptions is named 'oow'; did you mean 'oov'"),
+        (
+            WordsOptions,
+            {"oow": "keep"},
+            r"no option of WordsOptions is named 'oow'; did you mean 'oov'",
+        ),
         (TableOptions, {"metric": 3}, r"^table\.metric must be"),
         (Config, {"words": {"oov": "maybe"}}, r"^words\.oov must be"),
         (Config, {"seed": -1}, r"seed must be greater"),
@@ -464,6 +513,7 @@ def test_configurations_are_frozen_and_pickle():
 
 def test_options_need_no_torch():
     code = (
-        "import sys, textveil.config.layers as c; c.resolve(overrides={'epsilon': 60});sys.exit('torch' in sys.modules)"
+        "import sys, textveil.config.layers as c; c.resolve(overrides={'epsilon': 60});"
+        "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -62,13 +62,27 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
     ]
     url = ["--upstream", "http://127.0.0.1:9/v1"]
     refused = {
-        "evaluate": [["attack", str(texts), *NOISE], ["measure", str(texts), *NOISE], ["audit", "krr", "--small"]],
-        "files": [["corpus", "run", str(table), "--id", "n", "--output", f"{tmp_path / 'out'}/", *NOISE]],
+        "evaluate": [
+            ["attack", str(texts), *NOISE],
+            ["measure", str(texts), *NOISE],
+            ["audit", "krr", "--small"],
+        ],
+        "files": [
+            ["corpus", "run", str(table), "--id", "n", "--output", f"{tmp_path / 'out'}/", *NOISE]
+        ],
         "gateway": [["gateway", *url]],
         "models": [["chat", TEXT, *url, "--model", "m"], ["repair", TEXT, *url, "--model", "m"]],
         "torch": [
             ["privatize", TEXT, *NOISE, "-o", "table.device=cuda"],
-            ["privatize", TEXT, *NOISE, "-o", "protect.importance=saliency", "-o", "protect.classifier=a/b"],
+            [
+                "privatize",
+                TEXT,
+                *NOISE,
+                "-o",
+                "protect.importance=saliency",
+                "-o",
+                "protect.classifier=a/b",
+            ],
             ["table", "build", "a/b", "--output", f"{tmp_path / 'made'}"],
         ],
         "gliner": [["privatize", TEXT, *NOISE, "-o", "protect.detectors=gliner:a/b"]],
@@ -78,7 +92,11 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
     }
     commands = [*works, *(each for some in refused.values() for each in some)]
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], input=json.dumps(commands), capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = iter(json.loads(ran.stdout))
     for arguments in works:
@@ -89,7 +107,9 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
         for arguments in some:
             code, out, said = next(found)
             assert (code, out) == (2, ""), arguments
-            assert re.fullmatch(rf"textveil: error: this needs [\w-]+: pip install 'textveil\[{extra}\]'\n", said), said
+            assert re.fullmatch(
+                rf"textveil: error: this needs [\w-]+: pip install 'textveil\[{extra}\]'\n", said
+            ), said
 
 
 def test_the_table_agrees_with_the_project():
@@ -100,7 +120,9 @@ def test_the_table_agrees_with_the_project():
         if extra not in ("all", "dev", "docs")
         for requirement in requirements
     }
-    distributions = {name: {each.lower() for each in found} for name, found in packages_distributions().items()}
+    distributions = {
+        name: {each.lower() for each in found} for name, found in packages_distributions().items()
+    }
     for library, installs in extras.EXTRAS.items():
         known = distributions.get(library, {library}) | {extras.PACKAGES.get(library, library)}
         (extra,) = {declared[name] for name in known if name in declared}
@@ -111,7 +133,9 @@ def test_the_table_agrees_with_the_project():
 def test_a_missing_library_is_one_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.delitem(sys.modules, "sklearn.pipeline", raising=False)  # of another test
-    with pytest.raises(MissingExtra, match=r"^this needs scikit-learn: pip install 'textveil\[evaluate\]'$") as caught:
+    with pytest.raises(
+        MissingExtra, match=r"^this needs scikit-learn: pip install 'textveil\[evaluate\]'$"
+    ) as caught:
         extras.library("sklearn.pipeline")
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, ConfigError)

@@ -54,7 +54,9 @@ not_callable = 7
 
 
 def offer(
-    monkeypatch: pytest.MonkeyPatch, *offers: tuple[str, str, str], kind: registry.KindOfName = "mechanism"
+    monkeypatch: pytest.MonkeyPatch,
+    *offers: tuple[str, str, str],
+    kind: registry.KindOfName = "mechanism",
 ) -> None:
     """Pretend that packages offer names of a kind: (name, target, package) each."""
 
@@ -78,7 +80,8 @@ def test_built_in_names_come_first_and_in_order(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, entries in registry.BUILT_IN.items() for name in entries]
+    ("kind", "name"),
+    [(kind, name) for kind, entries in registry.BUILT_IN.items() for name in entries],
 )
 def test_every_built_in_name_is_there_and_has_a_summary(kind, name):
     assert callable(registry.load(kind, name))
@@ -89,17 +92,26 @@ def test_every_built_in_name_is_there_and_has_a_summary(kind, name):
 
 @pytest.mark.parametrize("kind", registry.KINDS)
 def test_other_packages_add_names_of_every_kind(monkeypatch, kind):
-    offer(monkeypatch, ("mine", f"{__name__}:sample", "pack"), ("nine", "no.such:thing", "shaky-pack"), kind=kind)
+    offer(
+        monkeypatch,
+        ("mine", f"{__name__}:sample", "pack"),
+        ("nine", "no.such:thing", "shaky-pack"),
+        kind=kind,
+    )
     assert registry.names(kind) == [*registry.BUILT_IN[kind], "mine", "nine"]
     assert registry.load(kind, "mine") is sample
     assert registry.entry(kind, "mine").package == "pack"
     assert "L" in registry.signature(registry.load(kind, "mine")).known
-    with pytest.raises(ConfigError, match=f"the {kind} 'nine' of the package shaky-pack cannot be imported"):
+    with pytest.raises(
+        ConfigError, match=f"the {kind} 'nine' of the package shaky-pack cannot be imported"
+    ):
         registry.load(kind, "nine")
     with pytest.raises(UnknownName, match=f"no {kind} is named 'mina'; did you mean 'mine'"):
         registry.entry(kind, "mina")
     offer(monkeypatch, ("mine", "a:b", "pack-a"), ("mine", "c:d", "pack-b"), kind=kind)
-    with pytest.raises(ConfigError, match=f"the {kind} 'mine' is registered by several packages, pack-a and pack-b"):
+    with pytest.raises(
+        ConfigError, match=f"the {kind} 'mine' is registered by several packages, pack-a and pack-b"
+    ):
         registry.load(kind, "mine")
 
 
@@ -177,7 +189,11 @@ def test_a_package_cannot_take_a_built_in_name(monkeypatch):
 
 
 def test_two_packages_with_one_name_are_an_error_that_names_both(monkeypatch):
-    offer(monkeypatch, ("mine", f"{__name__}:sample", "pack-a"), ("mine", f"{__name__}:postponed", "pack-b"))
+    offer(
+        monkeypatch,
+        ("mine", f"{__name__}:sample", "pack-a"),
+        ("mine", f"{__name__}:postponed", "pack-b"),
+    )
     with pytest.raises(ConfigError, match="pack-a and pack-b"):
         registry.entry("mechanism", "mine")
 

@@ -76,12 +76,16 @@ def test_a_text_is_read_as_a_scalar_before_its_type_is_asked(annotation):
 # ---- settings, variables, files ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", ["mechanism.L", "=5", "a b=5", "Zyxqorvian met Anna", ".L=5", "a..b=1", ""])
+@pytest.mark.parametrize(
+    "setting", ["mechanism.L", "=5", "a b=5", "Zyxqorvian met Anna", ".L=5", "a..b=1", ""]
+)
 def test_a_setting_without_a_path_and_value_is_refused_and_not_repeated(setting):
     with pytest.raises(ConfigError) as caught:
         sources.assignments([setting])
     named = f", and {setting!r} is none" if setting == "mechanism.L" else ""
-    assert str(caught.value) == f"a setting has the form path=value, such as -o mechanism.L=5{named}"
+    assert (
+        str(caught.value) == f"a setting has the form path=value, such as -o mechanism.L=5{named}"
+    )
 
 
 def test_settings_and_flags_must_not_contradict_one_another():
@@ -98,12 +102,19 @@ def test_settings_and_flags_must_not_contradict_one_another():
 def test_short_paths_are_written_out_and_a_path_has_one_value():
     pairs = [("table", "a"), ("table.name", "a"), ("epsilon", math.nan)]
     assert sources.collect(pairs, "it").keys() == {"table.name", "epsilon"}
-    with pytest.raises(ConfigError, match=r"^it sets table\.name to two different values; set it once$"):
+    with pytest.raises(
+        ConfigError, match=r"^it sets table\.name to two different values; set it once$"
+    ):
         sources.collect([*pairs, ("table", "b")], "it")
 
 
 def test_variables_have_the_case_of_the_paths_that_are_known():
-    environ = {"TEXTVEIL_WORDS__OOV": "keep", "TEXTVEIL_Mechanism__L": "4", "TEXTVEIL_DEBUG": "1", "HOME": "/"}
+    environ = {
+        "TEXTVEIL_WORDS__OOV": "keep",
+        "TEXTVEIL_Mechanism__L": "4",
+        "TEXTVEIL_DEBUG": "1",
+        "HOME": "/",
+    }
     layer = sources.read_environment(environ, ("words.oov",))
     assert layer.values == {"words.oov": "keep", "mechanism.L": "4"}
     assert layer.fold
@@ -111,9 +122,17 @@ def test_variables_have_the_case_of_the_paths_that_are_known():
 
 def test_a_file_is_flattened(tmp_path):
     path = tmp_path / "a.yaml"
-    path.write_text("description: x\nwords:\ntable: b\nmechanism: {L: 4, name: noise}\nepsilon: 1\n5: 6\n")
+    path.write_text(
+        "description: x\nwords:\ntable: b\nmechanism: {L: 4, name: noise}\nepsilon: 1\n5: 6\n"
+    )
     layer = sources.read_file(path)
-    assert layer.values == {"table.name": "b", "mechanism.L": 4, "mechanism.name": "noise", "epsilon": 1, "5": 6}
+    assert layer.values == {
+        "table.name": "b",
+        "mechanism.L": 4,
+        "mechanism.name": "noise",
+        "epsilon": 1,
+        "5": 6,
+    }
     assert layer.source == f"the file {str(path)!r}"
 
 

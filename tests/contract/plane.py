@@ -20,7 +20,9 @@ RADII = np.linspace(0, 5, 161)[1:] - 5 / 320
 class Plane:
     """A density family over a fixed grid, decoded by a table."""
 
-    def __init__(self, log_density: Callable[[Values, Values, float], Values], *, on_circle: bool) -> None:
+    def __init__(
+        self, log_density: Callable[[Values, Values, float], Values], *, on_circle: bool
+    ) -> None:
         angles = CIRCLE if on_circle else DISC
         angle = (np.arange(angles) + 0.5) * 2 * np.pi / angles
         circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)

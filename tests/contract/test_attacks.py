@@ -48,7 +48,9 @@ OPEN = Open()
 TEXTS = [f"the {NOUNS[7 * i % 60]} and the {NOUNS[(11 * i + 3) % 60]}" for i in range(60)]
 """They all have one mask, and each noun stands in two of them."""
 OTHERS = tuple(
-    text for i in range(120) if (text := f"the {NOUNS[13 * i % 60]} and the {NOUNS[i // 2 % 60]}") not in TEXTS
+    text
+    for i in range(120)
+    if (text := f"the {NOUNS[13 * i % 60]} and the {NOUNS[i // 2 % 60]}") not in TEXTS
 )
 REPEATED = [", ".join([noun] * 6) for noun in NOUNS[:20]]
 """A language model that is shown five times a word expects it a sixth time."""
@@ -79,7 +81,9 @@ ASKED = {
     "neighbour": Asked(metric="Pr@1", options={}, texts=TEXTS),
     "masked": Asked(metric="top-1", options={}, texts=REPEATED),
     "bayes": Asked(metric="top-1", options={"priors": ("unigram",)}, texts=TEXTS),
-    "learned": Asked(metric="top-1", options={"public": OTHERS, "candidates": 60, "simulated": 100}, texts=TEXTS),
+    "learned": Asked(
+        metric="top-1", options={"public": OTHERS, "candidates": 60, "simulated": 100}, texts=TEXTS
+    ),
     "window": Asked(metric="top-1", options={}, texts=TEXTS, stencil=True, at_most=0.15),
     "semantic": Asked(metric="cosine >= 0.6", options={}, texts=TEXTS),
     "membership": Asked(metric="AUC", options={}, texts=TEXTS),
@@ -90,8 +94,17 @@ ASKED = {
 
 
 def table_of(texts: list[str]) -> EmbeddingTable:
-    words = [*dict.fromkeys(word.lower() for text in texts for word in re.findall(r"\w+", text) if not is_public(word))]
-    return EmbeddingTable.build(name="of texts", words=words, vectors=gaussian_rows(len(words), 24, 7))
+    words = [
+        *dict.fromkeys(
+            word.lower()
+            for text in texts
+            for word in re.findall(r"\w+", text)
+            if not is_public(word)
+        )
+    ]
+    return EmbeddingTable.build(
+        name="of texts", words=words, vectors=gaussian_rows(len(words), 24, 7)
+    )
 
 
 def outcome(name: str, asked: Asked, privatizer: Privatizer, url: str) -> Outcome | str:
@@ -105,14 +118,24 @@ def outcome(name: str, asked: Asked, privatizer: Privatizer, url: str) -> Outcom
 
 
 @pytest.mark.parametrize("name", registry.names("attack"))
-def test_it_wins_where_nothing_is_changed_and_loses_against_a_mask(name, openai_server, monkeypatch):
+def test_it_wins_where_nothing_is_changed_and_loses_against_a_mask(
+    name, openai_server, monkeypatch
+):
     monkeypatch.delenv("TEXTVEIL_LLM_KEY", raising=False)
-    assert name in ASKED, "say in ASKED how the attack wins against a release that changes nothing, and loses to a mask"
+    assert name in ASKED, (
+        "say in ASKED how the attack wins against a release that changes nothing, and loses to a mask"
+    )
     asked = ASKED[name]
     table = table_of(asked.texts)
     stencil: dict[str, Any] = {"mechanism": "d-chi-stencil", "L": 3, "sigma": 0.5, "table": table}
-    opened = Privatizer(**stencil, eta=1e5) if asked.stencil else Privatizer(OPEN, epsilon=1.0, table=table)
-    masked = Privatizer(**stencil, eta=1e-3) if asked.stencil else Privatizer("placeholder", table=table)
+    opened = (
+        Privatizer(**stencil, eta=1e5)
+        if asked.stencil
+        else Privatizer(OPEN, epsilon=1.0, table=table)
+    )
+    masked = (
+        Privatizer(**stencil, eta=1e-3) if asked.stencil else Privatizer("placeholder", table=table)
+    )
     won, lost = (outcome(name, asked, each, openai_server) for each in (opened, masked))
     assert isinstance(won, Outcome), won
     assert won.values.mean() >= 0.9
@@ -173,7 +196,13 @@ def test_under_every_profile_originals_are_found_where_nothing_is_changed(profil
 @pytest.mark.parametrize("profile", ["document", "paper-noise"])
 def test_under_a_profile_a_mask_leaves_two_texts_of_one_mask(profile):
     case = Case.of(shown(profile, "placeholder"), PAIRS)
-    found = tops(attack(case, [load("bayes", {"priors": ("uniform",)}), load("linkage")], rng=SeededRandomness(2)))
+    found = tops(
+        attack(
+            case,
+            [load("bayes", {"priors": ("uniform",)}), load("linkage")],
+            rng=SeededRandomness(2),
+        )
+    )
     assert found["linkage", "text"] == 0.5
     assert found["bayes", "word"] == 0.0
 
@@ -181,13 +210,21 @@ def test_under_a_profile_a_mask_leaves_two_texts_of_one_mask(profile):
 def test_a_public_word_that_is_part_of_a_name_is_named_by_who_learned():
     """Where words of the public list pass but within names, they are rare among private words, and not ruled out."""
     words = ["will", *NOUNS[:20]]
-    table = EmbeddingTable.build(name="names", words=words, vectors=gaussian_rows(len(words), 24, 7))
+    table = EmbeddingTable.build(
+        name="names", words=words, vectors=gaussian_rows(len(words), 24, 7)
+    )
     protect = {"detectors": (Finds(PERSON="Will"),), "level": "names", "placeholders": ()}
     privatizer = Privatizer(OPEN, epsilon=1.0, table=table, protect=protect)
-    texts = [f"the {first} and Will and the {second}" for first in NOUNS[:4] for second in NOUNS[4:20]]
+    texts = [
+        f"the {first} and Will and the {second}" for first in NOUNS[:4] for second in NOUNS[4:20]
+    ]
     case = Case.of(privatizer, texts[::4])
     public = tuple(text for text in texts if text not in texts[::4])
-    found = next(iter(load("learned", {"public": public, "simulated": 100}).run(case, rng=SeededRandomness(1))))
+    found = next(
+        iter(
+            load("learned", {"public": public, "simulated": 100}).run(case, rng=SeededRandomness(1))
+        )
+    )
     will = [i for i, word in enumerate(case.secret_words) if word == "Will"]
     assert len(will) == 16
     assert found.values[will].mean() == 1.0

@@ -17,7 +17,9 @@ from textveil.randomness import Draws, Floats, Ids, Randomness, SeededRandomness
 from textveil.table import EmbeddingTable
 
 TABLE = EmbeddingTable.build(
-    name="forty", words=[f"w{i}" for i in range(40)], vectors=np.random.default_rng(3).normal(size=(40, 6))
+    name="forty",
+    words=[f"w{i}" for i in range(40)],
+    vectors=np.random.default_rng(3).normal(size=(40, 6)),
 )
 FLOATING = ("normal", "uniform", "exponential", "gamma", "beta", "laplace")
 """What `Draws` gives in floating point."""
@@ -58,8 +60,12 @@ def test_every_registered_mechanism_draws_by_whole_numbers_or_says_otherwise(nam
     assert honest(registry.load("mechanism", name)())
 
 
-def test_what_is_filled_in_at_random_is_drawn_by_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def even(self: Context, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
+def test_what_is_filled_in_at_random_is_drawn_by_whole_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def even(
+        self: Context, table: EmbeddingTable, block: Block, wave: Ids, released: Ids
+    ) -> Floats:
         return np.zeros((len(wave), len(table)), np.float32)
 
     monkeypatch.setattr(Context, "logits", even)
@@ -72,7 +78,9 @@ def test_what_is_filled_in_at_random_is_drawn_by_whole_numbers(monkeypatch: pyte
 class ByThreshold(Select):
     """The law is the same, but a uniform number is compared with sums of probabilities."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         law = self.log_probs(table, block, parameter)
         assert law is not None
         released = np.empty(len(parameter), np.int64)

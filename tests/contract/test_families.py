@@ -19,7 +19,8 @@ def classes() -> set[str]:
         node.name
         for path in ROOM.glob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and "Protocol" not in {ast.unparse(base) for base in node.bases}
+        if isinstance(node, ast.ClassDef)
+        and "Protocol" not in {ast.unparse(base) for base in node.bases}
     }
 
 
@@ -28,7 +29,9 @@ def asked(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
             yield from (part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name))
-            yield from (part.attr for part in ast.walk(node.args[1]) if isinstance(part, ast.Attribute))
+            yield from (
+                part.attr for part in ast.walk(node.args[1]) if isinstance(part, ast.Attribute)
+            )
         if isinstance(node, ast.MatchClass):
             yield ast.unparse(node.cls).rpartition(".")[2]
 
@@ -42,7 +45,12 @@ def test_no_other_room_asks_a_mechanism_for_its_class() -> None:
 
 
 @pytest.mark.parametrize(
-    "twin", ["isinstance(m, Perturb)", "isinstance(m, Law | select.Select)", "match m:\n    case Fill(): pass"]
+    "twin",
+    [
+        "isinstance(m, Perturb)",
+        "isinstance(m, Law | select.Select)",
+        "match m:\n    case Fill(): pass",
+    ],
 )
 def test_a_program_that_does_is_caught(twin: str) -> None:
     assert not classes().isdisjoint(asked(twin))

@@ -12,7 +12,17 @@ from scipy import stats
 
 from tests.contract import plane
 from textveil.config import registry
-from textveil.mechanism import PLACEHOLDER, Block, Law, Layout, Mechanism, NoiseName, NoNoise, Perturb, Restricting
+from textveil.mechanism import (
+    PLACEHOLDER,
+    Block,
+    Law,
+    Layout,
+    Mechanism,
+    NoiseName,
+    NoNoise,
+    Perturb,
+    Restricting,
+)
 from textveil.mechanism.papers import d_chi_stencil, exponential, laplace, noise, polar, stencil
 from textveil.randomness import streams
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
@@ -25,7 +35,9 @@ DETERMINISTIC = {"stencil", "mask-and-fill", "placeholder"}
 
 def table_of(words: int, dimension: int, seed: int) -> EmbeddingTable:
     rows = np.random.default_rng(seed).normal(size=(words, dimension))
-    return EmbeddingTable.build(name=f"{words}x{dimension}", words=[f"w{i}" for i in range(words)], vectors=rows)
+    return EmbeddingTable.build(
+        name=f"{words}x{dimension}", words=[f"w{i}" for i in range(words)], vectors=rows
+    )
 
 
 TABLE = table_of(50, 8, 11)
@@ -39,13 +51,20 @@ def build(name: str) -> Mechanism:
 
 
 def block_of(*texts: list[int]) -> Block:
-    return Block(layout=Layout.of(*map(len, texts)), rows=np.array([row for text in texts for row in text], np.int64))
+    return Block(
+        layout=Layout.of(*map(len, texts)),
+        rows=np.array([row for text in texts for row in text], np.int64),
+    )
 
 
-def parameter_of(mechanism: Mechanism, table: EmbeddingTable, layout: Layout, epsilon: float) -> np.ndarray:
+def parameter_of(
+    mechanism: Mechanism, table: EmbeddingTable, layout: Layout, epsilon: float
+) -> np.ndarray:
     parameter = mechanism.parameters(table, layout)
     return (
-        mechanism.calibrate(table, layout, np.full(len(layout.positions), epsilon)) if parameter is None else parameter
+        mechanism.calibrate(table, layout, np.full(len(layout.positions), epsilon))
+        if parameter is None
+        else parameter
     )
 
 
@@ -66,11 +85,16 @@ class TestEveryMechanism:
         mechanism = build(name)
         parameter = parameter_of(mechanism, TABLE, BLOCK.layout, 3.0)
         first, second = SeededRandomness(7), SeededRandomness(7)
-        runs = [mechanism.privatize(TABLE, BLOCK, parameter, rng=source).tolist() for source in (first, second, second)]
+        runs = [
+            mechanism.privatize(TABLE, BLOCK, parameter, rng=source).tolist()
+            for source in (first, second, second)
+        ]
         assert runs[0] == runs[1]
         assert (runs[1] == runs[2]) is (name in DETERMINISTIC)
 
-    def test_every_draw_comes_from_the_operating_system(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_every_draw_comes_from_the_operating_system(
+        self, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         mechanism = build(name)
         parameter = parameter_of(mechanism, TABLE, BLOCK.layout, 3.0)
 
@@ -89,13 +113,16 @@ class TestEveryMechanism:
         both, other = block_of(*texts), block_of(texts[0], [9, 9, 9, 9])
         parameter = parameter_of(mechanism, TABLE, both.layout, 3.0)
         released = [
-            mechanism.privatize(TABLE, b, parameter, rng=SeededRandomness(1))[:3].tolist() for b in (both, other)
+            mechanism.privatize(TABLE, b, parameter, rng=SeededRandomness(1))[:3].tolist()
+            for b in (both, other)
         ]
         assert released[0] == released[1]
 
     def test_spends_no_more_than_asked_whatever_the_budgets(self, name: str) -> None:
         mechanism = build(name)
-        wanted = np.random.default_rng(3).uniform(*((3.0, 9.0) if name == "cape" else (0.5, 9.0)), 59)
+        wanted = np.random.default_rng(3).uniform(
+            *((3.0, 9.0) if name == "cape" else (0.5, 9.0)), 59
+        )
         parameter = mechanism.calibrate(TABLE, BLOCK.layout, wanted)
         spent = mechanism.spend(TABLE, BLOCK.layout, parameter)
         if mechanism.claim(TABLE).kind == "none":
@@ -123,7 +150,10 @@ class TestEveryMechanism:
             within = mechanism.within(TABLE, one.layout, parameter)
             promise = claim.restricted
             assert pairs.sum() > 50, "more than every word with itself"
-            assert violation(law, within, TABLE, promise.additive, kind=promise.kind, pairs=pairs) <= 1e-9
+            assert (
+                violation(law, within, TABLE, promise.additive, kind=promise.kind, pairs=pairs)
+                <= 1e-9
+            )
             assert violation(law, within, TABLE, promise.additive, kind=promise.kind) > 0.1
 
     def test_samples_follow_the_law(self, name: str) -> None:
@@ -131,7 +161,10 @@ class TestEveryMechanism:
         law, _ = law_of(mechanism, TABLE, block_of([17]), 4.0)
         if law is None:
             return
-        n, size = 20_000, 1 if name in DETERMINISTIC else 50  # words are drawn on their own: one stream serves 50
+        n, size = (
+            20_000,
+            1 if name in DETERMINISTIC else 50,
+        )  # words are drawn on their own: one stream serves 50
         block = block_of(*[[17] * size] * (n // size))
         parameter = parameter_of(mechanism, TABLE, block.layout, 4.0)
         rows = mechanism.privatize(TABLE, block, parameter, rng=SeededRandomness(4))
@@ -144,7 +177,9 @@ def law_of(
     mechanism: Mechanism, table: EmbeddingTable, block: Block, epsilon: float
 ) -> tuple[np.ndarray | None, np.ndarray]:
     parameter = parameter_of(mechanism, table, block.layout, epsilon)
-    return (mechanism.log_probs(table, block, parameter) if isinstance(mechanism, Law) else None), parameter
+    return (
+        mechanism.log_probs(table, block, parameter) if isinstance(mechanism, Law) else None
+    ), parameter
 
 
 def violation(
@@ -228,7 +263,9 @@ def plane_cells(grid: plane.Plane) -> np.ndarray:
 
 
 def plane_law(grid: plane.Plane, parameter: float, centres: np.ndarray) -> np.ndarray:
-    return np.stack([grid.law(centre, parameter, plane_cells(grid), len(PLANE)) for centre in centres])
+    return np.stack(
+        [grid.law(centre, parameter, plane_cells(grid), len(PLANE)) for centre in centres]
+    )
 
 
 @pytest.mark.parametrize(("mechanism", "grid"), CASES)
@@ -255,12 +292,16 @@ def test_perturbing_laws_keep_the_claim_and_a_twin_with_less_noise_does_not(
 
 
 @pytest.mark.parametrize(("mechanism", "grid"), CASES)
-def test_perturbing_samples_follow_the_integrated_law(mechanism: Perturb, grid: plane.Plane) -> None:
+def test_perturbing_samples_follow_the_integrated_law(
+    mechanism: Perturb, grid: plane.Plane
+) -> None:
     row, n = 7, 40_000
     block = block_of(*[[row] * 50] * (n // 50))  # without a window words are drawn on their own
     given = mechanism.parameters(PLANE, block.layout)
     assert given is not None
-    counts = np.bincount(mechanism.privatize(PLANE, block, given, rng=SeededRandomness(2)), minlength=len(PLANE))
+    counts = np.bincount(
+        mechanism.privatize(PLANE, block, given, rng=SeededRandomness(2)), minlength=len(PLANE)
+    )
     centre = PLANE.vectors[row : row + 1].astype(np.float64)
     assert chi_square(counts, plane_law(grid, 3.0, centre)[0]) > ALARM
     assert chi_square(counts, plane_law(grid, 3.6, centre)[0]) < ALARM
@@ -275,10 +316,13 @@ def mixing_matrix(mechanism: Perturb, layout: Layout) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("kind", "grid"), [("multivariate-laplace", plane.MULTIVARIATE), ("von-mises-fisher", plane.VON_MISES)]
+    ("kind", "grid"),
+    [("multivariate-laplace", plane.MULTIVARIATE), ("von-mises-fisher", plane.VON_MISES)],
 )
 @pytest.mark.parametrize("L", [2, 3])
-def test_windows_keep_the_claim_for_the_whole_output(kind: NoiseName, grid: plane.Plane, L: int) -> None:
+def test_windows_keep_the_claim_for_the_whole_output(
+    kind: NoiseName, grid: plane.Plane, L: int
+) -> None:
     """Two words, one window: the loss of a changed word adds up over both outputs, and stays within eps_j d."""
     mechanism = d_chi_stencil(eta=3.0, L=L, sigma=1.0, noise=kind)
     layout = Layout.of(2)
@@ -288,7 +332,9 @@ def test_windows_keep_the_claim_for_the_whole_output(kind: NoiseName, grid: plan
     rows = PLANE.vectors.astype(np.float64)
     matrix = mixing_matrix(mechanism, layout)
     words = [0, 3, 8, 15, 21, 33]
-    laws = {(a, b): np.log(plane_law(grid, 3.0, matrix @ rows[[a, b]])) for a in words for b in words}
+    laws = {
+        (a, b): np.log(plane_law(grid, 3.0, matrix @ rows[[a, b]])) for a in words for b in words
+    }
     per_output = 0.0
     for (a, b), law in laws.items():
         for changed in words:
@@ -302,7 +348,9 @@ def test_windows_keep_the_claim_for_the_whole_output(kind: NoiseName, grid: plan
 
 def test_an_even_window_charges_its_last_word_more() -> None:
     mechanism = d_chi_stencil(eta=3.0, L=2)
-    assert mechanism.spend(PLANE, Layout.of(2), np.full(2, 3.0)).tolist() == pytest.approx([1.5, 4.5])
+    assert mechanism.spend(PLANE, Layout.of(2), np.full(2, 3.0)).tolist() == pytest.approx(
+        [1.5, 4.5]
+    )
 
 
 def test_window_samples_follow_the_integrated_law() -> None:
@@ -357,7 +405,10 @@ def test_exponential_on_a_projected_table_keeps_its_claim(k: int, renormalize: b
     claim, spent = mechanism.claim(view), mechanism.spend(view, one.layout, parameter)
     assert (spent <= 5.0 * (1 + 1e-9)).all()
     assert violation(law, spent, TABLE, claim.additive) <= 1e-9
-    assert np.abs(law[:, None] - law[None]).max() <= spent.max() * claim.diameter + claim.additive + 1e-9
+    assert (
+        np.abs(law[:, None] - law[None]).max()
+        <= spent.max() * claim.diameter + claim.additive + 1e-9
+    )
     if renormalize and k == 2:
         assert violation(law, spent / view.lipschitz, TABLE, claim.additive) > 0.01
 
@@ -367,7 +418,9 @@ def test_exponential_treats_equal_rows_alike_at_any_c(offset: float) -> None:
     """Rows at distance 0 may differ by the rounding term only, however large c is and however far the rows lie."""
     rows = np.random.default_rng(9).normal(size=(60, 300)) + offset
     rows[1] = rows[0]
-    table = EmbeddingTable.build(name="equal", words=[f"w{i}" for i in range(60)], vectors=rows, metric="euclidean")
+    table = EmbeddingTable.build(
+        name="equal", words=[f"w{i}" for i in range(60)], vectors=rows, metric="euclidean"
+    )
     mechanism = exponential(c=1e4)
     law = mechanism.log_probs(table, block_of([0], [1]), np.full(2, 1e4))
     assert law is not None

@@ -15,7 +15,17 @@ from textveil.config.sources import assignments, read_marked
 from textveil.corpus import RowOptions
 from textveil.corpus.keys import KeyFile
 from textveil.corpus.plan import begin, key_path
-from textveil.errors import LONGEST, UnknownName, listed, looks_private, nearest, quote, quote_file, quote_path, shown
+from textveil.errors import (
+    LONGEST,
+    UnknownName,
+    listed,
+    looks_private,
+    nearest,
+    quote,
+    quote_file,
+    quote_path,
+    shown,
+)
 from textveil.files import formats, storage, streams
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy import Policy
@@ -36,7 +46,10 @@ def rows(folder: Path, name: str, **options: Any) -> object:
     """Read a table as a corpus does."""
     source = RowOptions(**options).source(str(folder / name))
     with formats.opened(source.path) as file:
-        return [each.values(source.columns.texts[0]) for each in source.format.batches(file, source.columns)]
+        return [
+            each.values(source.columns.texts[0])
+            for each in source.format.batches(file, source.columns)
+        ]
 
 
 def asked(path: str, body: dict[str, Any]) -> object:
@@ -59,7 +72,9 @@ def config(folder: Path, content: str) -> object:
 
 def option(**overrides: Any) -> Refusal:
     """A configuration with options by path, with __ for the dot."""
-    return lambda _: resolve(overrides={name.replace("__", "."): value for name, value in overrides.items()})
+    return lambda _: resolve(
+        overrides={name.replace("__", "."): value for name, value in overrides.items()}
+    )
 
 
 USER = {"role": "user", "content": CANARY}
@@ -67,8 +82,16 @@ PART = {"type": "text", "text": CANARY}
 
 REFUSALS: list[tuple[str, str, Refusal]] = [
     # columns and fields of files
-    ("'customr'", "did you mean 'customer'? Columns: id, customer, ", lambda at: columns(at, "a.csv", "customr")),
-    ("'comment'", "a.csv has no column 'comment' (--field)", lambda at: columns(at, "a.csv", "comment")),
+    (
+        "'customr'",
+        "did you mean 'customer'? Columns: id, customer, ",
+        lambda at: columns(at, "a.csv", "customr"),
+    ),
+    (
+        "'comment'",
+        "a.csv has no column 'comment' (--field)",
+        lambda at: columns(at, "a.csv", "comment"),
+    ),
     ("'a b'", "'How good is it?'", lambda at: columns(at, "a.csv", "a b")),
     ("'x\\ny'", "Columns: id, customer", lambda at: columns(at, "a.csv", "x\ny")),
     ("id, customer", "the first line has no column text", lambda at: columns(at, "a.csv", None)),
@@ -88,18 +111,34 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     ("'n'", "Columns of strings: body, other", lambda at: columns(at, "d.parquet", "n")),
     ("body, other", "2 to choose from", lambda at: columns(at, "d.parquet", None)),
     ("'idd'", "did you mean 'id'?", lambda at: rows(at, "a.csv", id="idd", fields=("customer",))),
-    ("'sbject'", "no column 'sbject'", lambda at: rows(at, "a.csv", id="id", subject="sbject", fields=("customer",))),
+    (
+        "'sbject'",
+        "no column 'sbject'",
+        lambda at: rows(at, "a.csv", id="id", subject="sbject", fields=("customer",)),
+    ),
     ("'nn'", "no field 'nn'", lambda at: rows(at, "c.jsonl", id="nn", fields=("body",))),
-    ("'customer'", "two name 'customer'", lambda at: RowOptions(fields=("customer",), id="customer")),
+    (
+        "'customer'",
+        "two name 'customer'",
+        lambda at: RowOptions(fields=("customer",), id="customer"),
+    ),
     ("'body'", "--id names 'body'", lambda at: rows(at, "c.jsonl", id="body")),
     ("'key'", "a .txt file has no fields, such as 'key'", lambda at: rows(at, "e.txt", id="key")),
-    ("'body'", "a .txt file has no fields, such as 'body'", lambda at: columns(at, "e.txt", "body")),
+    (
+        "'body'",
+        "a .txt file has no fields, such as 'body'",
+        lambda at: columns(at, "e.txt", "body"),
+    ),
     # files and folders
     ("notes.docx'", "an input file must end in", lambda at: columns(at, "notes.docx", None)),
     ("notes.parquet.gz'", "unpack", lambda at: columns(at, "notes.parquet.gz", None)),
     ("a.cvs'", "did you mean '", lambda at: storage.found([at / "a.csv", at / "a.cvs"])),
     ("input 2 of 2", "names no file", lambda at: storage.found([at / "a.csv", at / "nothing"])),
-    ("'nosuch://'", "fsspec knows no storage", lambda at: storage.found(["nosuch://bucket/file.csv"])),
+    (
+        "'nosuch://'",
+        "fsspec knows no storage",
+        lambda at: storage.found(["nosuch://bucket/file.csv"]),
+    ),
     ("missing.txt'", "no such file", lambda at: streams.texts(str(at / "missing.txt")).__enter__()),
     ("is a folder", "the input '", lambda at: streams.texts(str(at)).__enter__()),
     (
@@ -107,13 +146,29 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
         "--output must name a file in a folder that exists",
         lambda at: streams.output(f"{at}/no/out.txt").__enter__(),
     ),
-    ("is a folder", "--output must be a file, but '", lambda at: streams.output(str(at)).__enter__()),
-    ("release.key'", "--key-file", lambda at: KeyFile(path=at / "release.key", digest="").destroy()),
+    (
+        "is a folder",
+        "--output must be a file, but '",
+        lambda at: streams.output(str(at)).__enter__(),
+    ),
+    (
+        "release.key'",
+        "--key-file",
+        lambda at: KeyFile(path=at / "release.key", digest="").destroy(),
+    ),
     ("'own.key'", "is no longer there", lambda at: KeyFile(path=at / "own.key", digest="").read()),
-    ("nowhere.yaml'", "cannot read the configuration file", lambda at: resolve(file=at / "nowhere.yaml")),
+    (
+        "nowhere.yaml'",
+        "cannot read the configuration file",
+        lambda at: resolve(file=at / "nowhere.yaml"),
+    ),
     # options, wherever they stand
     ("'words.oow'", "did you mean 'words.oov'?", option(words__oow="keep")),
-    ("'mechanism.etta'", "did you mean 'mechanism.eta'?", option(mechanism="noise", mechanism__etta=5)),
+    (
+        "'mechanism.etta'",
+        "did you mean 'mechanism.eta'?",
+        option(mechanism="noise", mechanism__etta=5),
+    ),
     ("'epsilom'", "did you mean 'epsilon'?", option(epsilom=5)),
     ("'paper-nois'", "did you mean 'paper-noise'?", option(profile="paper-nois")),
     ("'my own profile'", "known: ", option(profile="my own profile")),
@@ -128,20 +183,39 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     ("'wrds.oov'", "did you mean 'words.oov'?", lambda at: config(at, "wrds.oov: keep\n")),
     ("'words.oow'", "own.yaml", lambda at: config(at, f"words: {{oow: {CANARY}}}\n")),
     ("'words.oov'", "has the form path=value", lambda _: assignments(["words.oov"])),
-    ("words.oov", "two different values", lambda _: assignments(["words.oov=keep", "words.oov=error"])),
+    (
+        "words.oov",
+        "two different values",
+        lambda _: assignments(["words.oov=keep", "words.oov=error"]),
+    ),
     (
         "'epsilon'",
         "twice, in lines 1 and 2",
-        lambda at: ((at / "own.yaml").write_text("epsilon: 1\nepsilon: 2\n"), read_marked(at / "own.yaml")),
+        lambda at: (
+            (at / "own.yaml").write_text("epsilon: 1\nepsilon: 2\n"),
+            read_marked(at / "own.yaml"),
+        ),
     ),
     ("--whole", ".csv", lambda _: formats.load("csv", whole=True)),
     *[
-        (f"'nosuch-{kind}'", f"no {kind} is named", lambda _, kind=kind: registry.entry(kind, f"nosuch-{kind}"))
+        (
+            f"'nosuch-{kind}'",
+            f"no {kind} is named",
+            lambda _, kind=kind: registry.entry(kind, f"nosuch-{kind}"),
+        )
         for kind in registry.KINDS
     ],
     # policies
-    ("'kyes'", "gateway.yaml:2: no option is named 'kyes'; did you mean 'keys'?", lambda at: policy(at, "kyes: a")),
-    ("'levels'", "rules.0: no option is named", lambda at: policy(at, "rules:\n- models: [a]\n  levels: names")),
+    (
+        "'kyes'",
+        "gateway.yaml:2: no option is named 'kyes'; did you mean 'keys'?",
+        lambda at: policy(at, "kyes: a"),
+    ),
+    (
+        "'levels'",
+        "rules.0: no option is named",
+        lambda at: policy(at, "rules:\n- models: [a]\n  levels: names"),
+    ),
     (
         "'nowhere'",
         "no upstream is named 'nowhere'; did you mean 'anywhere'",
@@ -164,48 +238,75 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
         "did you mean temperature?",
         lambda _: asked("/chat/completions", {"messages": [USER], "temprature": CANARY}),
     ),
-    ("messages[0].foo is not", "", lambda _: asked("/chat/completions", {"messages": [{**USER, "foo": CANARY}]})),
+    (
+        "messages[0].foo is not",
+        "",
+        lambda _: asked("/chat/completions", {"messages": [{**USER, "foo": CANARY}]}),
+    ),
     (
         "messages[1].content[1].foo is",
         "",
         lambda _: asked(
-            "/chat/completions", {"messages": [USER, {**USER, "content": [PART, {**PART, "foo": CANARY}]}]}
+            "/chat/completions",
+            {"messages": [USER, {**USER, "content": [PART, {**PART, "foo": CANARY}]}]},
         ),
     ),
     (
         'stream_options["a b\\n"] is not',
         "",
-        lambda _: asked("/chat/completions", {"messages": [USER], "stream_options": {"a b\n": CANARY}}),
+        lambda _: asked(
+            "/chat/completions", {"messages": [USER], "stream_options": {"a b\n": CANARY}}
+        ),
     ),
     (
         "stream_options[field 2] is not",
         "",
         lambda _: asked(
             "/chat/completions",
-            {"messages": [USER], "stream_options": {"include_usage": True, "maria.silva@example.org": CANARY}},
+            {
+                "messages": [USER],
+                "stream_options": {"include_usage": True, "maria.silva@example.org": CANARY},
+            },
         ),
     ),
-    ("[field 3] is not", "", lambda _: asked("/chat/completions", {"messages": [USER], "5317 2506 2884 4522": CANARY})),
+    (
+        "[field 3] is not",
+        "",
+        lambda _: asked("/chat/completions", {"messages": [USER], "5317 2506 2884 4522": CANARY}),
+    ),
     (
         "messages[0].content[0].text has the",
         "",
-        lambda _: asked("/chat/completions", {"messages": [{**USER, "content": [{"type": "text", "text": 5}]}]}),
+        lambda _: asked(
+            "/chat/completions", {"messages": [{**USER, "content": [{"type": "text", "text": 5}]}]}
+        ),
     ),
     (
         "max_token is not",
         "did you mean max_tokens?",
         lambda _: asked("/messages", {"messages": [USER], "max_token": 5}),
     ),
-    ("messages is missing", "is it 'mesages'?", lambda _: asked("/chat/completions", {"mesages": [USER]})),
+    (
+        "messages is missing",
+        "is it 'mesages'?",
+        lambda _: asked("/chat/completions", {"mesages": [USER]}),
+    ),
     (
         "tools[0].function.strct is not",
         "did you mean strict?",
         lambda _: asked(
             "/chat/completions",
-            {"messages": [USER], "tools": [{"type": "function", "function": {"name": "a", "strct": CANARY}}]},
+            {
+                "messages": [USER],
+                "tools": [{"type": "function", "function": {"name": "a", "strct": CANARY}}],
+            },
         ),
     ),
-    ("metadat is not", "did you mean metadata?", lambda _: asked("/responses", {"input": CANARY, "metadat": CANARY})),
+    (
+        "metadat is not",
+        "did you mean metadata?",
+        lambda _: asked("/responses", {"input": CANARY, "metadat": CANARY}),
+    ),
 ]
 
 VERBS: list[tuple[tuple[str, ...], str]] = [
@@ -254,7 +355,9 @@ def test_refusals_name_what_was_typed_as_a_name_and_no_content(folder: Path) -> 
         assert also in said, (also, said)
 
 
-def test_the_command_line_names_what_was_typed_as_a_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_names_what_was_typed_as_a_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for arguments, says in VERBS:
         assert cli.main(arguments) == 2
         out, err = capsys.readouterr()
@@ -265,7 +368,9 @@ def test_the_command_line_names_what_was_typed_as_a_name(folder: Path, capsys: p
 
 def test_the_output_folder_of_a_run_is_named(folder: Path) -> None:
     place = storage.Storage(str(folder))
-    with pytest.raises(Exception, match=f"the output folder '{re.escape(str(folder))}' must be empty"):
+    with pytest.raises(
+        Exception, match=f"the output folder '{re.escape(str(folder))}' must be empty"
+    ):
         begin(place, resolve(profile="prompt"), {}, key_path(place, None), resume=False)
 
 
@@ -331,7 +436,10 @@ def test_names_that_look_private_are_not_repeated_and_others_are() -> None:
     for name in PRIVATE:
         assert looks_private(name), name
         assert quote(name) == shown(name) == "like that"
-        assert quote_path(["metadata", "a", name], {"metadata": {"a": {"b": 1, name: 2}}}) == "metadata.a[field 2]"
+        assert (
+            quote_path(["metadata", "a", name], {"metadata": {"a": {"b": 1, name: 2}}})
+            == "metadata.a[field 2]"
+        )
         assert quote_path([name]) == "[field]"
         assert listed(["a", name]) == "a and 1 more"
         assert name not in str(UnknownName("column", "x", [name]))

@@ -46,15 +46,23 @@ REQUESTS = (1, 3, 5, 12)
 def people(kind: str, count: int) -> list[str]:
     """Names of the public list that are of one kind only, and one word."""
     listed = load_names("PERSON")
-    found = [word.lower() for word, each in zip(listed.words, listed.kinds, strict=True) if each == kind]
-    found = [word for word in dict.fromkeys(found) if word.isascii() and word.isalpha() and not is_public(word)]
+    found = [
+        word.lower() for word, each in zip(listed.words, listed.kinds, strict=True) if each == kind
+    ]
+    found = [
+        word
+        for word in dict.fromkeys(found)
+        if word.isascii() and word.isalpha() and not is_public(word)
+    ]
     return [word for word in found if word not in NOUNS][:count]
 
 
 @pytest.fixture(scope="module")
 def families() -> EmbeddingTable:
     words = [*people("family", 400), *people("given", 25)]
-    return EmbeddingTable.build(name="families", words=words, vectors=gaussian_rows(len(words), 8, 5))
+    return EmbeddingTable.build(
+        name="families", words=words, vectors=gaussian_rows(len(words), 8, 5)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +82,9 @@ def law_of_names(naming: Privatizer) -> Values:
     assert naming.names is not None
     listing = naming.names.lists["PERSON family"]
     parameter = float(naming.names.parameter("PERSON family", Layout.of(1))[0])
-    law = channel.exact(naming.names.mechanism, listing.table, np.arange(len(listing.rows)), parameter)
+    law = channel.exact(
+        naming.names.mechanism, listing.table, np.arange(len(listing.rows)), parameter
+    )
     assert law is not None
     return law.astype(np.float64)
 
@@ -82,7 +92,10 @@ def law_of_names(naming: Privatizer) -> Values:
 def shares_guessed(naming: Privatizer, law: Values) -> dict[int, float]:
     """The share of names that are guessed from all that so many requests of one conversation have sent."""
     names = people("family", 400)
-    served, messages = gateway(naming, SessionStore()), [("user", " ".join(f"Ms {name.title()}" for name in names))]
+    served, messages = (
+        gateway(naming, SessionStore()),
+        [("user", " ".join(f"Ms {name.title()}" for name in names))],
+    )
     scores, found = np.zeros_like(law), {}
     for number in range(1, max(REQUESTS) + 1):
         released = ask(served, messages)[0][0].split()[1::2]
@@ -127,7 +140,10 @@ def line() -> EmbeddingTable:
     """Words in a row, a place apart."""
     places = np.arange(7000, dtype=np.float64)[:, None]
     return EmbeddingTable.build(
-        name="line", words=[letters(i) for i in range(len(places))], vectors=places, metric="euclidean"
+        name="line",
+        words=[letters(i) for i in range(len(places))],
+        vectors=places,
+        metric="euclidean",
     )
 
 
@@ -158,7 +174,8 @@ def hits_of_two_texts(line: EmbeddingTable, kind: type[SeededRandomness]) -> int
     """How often two words that are drawn with one seed come out as far apart as they are, within one place."""
     words = np.random.default_rng(2).integers(3000, 4000, (RUNS, 2)).tolist()
     return sum(
-        abs(placed(line, kind(seed), ETA, one) - placed(line, kind(seed), ETA, two) - (one - two)) <= 1
+        abs(placed(line, kind(seed), ETA, one) - placed(line, kind(seed), ETA, two) - (one - two))
+        <= 1
         for seed, (one, two) in enumerate(words)
         if one != two
     )
@@ -240,7 +257,9 @@ def test_a_limit_ends_drawing_again(response, url, monkeypatch):
     with SessionStore(url) as store:
         assert drawings(response, store) == 1
         assert store.ledger.accounts()[0].epsilon == CHOSEN
-    monkeypatch.setattr(Ledger, "reserve_all", lambda *_, **__: [])  # the twin forgets what was reserved
+    monkeypatch.setattr(
+        Ledger, "reserve_all", lambda *_, **__: []
+    )  # the twin forgets what was reserved
     with SessionStore(url) as store:
         assert drawings(response, store) == TRIES
 
@@ -286,7 +305,9 @@ def restored(served: Any) -> str:
     """What the client gets of an answer with an image that takes a placeholder along."""
     _, chain, _ = ask(served, [("user", f"write to {ADDRESS}")])
     said = {"index": 0, "message": {"role": "assistant", "content": f"{IMAGE} Sent to <EMAIL_1>."}}
-    content = Restoring(chain.session).whole({"choices": [said]}, CHAT.answer)["choices"][0]["message"]["content"]
+    content = Restoring(chain.session).whole({"choices": [said]}, CHAT.answer)["choices"][0][
+        "message"
+    ]["content"]
     assert isinstance(content, str)
     return content
 
@@ -322,10 +343,14 @@ def releasing() -> dict[str, Privatizer]:
     words = [*NOUNS, *people("family", 40), *people("given", 25)]
     table = EmbeddingTable.build(name="mixed", words=words, vectors=gaussian_rows(len(words), 8, 9))
     options = {name: {"epsilon": 1.0, **each} for name, each in CONFIGURATIONS.items()}
-    return {name: Privatizer("rankcape", k=10, table=table, **each) for name, each in options.items()}
+    return {
+        name: Privatizer("rankcape", k=10, table=table, **each) for name, each in options.items()
+    }
 
 
-def looks(releasing: dict[str, Privatizer], before: str, after: str, repeats: str) -> tuple[set[str], Mask]:
+def looks(
+    releasing: dict[str, Privatizer], before: str, after: str, repeats: str
+) -> tuple[set[str], Mask]:
     """What equality the last of three releases of the same words in one session shows, or its statement, and its mask.
 
     Args:
@@ -345,7 +370,9 @@ def looks(releasing: dict[str, Privatizer], before: str, after: str, repeats: st
     )
     counted = any(loss.released > loss.drawn for loss in last.guarantee.per_person)
     found = {"equal words"} if agree[Kind.WORD] > MOST_BY_CHANCE or counted else set()
-    return found | ({"equal placeholders"} if agree[Kind.PLACEHOLDER] else set()), last.released.mask
+    return found | (
+        {"equal placeholders"} if agree[Kind.PLACEHOLDER] else set()
+    ), last.released.mask
 
 
 MOST_BY_CHANCE = 11
@@ -360,9 +387,17 @@ def test_equality_across_configurations_of_a_session_is_in_the_mask(releasing, r
 
     def unnamed(left_out: str = "") -> set[tuple[str, str]]:
         """The pairs of which the last release shows what its mask does not name; a twin's mask leaves a field out."""
-        return {pair for pair, (seen, mask) in found.items() if not seen <= {*mask.fields} - {left_out}}
+        return {
+            pair for pair, (seen, mask) in found.items() if not seen <= {*mask.fields} - {left_out}
+        }
 
     assert unnamed() == set()
-    assert unnamed("equal words") >= {(name, name) for name in CONFIGURATIONS if repeats or "alike" in name}
-    assert ("words alike", "words") in unnamed("equal words")  # its statement counts the words of the session
-    assert unnamed("equal placeholders") >= {(name, name) for name in CONFIGURATIONS if "placeholders" in name}
+    assert unnamed("equal words") >= {
+        (name, name) for name in CONFIGURATIONS if repeats or "alike" in name
+    }
+    assert ("words alike", "words") in unnamed(
+        "equal words"
+    )  # its statement counts the words of the session
+    assert unnamed("equal placeholders") >= {
+        (name, name) for name in CONFIGURATIONS if "placeholders" in name
+    }

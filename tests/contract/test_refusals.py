@@ -21,9 +21,21 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("rankcape", {"epsilon": 4.0, "k": 2.5}, "integer"),
     ("rankcape", {"epsilon": 4.0, "sizes": ()}, "size"),
     ("rankcape", {"epsilon": 4.0, "sizes": (3, 0)}, "sizes"),
-    ("rankcape", {"epsilon": 4.0, "sizes": (3, 4), "heights": (1.0, 0.0)}, "heights must fall from 1 to 0"),
-    ("rankcape", {"epsilon": 4.0, "sizes": (3, 4), "heights": (1.0, 0.2, 0.5)}, "heights must fall from 1 to 0"),
-    ("rankcape", {"epsilon": 4.0, "sizes": (3, 4), "heights": (0.0, 0.5, 1.0)}, "heights must fall from 1 to 0"),
+    (
+        "rankcape",
+        {"epsilon": 4.0, "sizes": (3, 4), "heights": (1.0, 0.0)},
+        "heights must fall from 1 to 0",
+    ),
+    (
+        "rankcape",
+        {"epsilon": 4.0, "sizes": (3, 4), "heights": (1.0, 0.2, 0.5)},
+        "heights must fall from 1 to 0",
+    ),
+    (
+        "rankcape",
+        {"epsilon": 4.0, "sizes": (3, 4), "heights": (0.0, 0.5, 1.0)},
+        "heights must fall from 1 to 0",
+    ),
     ("rankcape", {"epsilon": 4.0, "sizes": (3,), "heights": (1.0, math.nan)}, "heights"),
     ("rankcape", {"epsilon": 4.0, "sizes": (3,), "heights": (2.0, 0.0)}, "heights"),
     ("rankcape", {**CONTEXT, "lambda_L": -1.0}, "lambda_L"),
@@ -71,11 +83,15 @@ def fine(message: str, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("name", "options", "says"), WRONG, ids=IDS)
-def test_in_python(name: str, options: dict[str, Any], says: str, small_table: EmbeddingTable) -> None:
+def test_in_python(
+    name: str, options: dict[str, Any], says: str, small_table: EmbeddingTable
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(TextveilError, match=says) as refused:
-            Privatizer(name, table=small_table, **options).privatize(f"{CANARY} river castle garden the silver")
+            Privatizer(name, table=small_table, **options).privatize(
+                f"{CANARY} river castle garden the silver"
+            )
     fine(str(refused.value), small_table.words)
 
 
@@ -134,7 +150,9 @@ TWO: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", TWO)
 def test_a_table_of_two_words_is_no_error(name: str) -> None:
-    table = EmbeddingTable.build(name="two", words=["river", "castle"], vectors=np.array([[1.0, 0.0], [0.6, 0.8]]))
+    table = EmbeddingTable.build(
+        name="two", words=["river", "castle"], vectors=np.array([[1.0, 0.0], [0.6, 0.8]])
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         released = {

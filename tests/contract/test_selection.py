@@ -42,7 +42,9 @@ EPSILON = 5.0
 @pytest.fixture(scope="module")
 def table() -> EmbeddingTable:
     rows = np.random.default_rng(21).normal(size=(WORDS, 6)) * np.linspace(0.5, 3, WORDS)[:, None]
-    return EmbeddingTable.build(name="selection", words=NOUNS[:WORDS], vectors=rows.astype(np.float32))
+    return EmbeddingTable.build(
+        name="selection", words=NOUNS[:WORDS], vectors=rows.astype(np.float32)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +70,26 @@ def build(name: str, mode: str, model: str, **options: Any) -> Select:
 
 def parameters(mechanism: Select, table: EmbeddingTable, layout: Layout) -> Values:
     found = mechanism.parameters(table, layout)
-    return mechanism.calibrate(table, layout, np.full(len(layout.positions), EPSILON)) if found is None else found
+    return (
+        mechanism.calibrate(table, layout, np.full(len(layout.positions), EPSILON))
+        if found is None
+        else found
+    )
 
 
 def texts(seed: int, count: int = CONTEXTS) -> tuple[Block, Ids]:
     """Random words with random roles, at least one of each text protected; and what was released for them."""
     rng = np.random.default_rng(seed)
-    roles = rng.choice(np.array([Role.PASS, Role.PROTECT, Role.HOLE], np.int8), (count, LENGTH), p=[0.3, 0.55, 0.15])
+    roles = rng.choice(
+        np.array([Role.PASS, Role.PROTECT, Role.HOLE], np.int8),
+        (count, LENGTH),
+        p=[0.3, 0.55, 0.15],
+    )
     roles[np.arange(count), rng.integers(LENGTH, size=count)] = Role.PROTECT
     roles = roles.ravel()
-    public = rng.choice(["the", "doctor", "saw", "a", "patient", "near", "Lisbon", "maria", "unheard"], len(roles))
+    public = rng.choice(
+        ["the", "doctor", "saw", "a", "patient", "near", "Lisbon", "maria", "unheard"], len(roles)
+    )
     layout = replace(
         Layout.of(*[LENGTH] * count),
         roles=roles,
@@ -89,7 +101,9 @@ def texts(seed: int, count: int = CONTEXTS) -> tuple[Block, Ids]:
     )
 
 
-def law(mechanism: Select, table: EmbeddingTable, block: Block, released: Ids | None = None) -> Values:
+def law(
+    mechanism: Select, table: EmbeddingTable, block: Block, released: Ids | None = None
+) -> Values:
     found = mechanism.log_probs(table, block, parameters(mechanism, table, block.layout), released)
     assert found is not None
     return found
@@ -110,15 +124,23 @@ def one_position(mechanism: Select, table: EmbeddingTable, seed: int) -> tuple[V
     layout = block.layout
     wave = np.cumsum(layout.sizes) - layout.sizes + (layout.sizes - 1) // 2
     alone = Layout.of(1)
-    parameter = parameters(mechanism, table, alone) if mechanism.parameters(table, alone) is not None else None
+    parameter = (
+        parameters(mechanism, table, alone)
+        if mechanism.parameters(table, alone) is not None
+        else None
+    )
     if parameter is None:
         parameter = np.array([EPSILON])
     logits = None
     if mechanism.utility.context.mode != "none":
-        logits = np.repeat(mechanism.utility.context.logits(table, block, wave, released), WORDS, axis=0)
+        logits = np.repeat(
+            mechanism.utility.context.logits(table, block, wave, released), WORDS, axis=0
+        )
     rows = np.tile(np.arange(WORDS), len(wave))
     found = mechanism.log_probs_given(table, rows, np.repeat(parameter, len(rows)), logits)
-    return found.reshape(len(wave), WORDS, WORDS), float(mechanism.spend(table, alone, parameter)[0])
+    return found.reshape(len(wave), WORDS, WORDS), float(
+        mechanism.spend(table, alone, parameter)[0]
+    )
 
 
 def worst(laws: Values) -> float:
@@ -141,7 +163,9 @@ def test_no_triple_loses_more_than_a_position_spends(
         assert worst(laws) == pytest.approx(EPSILON if full else EPSILON / 2, abs=1e-9)  # sharp
 
 
-def test_nominal_epsilons_do_not_bound_what_a_position_loses(table: EmbeddingTable, model: str) -> None:
+def test_nominal_epsilons_do_not_bound_what_a_position_loses(
+    table: EmbeddingTable, model: str
+) -> None:
     """The twin: what the paper calls epsilon is no bound in any mode, and in none is 0 without a loss."""
     for mode in MODES:
         for nominal in (0.0, 1.0, 3.0):
@@ -213,8 +237,12 @@ def test_a_context_that_reads_the_right_side_is_caught(
     """The twin: words that are not yet released are shown as they are."""
     shown = Context._shown
 
-    def reading(self: Context, table: EmbeddingTable, block: Block, released: Ids, place: Ids) -> Any:
-        return shown(self, table, block, np.where(released == PLACEHOLDER, block.secret, released), place)
+    def reading(
+        self: Context, table: EmbeddingTable, block: Block, released: Ids, place: Ids
+    ) -> Any:
+        return shown(
+            self, table, block, np.where(released == PLACEHOLDER, block.secret, released), place
+        )
 
     monkeypatch.setattr(Context, "_shown", reading)
     block, released = texts(4, 60)
@@ -224,7 +252,9 @@ def test_a_context_that_reads_the_right_side_is_caught(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_words_of_placeholders_never_count_and_words_that_pass_do(mode: str, table: EmbeddingTable, model: str) -> None:
+def test_words_of_placeholders_never_count_and_words_that_pass_do(
+    mode: str, table: EmbeddingTable, model: str
+) -> None:
     block, released = texts(5, 40)
     mechanism = build("rankcape", mode, model, sizes=(4, 9), heights=(1.0, 0.5, 0.0))
     before = law(mechanism, table, block, released)
@@ -233,11 +263,18 @@ def test_words_of_placeholders_never_count_and_words_that_pass_do(mode: str, tab
     assert holes.any()
     assert (law(mechanism, table, Block(layout=block.layout, rows=rows), released) == before).all()
     passing = block.layout.roles == Role.PASS
-    rows = np.where(passing, (block.rows + 5) % WORDS, block.rows)  # not what is shown: their strings are
+    rows = np.where(
+        passing, (block.rows + 5) % WORDS, block.rows
+    )  # not what is shown: their strings are
     assert (law(mechanism, table, Block(layout=block.layout, rows=rows), released) == before).all()
     assert block.layout.verbatim is not None
     other = tuple("town" if word else "" for word in block.layout.verbatim)
-    moved = law(mechanism, table, Block(layout=replace(block.layout, verbatim=other), rows=block.rows), released)
+    moved = law(
+        mechanism,
+        table,
+        Block(layout=replace(block.layout, verbatim=other), rows=block.rows),
+        released,
+    )
     beside = np.add.reduceat(passing, block.layout.documents[:-1])[block.layout.texts] > 0
     gaps = np.abs(moved - before).max(axis=1)
     assert (gaps[~beside] == 0).all()
@@ -291,7 +328,9 @@ def test_in_original_a_word_loses_the_sum_over_its_text_and_no_more(
 
 
 @pytest.mark.parametrize("mode", ["original", "released", "public"])
-def test_draws_follow_the_law_given_what_was_released_before(mode: str, table: EmbeddingTable, model: str) -> None:
+def test_draws_follow_the_law_given_what_was_released_before(
+    mode: str, table: EmbeddingTable, model: str
+) -> None:
     """The mean of ln P of 3,000 draws is minus the mean entropy, within five standard deviations (6e-7)."""
     mechanism = build("rankcape", mode, model, sizes=(2, 6), heights=(1.0, 0.6, 0.0))
     block, _ = texts(7, 1000)
@@ -306,5 +345,7 @@ def test_draws_follow_the_law_given_what_was_released_before(mode: str, table: E
 
     assert abs(surprise(right)) < 5
     shifted = np.roll(released, 1) if mode == "released" else None
-    wrong = law(mechanism, table, block, shifted) if mode == "released" else np.roll(right, 1, axis=0)
+    wrong = (
+        law(mechanism, table, block, shifted) if mode == "released" else np.roll(right, 1, axis=0)
+    )
     assert surprise(wrong) < -5

@@ -16,22 +16,33 @@ TEXT = "The lemon, the castle and 12 Zyxqorvians: a river, a river."
 
 
 def release(table, name="noise", **options) -> Guarantee:
-    given: dict[str, Any] = {} if "epsilon" in options or not registry.budget_parameter(name)[1] else {"epsilon": 6.0}
+    given: dict[str, Any] = (
+        {} if "epsilon" in options or not registry.budget_parameter(name)[1] else {"epsilon": 6.0}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TextveilWarning)
-        return Privatizer(name, table=fit(name, table), **given, **options).privatize(TEXT).guarantee
+        return (
+            Privatizer(name, table=fit(name, table), **given, **options).privatize(TEXT).guarantee
+        )
 
 
 def check(guarantee: Guarantee) -> None:
     said = guarantee.summary()
-    assert sum(map(int, re.findall(r"(\d+) (?:common )?(?:word|punctuation mark)s?\b", said))) == guarantee.words
+    assert (
+        sum(map(int, re.findall(r"(\d+) (?:common )?(?:word|punctuation mark)s?\b", said)))
+        == guarantee.words
+    )
     assert said.startswith("No guarantee") == (guarantee.kind == "none")
     assert guarantee.kind == "none" or not guarantee.epsilon or number(guarantee.epsilon) in said
-    assert ("knows the seed" in said) == (guarantee.seeded and "knows the seed" in guarantee.headline())
+    assert ("knows the seed" in said) == (
+        guarantee.seeded and "knows the seed" in guarantee.headline()
+    )
     assert "between" not in said.lower()  # nothing of a promise for some pairs
     for_one_release(guarantee)
     twice = summarize([guarantee, guarantee]).summary()
-    assert twice.lower().startswith("no guarantee in 2 texts" if guarantee.kind == "none" else "in 2 texts")
+    assert twice.lower().startswith(
+        "no guarantee in 2 texts" if guarantee.kind == "none" else "in 2 texts"
+    )
 
 
 def for_one_release(guarantee: Guarantee) -> None:
@@ -43,7 +54,10 @@ def for_one_release(guarantee: Guarantee) -> None:
         assert "statements of seeded releases do not add up" in said
         return
     assert "This is for one release; repeated releases add up." in said
-    assert "This is for 2 releases together; repeated releases add up." in compose([guarantee, guarantee]).headline()
+    assert (
+        "This is for 2 releases together; repeated releases add up."
+        in compose([guarantee, guarantee]).headline()
+    )
     assert "for one release;" in summarize([guarantee, guarantee]).headline()
 
 
@@ -77,4 +91,6 @@ def test_every_rule_for_words(small_table, words):
         guarantee = release(small_table, name, words=words)
         check(guarantee)
         drawn = name in ("noise", "rankcape")
-        assert ("equal words alike" in guarantee.summary()) == (words == {"consistent": True} and drawn)
+        assert ("equal words alike" in guarantee.summary()) == (
+            words == {"consistent": True} and drawn
+        )

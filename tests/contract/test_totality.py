@@ -37,14 +37,21 @@ TEXT = " ".join(STRANGE)
 @pytest.mark.parametrize("unit", ["word", "wordpiece"])
 @pytest.mark.parametrize("epsilon", [0, 8, 1e6])
 @pytest.mark.parametrize("name", registry.names("mechanism"))
-def test_no_unknown_word_is_shown(name: str, epsilon: float, unit: str, pieces_table: EmbeddingTable) -> None:
+def test_no_unknown_word_is_shown(
+    name: str, epsilon: float, unit: str, pieces_table: EmbeddingTable
+) -> None:
     if unit == "wordpiece":
         assert pieces_table.pieces is not None
         tokenizer = pieces_table.pieces.tokenizer
-        words = [piece for piece, _ in sorted(tokenizer.get_vocab().items(), key=lambda pair: pair[1])]
+        words = [
+            piece for piece, _ in sorted(tokenizer.get_vocab().items(), key=lambda pair: pair[1])
+        ]
         # One-letter pieces are words of such a table: a short word may well come out as it went in.
         table = EmbeddingTable.build(
-            name="all-pieces", words=words, vectors=pieces_table.pieces.vectors, pieces=pieces_table.pieces
+            name="all-pieces",
+            words=words,
+            vectors=pieces_table.pieces.vectors,
+            pieces=pieces_table.pieces,
         )
     else:
         table = pieces_table
@@ -56,8 +63,9 @@ def test_no_unknown_word_is_shown(name: str, epsilon: float, unit: str, pieces_t
         ("cape", "wordpiece"): BudgetError if epsilon == 8 else None,
     }
     if expected := refused.get((name, unit)):
+        words = WordsOptions(unit=unit)  # type: ignore[arg-type]
         with pytest.raises(expected) as error:
-            Privatizer(name, epsilon=epsilon, table=table, words=WordsOptions(unit=unit)).privatize(TEXT)  # type: ignore[arg-type]
+            Privatizer(name, epsilon=epsilon, table=table, words=words).privatize(TEXT)
         assert not any(word in str(error.value) for word in STRANGE if len(word) > 3)
         return
     privatizer = Privatizer(name, epsilon=epsilon, table=table, words=WordsOptions(unit=unit))  # type: ignore[arg-type]

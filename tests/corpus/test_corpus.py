@@ -34,7 +34,9 @@ from textveil.randomness import KeyedRandomness
 from textveil.table.embedding import EmbeddingTable
 
 CANARY = "Zyxqorvian"
-LETTER = "anna owes bank nine hundred pounds letter doctor clinic pain knee tablets monday rest weeks"
+LETTER = (
+    "anna owes bank nine hundred pounds letter doctor clinic pain knee tablets monday rest weeks"
+)
 WORDS = LETTER.split()
 
 
@@ -62,14 +64,19 @@ def run(*inputs: Path | str, to: Path | str, **more: Any) -> Done:
     rows = {name: more.pop(name) for name in ROWS if name in more}
     if "id" not in rows and "ids" not in rows:
         rows["id"] = "n"
-    return runs.run(list(inputs), to, resolved(**more), RowOptions(**rows), **{"part_rows": 10, **own})
+    return runs.run(
+        list(inputs), to, resolved(**more), RowOptions(**rows), **{"part_rows": 10, **own}
+    )
 
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     """37 rows with an id."""
     path = tmp_path / "a.jsonl"
-    lines = [json.dumps({"n": n, "text": f"the {WORDS[n % 15]} and {WORDS[n % 7]} {n}"}) for n in range(37)]
+    lines = [
+        json.dumps({"n": n, "text": f"the {WORDS[n % 15]} and {WORDS[n % 7]} {n}"})
+        for n in range(37)
+    ]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -120,7 +127,9 @@ def test_formats_of_lines(tmp_path, ending, packing):
     """A part in the middle of a file, and of a compressed one, is found by where it begins."""
     texts = [f"the {WORDS[n % 15]} and" for n in range(25)]
     lines = {
-        "jsonl": [json.dumps({"n": n, "other": 1.0e5, "text": text}) for n, text in enumerate(texts)],
+        "jsonl": [
+            json.dumps({"n": n, "other": 1.0e5, "text": text}) for n, text in enumerate(texts)
+        ],
         "csv": ["n,other,text", *(f'{n},"x, y","{text}"' for n, text in enumerate(texts))],
         "tsv": ["n\tother\ttext", *(f"{n}\tx\t{text}" for n, text in enumerate(texts))],
         "txt": texts,
@@ -151,7 +160,9 @@ def test_formats_of_lines(tmp_path, ending, packing):
 def test_parquet(tmp_path):
     texts = [f"the {WORDS[n % 15]}" if n % 3 else None for n in range(25)]
     data = pa.table({"n": range(25), "text": texts, "deep": [[{"x": n}] for n in range(25)]})
-    pq.write_table(data.replace_schema_metadata({"who": "me"}), tmp_path / "a.parquet", row_group_size=12)
+    pq.write_table(
+        data.replace_schema_metadata({"who": "me"}), tmp_path / "a.parquet", row_group_size=12
+    )
     run(tmp_path / "a.parquet", to=tmp_path / "out", others="copy")
     parts = [pq.read_table(each) for each in sorted((tmp_path / "out").glob("part-*"))]
     assert [len(each) for each in parts] == [12, 12, 1] or sum(map(len, parts)) == 25
@@ -179,7 +190,9 @@ def test_folders_patterns_and_storages(rows, tmp_path):
         here.write_bytes(files.cat(f"/{name}"))
     key, found = str(tmp_path / "key"), list[list[str]]()
     try:
-        for number, inputs in enumerate((["memory://b"], ["memory://b/*.jsonl", "memory://b/deep/b.jsonl"])):
+        for number, inputs in enumerate(
+            (["memory://b"], ["memory://b/*.jsonl", "memory://b/deep/b.jsonl"])
+        ):
             done = run(*inputs, to=f"memory://out{number}", seed=3, key_file=key)
             assert done.document["inputs"] == 2
             assert not os.path.exists(key)
@@ -204,7 +217,10 @@ def test_folders_patterns_and_storages(rows, tmp_path):
 def test_a_folder_by_its_uri_is_a_folder_of_this_machine(rows, tmp_path):
     """Its key lies in it, and it is held by one process."""
     out = tmp_path / "out"
-    with work.held(out / "_textveil"), pytest.raises(ConfigError, match="another process is at work on it"):
+    with (
+        work.held(out / "_textveil"),
+        pytest.raises(ConfigError, match="another process is at work on it"),
+    ):
         run(rows, to=f"file://{out}")
     done = run(rows, to=f"file://{out}", keep_key=True)
     assert (out / "_textveil" / "release.key").stat().st_mode & 0o777 == 0o600
@@ -232,7 +248,12 @@ def test_of_two_runs_into_an_object_store_one_begins(rows, tmp_path, bucket, mon
         if self.uri == "memory://bucket/out":
             monkeypatch.setattr(storage.Storage, "names", names)
             with pytest.raises(InterruptedError):
-                run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"), report=interrupt)
+                run(
+                    rows,
+                    to="memory://bucket/out",
+                    key_file=str(tmp_path / "first"),
+                    report=interrupt,
+                )
         return found
 
     def interrupt(name: str, made: int, total: int) -> None:
@@ -284,7 +305,12 @@ def test_a_run_whose_folder_is_taken_adds_nothing(rows, tmp_path, bucket, how):
         run(rows, to=out, key_file=str(tmp_path / "key"), report=meanwhile)
     ended = [name for name in FINISHED if name != "manifest.json"]
     found = [name for name in storage.Storage(out).everything() if not name.startswith("_textveil")]
-    assert found == {"taken": PARTS[:2], "taken at the end": ended, "given up": [], "finished": FINISHED}[how]
+    assert (
+        found
+        == {"taken": PARTS[:2], "taken at the end": ended, "given up": [], "finished": FINISHED}[
+            how
+        ]
+    )
     if how == "finished":
         assert verify(out) == []
 
@@ -322,13 +348,19 @@ def test_several_fields(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     for others in ("copy", "drop"):
         done = run(
-            tmp_path / "a.jsonl", to=tmp_path / others, fields=("text", "body", "note"), others=others, epsilon=1e-6
+            tmp_path / "a.jsonl",
+            to=tmp_path / others,
+            fields=("text", "body", "note"),
+            others=others,
+            epsilon=1e-6,
         )
         assert done.document["texts"] == {"text": 12, "body": 12, "note": 0}
         found = released(tmp_path / others)
         assert len({each[name] for each in found for name in ("text", "body")}) == 24
         assert {*found[0]} == {"n", "text", "body", "note", *(["x"] if others == "copy" else [])}
-    with pytest.raises(ConfigError, match=r"1 fields that nothing names .*--others copy.*--others drop"):
+    with pytest.raises(
+        ConfigError, match=r"1 fields that nothing names .*--others copy.*--others drop"
+    ):
         run(tmp_path / "a.jsonl", to=tmp_path / "out", fields=("text", "body", "note"))
     assert not (tmp_path / "out").exists() or names(tmp_path / "out") == []
 
@@ -347,7 +379,10 @@ def test_each_row_has_its_query(tmp_path):
     path, out = tmp_path / "a.jsonl", tmp_path / "out"
     asked = ["anna", "doctor", "clinic"] * 9
     path.write_text(
-        "".join(json.dumps({"n": n, "q": q, "text": "anna doctor clinic"}) + "\n" for n, q in enumerate(asked))
+        "".join(
+            json.dumps({"n": n, "q": q, "text": "anna doctor clinic"}) + "\n"
+            for n, q in enumerate(asked)
+        )
     )
     for ids in ({"id": "n"}, {"ids": "content", "others": "drop"}):
         shutil.rmtree(out, ignore_errors=True)
@@ -356,7 +391,9 @@ def test_each_row_has_its_query(tmp_path):
         found = [each["text"] for each in released(out)]
         assert all(query in text.split() for text, query in zip(found, asked, strict=True))
         others = sum(
-            text.split().count(word) for text, query in zip(found, asked, strict=True) for word in {*asked} - {query}
+            text.split().count(word)
+            for text, query in zip(found, asked, strict=True)
+            for word in {*asked} - {query}
         )
         assert others < len(asked)  # of 54 about 4 stay by chance
 
@@ -368,7 +405,10 @@ def test_rows_need_ids(rows, tmp_path):
     with pytest.raises(ConfigError, match=r"--id NAME.*--id-from-row.*--id-from-content"):
         run(rows, to=tmp_path / "out", id=None)
     path = tmp_path / "b.jsonl"
-    for bad, says in (('{"n": 36, "text": "anna"}', "an id occurs twice"), ('{"n": null, "text": "a"}', "row 38 must")):
+    for bad, says in (
+        ('{"n": 36, "text": "anna"}', "an id occurs twice"),
+        ('{"n": null, "text": "a"}', "row 38 must"),
+    ):
         path.write_text(rows.read_text() + bad + "\n")
         with pytest.raises(InputError, match=says):
             run(path, to=tmp_path / "out")
@@ -393,9 +433,21 @@ def test_ids_are_compared_a_slice_at_a_time(tmp_path, monkeypatch):
 def test_equal_texts_without_ids(tmp_path):
     (tmp_path / "a.txt").write_text(f"{LETTER}\n" * 30)
     run(tmp_path / "a.txt", to=tmp_path / "row", ids="row", epsilon=1e-6)
-    assert len({*"".join(each.read_text() for each in (tmp_path / "row").glob("part*")).splitlines()}) == 30
+    assert (
+        len({*"".join(each.read_text() for each in (tmp_path / "row").glob("part*")).splitlines()})
+        == 30
+    )
     done = run(tmp_path / "a.txt", to=tmp_path / "content", ids="content", epsilon=1e-6)
-    assert len({*"".join(each.read_text() for each in (tmp_path / "content").glob("part*")).splitlines()}) == 1
+    assert (
+        len(
+            {
+                *"".join(
+                    each.read_text() for each in (tmp_path / "content").glob("part*")
+                ).splitlines()
+            }
+        )
+        == 1
+    )
     assert done.document["statement"]["equal_texts_are_alike"]
     assert "which texts are equal" in (tmp_path / "content" / "statement.md").read_text()
 
@@ -412,7 +464,10 @@ def test_a_seed_gives_the_same_release(rows, tmp_path):
     run(tmp_path / "x.jsonl", tmp_path / "y.jsonl", to=tmp_path / "2", seed=8, part_rows=3)
     run(rows, to=tmp_path / "3", seed=9)
     assert released(tmp_path / "1") == released(tmp_path / "2") != released(tmp_path / "3")
-    assert "protection against anyone who knows the seed" in (tmp_path / "1" / "statement.md").read_text()
+    assert (
+        "protection against anyone who knows the seed"
+        in (tmp_path / "1" / "statement.md").read_text()
+    )
     assert '"seed": "not shown"' in (tmp_path / "1" / "manifest.json").read_text()
 
 
@@ -424,7 +479,10 @@ def test_a_changed_row_has_draws_of_its_own(tmp_path, monkeypatch):
         path = tmp_path / f"{name}.jsonl"
         path.write_text("".join(json.dumps(each) + "\n" for each in lines))
         run(path, to=tmp_path / name, **{"epsilon": 1e-6, **options})
-        return [next(each[field] for field in ("text", "body") if field in each) for each in released(tmp_path / name)]
+        return [
+            next(each[field] for field in ("text", "body") if field in each)
+            for each in released(tmp_path / name)
+        ]
 
     base = made("base", [{"n": n, "text": LETTER} for n in range(12)])
     assert made("same", [{"n": n, "text": LETTER} for n in range(12)]) == base
@@ -700,7 +758,9 @@ def test_a_part_that_was_cut_off_is_drawn_again(rows, tmp_path, monkeypatch):
 
 def test_resuming_needs_the_same_table(rows, tmp_path, monkeypatch):
     interrupted(rows, tmp_path / "out")
-    other = EmbeddingTable.build(name="small", words=WORDS, vectors=np.random.default_rng(6).normal(size=(15, 8)))
+    other = EmbeddingTable.build(
+        name="small", words=WORDS, vectors=np.random.default_rng(6).normal(size=(15, 8))
+    )
     monkeypatch.setattr(privatizer, "load_table", lambda *_, **__: other)
     with pytest.raises(ConfigError, match="contents of the table"):
         run(rows, to=tmp_path / "out", resume=True)
@@ -727,14 +787,20 @@ def test_copied_fields_may_not_change(tmp_path, kind):
     path, out = tmp_path / f"a.{kind}", tmp_path / "out"
 
     def put(city: str) -> None:
-        table = [{"n": n, "text": f"the {WORDS[n % 15]}", "city": city if n > 30 else "Rome"} for n in range(37)]
+        table = [
+            {"n": n, "text": f"the {WORDS[n % 15]}", "city": city if n > 30 else "Rome"}
+            for n in range(37)
+        ]
         if kind == "parquet":
             pq.write_table(pa.Table.from_pylist(table), path)
         elif kind == "jsonl":
             path.write_text("".join(json.dumps(row) + "\n" for row in table))
         else:
             lines = ["n,text,city", *(",".join(map(str, row.values())) for row in table)]
-            with path.open("wb") as file, formats.packed(file, "gz" if kind == "csv.gz" else "") as packed:
+            with (
+                path.open("wb") as file,
+                formats.packed(file, "gz" if kind == "csv.gz" else "") as packed,
+            ):
                 packed.write("\n".join(lines).encode())
 
     def report(name: str, done: int, _: int) -> None:
@@ -824,7 +890,9 @@ def test_a_signal_leaves_the_finished_parts(rows, tmp_path, number):
             signal.raise_signal(number)
 
     handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-    outside = signal.signal(number, handler)  # a shell has what it runs in the background ignore SIGINT
+    outside = signal.signal(
+        number, handler
+    )  # a shell has what it runs in the background ignore SIGINT
     try:
         with pytest.raises(SystemExit if number == signal.SIGTERM else KeyboardInterrupt):
             run(rows, to=tmp_path / "out", report=report)
@@ -922,13 +990,17 @@ def test_what_was_changed_in_a_release_is_found(rows, tmp_path):
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
     own, inner = (
-        json.loads((packaged("textveil") / "data" / f"{name}.schema.json").read_text(encoding="utf-8"))
+        json.loads(
+            (packaged("textveil") / "data" / f"{name}.schema.json").read_text(encoding="utf-8")
+        )
         for name in ("release", "guarantee")
     )
     jsonschema.Draft202012Validator.check_schema(own)
     assert sorted(own["required"]) == sorted(own["properties"])
     assert all(each.get("description") for each in own["properties"].values())
-    registry = referencing.Registry().with_resource(inner["$id"], referencing.Resource.from_contents(inner))
+    registry = referencing.Registry().with_resource(
+        inner["$id"], referencing.Resource.from_contents(inner)
+    )
     return jsonschema.Draft202012Validator(own, registry=registry)
 
 
@@ -949,10 +1021,14 @@ def test_the_statement_over_parts_is_that_of_all_texts(rows, tmp_path, validator
     validator.validate(found)
     texts = [json.loads(line)["text"] for line in rows.read_text().splitlines()]
     results = list(privatizer.Privatizer.from_config(resolved(**options)).privatize_many(texts))
-    expected: dict[str, Any] = json.loads(json.dumps(summarize([each.guarantee for each in results]).to_json()))
+    expected: dict[str, Any] = json.loads(
+        json.dumps(summarize([each.guarantee for each in results]).to_json())
+    )
     counted = expected.pop("epsilon_per_word")
     inside = found["statement"]["guarantee"]
-    listed = [each["epsilon"] for each in inside.pop("epsilon_per_word") for _ in range(each["words"])]
+    listed = [
+        each["epsilon"] for each in inside.pop("epsilon_per_word") for _ in range(each["words"])
+    ]
     assert sorted(map(str, listed)) == sorted(map(str, counted))
     assert inside.pop("oov_share") == pytest.approx(expected.pop("oov_share"))
     assert inside == expected
@@ -960,8 +1036,12 @@ def test_the_statement_over_parts_is_that_of_all_texts(rows, tmp_path, validator
     assert words["all"] == inside["words"] == words["public"] + words["protected"]
     kinds = ("drawn", "names", "figures", "placeholders", "left_out", "replaced", "passed")
     assert words["protected"] == sum(words[name] for name in kinds)
-    assert words["distinct"] == inside["protected"] == found["statement"]["losses"]["word"]["number"]
-    assert words["unknown"] == sum(round(each.guarantee.oov_share * each.guarantee.protected) for each in results)
+    assert (
+        words["distinct"] == inside["protected"] == found["statement"]["losses"]["word"]["number"]
+    )
+    assert words["unknown"] == sum(
+        round(each.guarantee.oov_share * each.guarantee.protected) for each in results
+    )
     assert "4000000007" not in json.dumps(found)
     wrong: list[dict[str, Any]] = [{"rows": -1}, {"secret": 1}, {"statement": {}}, {"sha256": "x"}]
     for broken in wrong:
@@ -973,7 +1053,10 @@ def test_losses_are_sums_over_documents_and_subjects(tmp_path, monkeypatch):
     """Of 12 documents of 1, 2 and 3 drawn words, by two subjects; slices of few subjects change nothing."""
     from textveil.corpus import statement
 
-    lines = [{"n": n, "who": "ab"[n // 6], "text": " ".join(["the", *WORDS[: 1 + n % 3]])} for n in range(12)]
+    lines = [
+        {"n": n, "who": "ab"[n // 6], "text": " ".join(["the", *WORDS[: 1 + n % 3]])}
+        for n in range(12)
+    ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     options: dict[str, Any] = {"mechanism": "krr", "epsilon": 2, "subject": "who", "part_rows": 5}
     done = run(tmp_path / "a.jsonl", to=tmp_path / "1", **options)
@@ -982,7 +1065,8 @@ def test_losses_are_sums_over_documents_and_subjects(tmp_path, monkeypatch):
     for each in (done, again):
         found = each.document["statement"]["losses"]
         assert {
-            name: (x["number"], x["largest_epsilon_ldp"], x["median_epsilon_ldp"]) for name, x in found.items()
+            name: (x["number"], x["largest_epsilon_ldp"], x["median_epsilon_ldp"])
+            for name, x in found.items()
         } == {
             "word": (24, pytest.approx(2), pytest.approx(2)),
             "document": (12, pytest.approx(6), pytest.approx(4)),
@@ -1011,7 +1095,9 @@ def test_amounts():
 
 def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
     """Nothing is claimed of words that pass, and what a document loses by them is in no sum."""
-    rows.write_text('{"n": 1, "text": "mail anna at anna@example.org"}\n{"n": 2, "text": "the bank"}\n')
+    rows.write_text(
+        '{"n": 1, "text": "mail anna at anna@example.org"}\n{"n": 2, "text": "the bank"}\n'
+    )
     done = run(
         rows,
         to=tmp_path / "out",
@@ -1030,10 +1116,16 @@ def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
     validator.validate(json.loads((tmp_path / "out" / "manifest.json").read_text()))
     assert done.statement is not None
     said = done.statement.lines()["document"]
-    assert said == "Nothing bounds what 2 of the 2 documents lose: words of theirs pass, or have no bound."
+    assert (
+        said
+        == "Nothing bounds what 2 of the 2 documents lose: words of theirs pass, or have no bound."
+    )
     for name in ("statement.md", "statement.html"):
         assert "loses epsilon 0" not in (tmp_path / "out" / name).read_text()
-    assert "| document | 2 | no bound | no bound | 2 |" in (tmp_path / "out" / "statement.md").read_text()
+    assert (
+        "| document | 2 | no bound | no bound | 2 |"
+        in (tmp_path / "out" / "statement.md").read_text()
+    )
 
 
 def test_the_bound_of_some_words_is_not_told_as_that_of_all(rows, tmp_path):
@@ -1059,12 +1151,20 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
         ("input 2 of 2, '.*/nothing', names no file", [rows, tmp_path / "nothing"], {}),
         ("input file 2, b.csv: line 2 must have 2 columns", [rows, tmp_path / "b.csv"], {}),
         (r"a \.txt file has no fields", [tmp_path / "c.txt"], {}),
-        (r"line 1 of a.jsonl has no field 'no' \(--id\); did you mean 'n'\? Fields: n, text", [rows], {"id": "no"}),
+        (
+            r"line 1 of a.jsonl has no field 'no' \(--id\); did you mean 'n'\? Fields: n, text",
+            [rows],
+            {"id": "no"},
+        ),
         (r"line 1 of a.jsonl has no field 'no' \(--field\)", [rows], {"fields": ("text", "no")}),
         ("must name different fields; two name 'text'", [rows], {"fields": ("text", "text")}),
         ("must name different fields; two name 'n'", [rows], {"fields": ("n",)}),
         ("must not name the field of the texts, and --id names 'text'", [rows], {"id": "text"}),
-        ("--output must be a folder without .*, and '.*' has '.*a.jsonl'", [rows], {"to": tmp_path}),
+        (
+            "--output must be a folder without .*, and '.*' has '.*a.jsonl'",
+            [rows],
+            {"to": tmp_path},
+        ),
         ("--output must be a folder, but '.*a.jsonl' is a file", [rows], {"to": rows}),
         ("the output folder '.*/full' must be empty", [rows], {"to": tmp_path / "full"}),
         ("--executor must be local, ray or spark", [rows], {"executor": "dask"}),
@@ -1107,4 +1207,7 @@ def test_nothing_of_a_run_shows_texts(rows, tmp_path):
 def test_packed_statements_are_the_same(rows, tmp_path):
     done = run(rows, to=tmp_path / "out")
     assert done.guarantee is not None
-    assert Guarantee.unpack(json.loads(json.dumps(done.guarantee.pack()))).to_json() == done.guarantee.to_json()
+    assert (
+        Guarantee.unpack(json.loads(json.dumps(done.guarantee.pack()))).to_json()
+        == done.guarantee.to_json()
+    )

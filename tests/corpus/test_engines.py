@@ -27,7 +27,10 @@ from textveil.errors import ConfigError, InputError
 from textveil.randomness import KeyedRandomness
 from textveil.session import SessionStore
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # of sockets that py4j leaves open, and others'
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+]  # of sockets that py4j leaves open, and others'
 
 CANARY = "Zyxqorvian"
 KEY = sha256(b"a key for tests").digest()
@@ -35,7 +38,12 @@ KEY = sha256(b"a key for tests").digest()
 ENGINES = [
     "local",
     *(
-        pytest.param(name, marks=pytest.mark.skipif(find_spec(module) is None, reason="make check-engines runs it"))
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(
+                find_spec(module) is None, reason="make check-engines runs it"
+            ),
+        )
         for name, module in (("ray", "ray"), ("spark", "pyspark"))
     ),
 ]
@@ -53,7 +61,12 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rows")
     for file in range(2):
         lines = [
-            {"id": f"{file}-{n}", "who": n % 7, "body": f"the doctor lost letter {n} of {CANARY}", "title": "my garden"}
+            {
+                "id": f"{file}-{n}",
+                "who": n % 7,
+                "body": f"the doctor lost letter {n} of {CANARY}",
+                "title": "my garden",
+            }
             for n in range(100)
         ]
         (folder / f"{file}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
@@ -64,7 +77,9 @@ OPTIONS = RowOptions(fields=("body", "title"), id="id", subject="who")
 
 
 def run(rows: Path, out: Path, executor: Any, **more: Any) -> dict[str, Any]:
-    config = layers.resolve(overrides=layers.keywords(mechanism="rankcape", epsilon=8, table="minilm-s"))
+    config = layers.resolve(
+        overrides=layers.keywords(mechanism="rankcape", epsilon=8, table="minilm-s")
+    )
     own = {"part_rows": 12, **more}
     return dict(corpus.run(rows, out, config, OPTIONS, executor=executor, **own).document)
 
@@ -98,7 +113,9 @@ def one_key(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("how", [None, Dying, Doubled])
 def test_the_same_key_gives_the_same_bytes(executor, rows, expected, tmp_path, how):
     """Undisturbed; with workers that are killed while they draw; and with every part drawn twice."""
-    made = run(rows, tmp_path / "out", executor if how is None else Disturbed(executor, how, str(tmp_path)))
+    made = run(
+        rows, tmp_path / "out", executor if how is None else Disturbed(executor, how, str(tmp_path))
+    )
     assert {part["name"]: part["sha256"] for part in made["parts"]} == expected[1]
     assert digest(tmp_path / "out") == expected[0]
     assert corpus.verify(tmp_path / "out") == []
@@ -117,13 +134,24 @@ def protected(rows: Path, out: Path, executor: Any, url: str, **more: Any) -> di
         )
     )
     options = RowOptions(
-        fields=("body", "title"), id="id", subject="who", others="copy", placeholders="subject", session="kept"
+        fields=("body", "title"),
+        id="id",
+        subject="who",
+        others="copy",
+        placeholders="subject",
+        session="kept",
     )
-    return dict(corpus.run(rows, out, config, options, executor=executor, part_rows=12, store=url, **more).document)
+    return dict(
+        corpus.run(
+            rows, out, config, options, executor=executor, part_rows=12, store=url, **more
+        ).document
+    )
 
 
 @pytest.mark.parametrize("how", [Dying, Doubled])
-def test_the_same_placeholders_and_each_kept_once(executor, rows, tmp_path, monkeypatch, capfd, how):
+def test_the_same_placeholders_and_each_kept_once(
+    executor, rows, tmp_path, monkeypatch, capfd, how
+):
     """Whoever draws, whoever dies, and however often: one placeholder for each value of a subject, which leads back."""
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     found = {}
@@ -141,7 +169,9 @@ def test_the_same_placeholders_and_each_kept_once(executor, rows, tmp_path, monk
                 for line in part.read_text().splitlines():
                     row = json.loads(line)
                     body = store.open(str(row["who"]), "kept").restore(row["body"])
-                    assert body == f"the doctor lost letter {row['id'].partition('-')[2]} of {CANARY}"
+                    assert (
+                        body == f"the doctor lost letter {row['id'].partition('-')[2]} of {CANARY}"
+                    )
     assert found["here"] == found["there"]
     assert CANARY not in "".join(capfd.readouterr())
 
@@ -171,7 +201,9 @@ def test_an_interrupted_run_goes_on_with_any_executor(executor, rows, expected, 
 def test_an_error_of_a_worker_is_ours_and_holds_no_text(executor, rows, tmp_path, capfd):
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"id": 1, "who": 1, "body": "{CANARY}", "title": ["{CANARY}"]}}\n')
-    with pytest.raises(InputError, match=r"input file 1, a\.jsonl: the field in line 1 must be a string") as caught:
+    with pytest.raises(
+        InputError, match=r"input file 1, a\.jsonl: the field in line 1 must be a string"
+    ) as caught:
         run(path, tmp_path / "out", executor)
     assert CANARY not in str(caught.value)
     assert CANARY not in "".join(capfd.readouterr())

@@ -40,7 +40,9 @@ def threads(_: object) -> tuple[int, set[int]]:
 
     import torch
 
-    return torch.get_num_threads(), {each["num_threads"] for each in import_module("threadpoolctl").threadpool_info()}
+    return torch.get_num_threads(), {
+        each["num_threads"] for each in import_module("threadpoolctl").threadpool_info()
+    }
 
 
 def runs(number: int) -> bool:
@@ -121,7 +123,9 @@ def _interrupted(there: list[int]) -> None:
 
 def test_a_process_that_dies_is_one_clear_error():
     with (
-        pytest.raises(TextveilError, match=r"^A worker process died \(out of memory\?\)\. Do less\.$") as caught,
+        pytest.raises(
+            TextveilError, match=r"^A worker process died \(out of memory\?\)\. Do less\.$"
+        ) as caught,
         Local(2, advice="Do less.") as executor,
     ):
         list(executor.map(dies, range(3)))
@@ -154,7 +158,9 @@ def test_no_process_outlives_the_one_that_started_it(tmp_path):
         "        print(next(iter(executor.map(os.getenv, ['HOME'])))[0], *executor._pool._processes, flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=300
+    )
     started = [int(each) for each in ended.stdout.split()[1:]]
     assert ended.returncode == -signal.SIGKILL
     assert started

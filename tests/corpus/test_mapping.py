@@ -42,7 +42,11 @@ def rows(tmp_path: Path) -> Path:
     """24 rows of four subjects; each has an address of its own, and one that all have."""
     path = tmp_path / "a.jsonl"
     lines = [
-        {"n": n, "who": f"s{n % 4}", "text": f"mail s{n % 4}@{CANARY}.example, or all@{CANARY}.example [{n}]"}
+        {
+            "n": n,
+            "who": f"s{n % 4}",
+            "text": f"mail s{n % 4}@{CANARY}.example, or all@{CANARY}.example [{n}]",
+        }
         for n in range(24)
     ]
     path.write_text("".join(json.dumps(each) + "\n" for each in lines))
@@ -52,7 +56,9 @@ def rows(tmp_path: Path) -> Path:
 OWN = ("jobs", "resume", "report", "executor", "key_file", "keep_key", "store", "cluster")
 
 
-def run(path: Path, to: Path, *, words: Any = None, names: Any = None, part_rows: int = 5, **more: Any) -> Any:
+def run(
+    path: Path, to: Path, *, words: Any = None, names: Any = None, part_rows: int = 5, **more: Any
+) -> Any:
     own = {name: more.pop(name) for name in OWN if name in more}
     config = layers.resolve(
         overrides=layers.keywords(
@@ -93,7 +99,9 @@ def kept_names(url: str) -> list[tuple[str, str]]:
 
 def restored(out: Path, url: str, session: str = "kept") -> list[str]:
     with SessionStore(url) as store:
-        return [store.open(row["who"], session, new=False).restore(row["text"]) for row in released(out)]
+        return [
+            store.open(row["who"], session, new=False).restore(row["text"]) for row in released(out)
+        ]
 
 
 def originals(path: Path) -> list[str]:
@@ -106,7 +114,9 @@ def test_a_value_of_a_subject_has_one_placeholder_in_all_rows(rows, tmp_path):
     for row in released(tmp_path / "out"):
         found.setdefault(row["who"], set()).add(tuple(SHOWN.findall(row["text"])))
     assert all(len(each) == 1 for each in found.values())  # in five parts
-    assert len({name for each in found.values() for pair in each for name in pair}) == 8  # and others in each subject
+    assert (
+        len({name for each in found.values() for pair in each for name in pair}) == 8
+    )  # and others in each subject
     assert CANARY not in "".join(path.read_text() for path in (tmp_path / "out").iterdir())
 
 
@@ -118,7 +128,9 @@ def test_another_release_has_others(rows, tmp_path):
     assert not one & two
 
 
-def test_by_default_they_are_counted_in_each_row_and_nothing_is_kept(rows, tmp_path, url, monkeypatch):
+def test_by_default_they_are_counted_in_each_row_and_nothing_is_kept(
+    rows, tmp_path, url, monkeypatch
+):
     monkeypatch.setenv("TEXTVEIL_STORE", url)
     done = run(rows, tmp_path / "out", placeholders="document")
     texts = [row["text"] for row in released(tmp_path / "out")]
@@ -139,7 +151,9 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
     assert CANARY not in other
     assert (done.document["placeholders"], done.document["session"]) == ("subject", "kept")
     said = done.statement.lines()
-    assert said["placeholders"].startswith("Equal values have one placeholder in all rows of a subject")
+    assert said["placeholders"].startswith(
+        "Equal values have one placeholder in all rows of a subject"
+    )
     assert "kept in a store" in said["mapping"]
     assert said["mapping"] in (tmp_path / "out" / "statement.md").read_text()
     assert verify(tmp_path / "out") == []
@@ -147,7 +161,13 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
 
 def test_parts_that_are_drawn_twice_keep_the_same(rows, tmp_path, url):
     with Local(1) as executor:
-        run(rows, tmp_path / "out", session="kept", store=url, executor=Disturbed(executor, Doubled, str(tmp_path)))
+        run(
+            rows,
+            tmp_path / "out",
+            session="kept",
+            store=url,
+            executor=Disturbed(executor, Doubled, str(tmp_path)),
+        )
     assert restored(tmp_path / "out", url) == originals(rows)
     assert all(len(each["placeholders"]) == 2 for each in sessions(url).values())
 
@@ -196,7 +216,9 @@ def test_killed_around_the_moment_at_which_it_is_kept(rows, tmp_path, url, monke
     assert all(len(each["placeholders"]) == 2 for each in sessions(url).values())
 
 
-def test_a_store_that_fails_stops_the_run_before_the_part_is_there(rows, tmp_path, url, monkeypatch):
+def test_a_store_that_fails_stops_the_run_before_the_part_is_there(
+    rows, tmp_path, url, monkeypatch
+):
     kept = mapping.MappingStore.keep
     calls: list[int] = []
 
@@ -214,7 +236,9 @@ def test_a_store_that_fails_stops_the_run_before_the_part_is_there(rows, tmp_pat
         f"part-0000000{n}.jsonl" for n in (0, 1)
     ]
     assert not list((tmp_path / "out" / "_textveil").glob("*.part"))
-    with pytest.raises(TextveilError, match=r"differ: .*store"):  # a store that was made anew knows nothing
+    with pytest.raises(
+        TextveilError, match=r"differ: .*store"
+    ):  # a store that was made anew knows nothing
         run(rows, tmp_path / "out", session="kept", store=url.replace("veil", "other"), resume=True)
     run(rows, tmp_path / "out", session="kept", store=url, resume=True)
     assert restored(tmp_path / "out", url) == originals(rows)
@@ -283,11 +307,15 @@ def test_of_two_runs_that_both_saw_the_name_free_one_has_it(tmp_path, url, monke
     assert kept_names(url) == []
 
 
-def test_giving_up_a_run_that_never_had_the_name_leaves_the_sessions_of_the_other(rows, tmp_path, url, monkeypatch):
+def test_giving_up_a_run_that_never_had_the_name_leaves_the_sessions_of_the_other(
+    rows, tmp_path, url, monkeypatch
+):
     run(rows, tmp_path / "out", session="kept", store=url)
     before = sessions(url)
     with monkeypatch.context() as patch:  # killed before it asked for the name
-        patch.setattr(mapping.MappingStore, "reserve", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            mapping.MappingStore, "reserve", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             run(rows, tmp_path / "two", session="kept", store=url)
     with pytest.raises(ConfigError, match="name another one for this release"):
@@ -350,9 +378,13 @@ def test_nothing_shows_what_is_kept(rows, tmp_path, url, caplog, capfd):
             if path.parent.name == "_textveil":  # the URL may hold a password
                 assert b"veil.db" not in content
     rows.write_text(json.dumps({"n": 1, "who": f"{CANARY}\n", "text": CANARY}) + "\n")
-    with pytest.raises(InputError, match=r"row 1 must have a subject in the field .* that can be the name") as caught:
+    with pytest.raises(
+        InputError, match=r"row 1 must have a subject in the field .* that can be the name"
+    ) as caught:
         run(rows, tmp_path / "two", session="two", store=url)
-    said = "".join([*capfd.readouterr(), caplog.text, str(caught.value), repr(caught.value.__context__)])
+    said = "".join(
+        [*capfd.readouterr(), caplog.text, str(caught.value), repr(caught.value.__context__)]
+    )
     assert CANARY not in said
     address = mapping.StoreAddress("postgresql://anna:secret@host/name")
     assert "secret" not in repr(mapping.MappingStore(address=address, session="x"))
@@ -364,7 +396,10 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("or --id-from-row", {"id": None, "ids": "content"}),
     ("needs words.consistent=true", {"words": {"consistent": False}}),
     ("needs names.types=none", {"names": {"types": ["PERSON"]}}),
-    ("needs --placeholders subject", {"placeholders": "document", "session": "kept", "store": "URL"}),
+    (
+        "needs --placeholders subject",
+        {"placeholders": "document", "session": "kept", "store": "URL"},
+    ),
     ("give --store and --session, or none", {"session": "kept"}),
     ("give --store and --session, or none", {"store": "URL"}),
     ("must be sqlite:", {"session": "kept", "store": "memory:"}),
@@ -390,9 +425,15 @@ def test_a_relative_url_means_the_same_file_wherever_a_worker_is(rows, tmp_path,
     address = mapping.StoreAddress.of("sqlite:///veil.db?keep=30")
     monkeypatch.setenv("TEXTVEIL_KEYS", "keys")
     address = mapping.StoreAddress.of("sqlite:///veil.db?keep=30")
-    assert json.loads(address.read()) == [f"sqlite:///{tmp_path / 'veil.db'}?keep=30", str(tmp_path / "keys")]
+    assert json.loads(address.read()) == [
+        f"sqlite:///{tmp_path / 'veil.db'}?keep=30",
+        str(tmp_path / "keys"),
+    ]
     find = partial(mapping.MappingStore, session="kept")
-    assert find(address=address).identity() == find(address=mapping.StoreAddress.of("sqlite:///veil.db")).identity()
+    assert (
+        find(address=address).identity()
+        == find(address=mapping.StoreAddress.of("sqlite:///veil.db")).identity()
+    )
 
 
 def test_a_disk_that_is_full_leaves_what_was_kept(rows, tmp_path, url, monkeypatch):
@@ -414,5 +455,12 @@ def test_a_disk_that_is_full_leaves_what_was_kept(rows, tmp_path, url, monkeypat
 
 def test_a_file_of_one_machine_keeps_nothing_for_a_cluster(rows, tmp_path, url):
     with pytest.raises(ConfigError, match="for one machine"):
-        run(rows, tmp_path / "out", session="kept", store=url, executor="spark", cluster="spark://host:7077")
+        run(
+            rows,
+            tmp_path / "out",
+            session="kept",
+            store=url,
+            executor="spark",
+            cluster="spark://host:7077",
+        )
     assert not (tmp_path / "out").exists()

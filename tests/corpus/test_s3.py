@@ -34,7 +34,9 @@ OPTIONS = RowOptions(fields=("body",), id="id", subject="who")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    made = import_module("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    made = import_module("moto.server").ThreadedMotoServer(
+        ip_address="127.0.0.1", port=0, verbose=False
+    )
     made.start()
     host, port = made.get_host_and_port()
     yield f"http://{host}:{port}"
@@ -56,7 +58,10 @@ def files(server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         files.rm("corpora", recursive=True)
     files.mkdir("corpora")
     for number in range(2):
-        rows = [{"id": f"{number}-{n}", "who": n % 3, "body": f"the doctor of {CANARY} lost it {n}"} for n in range(30)]
+        rows = [
+            {"id": f"{number}-{n}", "who": n % 3, "body": f"the doctor of {CANARY} lost it {n}"}
+            for n in range(30)
+        ]
         content = "".join(json.dumps(each) + "\n" for each in rows).encode()
         with fsspec.open(f"s3://corpora/in/{number}.jsonl.gz", "wb", compression="gzip") as stream:
             stream.write(content)
@@ -64,7 +69,9 @@ def files(server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def run(key: Path, to: str = "s3://corpora/out", **more: Any) -> dict[str, Any]:
-    config = layers.resolve(overrides=layers.keywords(mechanism="rankcape", epsilon=8, table="minilm-s"))
+    config = layers.resolve(
+        overrides=layers.keywords(mechanism="rankcape", epsilon=8, table="minilm-s")
+    )
     own = {"part_rows": 10, "key_file": str(key), **more}
     return dict(corpus.run("s3://corpora/in", to, config, OPTIONS, **own).document)
 
@@ -97,7 +104,10 @@ def test_a_run(files, tmp_path):
 
 
 def test_processes_write_the_same(files, tmp_path):
-    made = [run(tmp_path / name, f"s3://corpora/{name}", jobs=jobs) for name, jobs in (("a", 1), ("b", 2))]
+    made = [
+        run(tmp_path / name, f"s3://corpora/{name}", jobs=jobs)
+        for name, jobs in (("a", 1), ("b", 2))
+    ]
     digests = [[each["sha256"] for each in document["parts"]] for document in made]
     assert len({*digests[0], *digests[1]}) == 12  # of two keys
     assert corpus.verify("s3://corpora/a") == corpus.verify("s3://corpora/b") == []
@@ -118,7 +128,9 @@ run(Path(sys.argv[1]), report=report)
 
 def test_a_killed_run_goes_on(files, tmp_path):
     key = tmp_path / "key"
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(key)], env=os.environ, check=False, capture_output=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, str(key)], env=os.environ, check=False, capture_output=True
+    )
     assert ended.returncode == -signal.SIGKILL
     assert CANARY.encode() not in ended.stdout + ended.stderr
     there = {name: files.cat(f"corpora/out/{name}") for name in PARTS[:3]}
@@ -141,7 +153,9 @@ def test_a_killed_run_goes_on(files, tmp_path):
 
 def test_a_kept_key_is_destroyed_by_finish(files, tmp_path):
     run(tmp_path / "key", keep_key=True)
-    assert corpus.verify("s3://corpora/out")[0].startswith("the key of the release and what its run kept")
+    assert corpus.verify("s3://corpora/out")[0].startswith(
+        "the key of the release and what its run kept"
+    )
     corpus.finish("s3://corpora/out", key_file=str(tmp_path / "key"))
     assert not (tmp_path / "key").exists()
     assert released(files) == FINISHED
@@ -171,7 +185,9 @@ def test_of_two_runs_one_begins(files, tmp_path, monkeypatch):
         found = names(self)
         if self.uri == "s3://corpora/out":
             monkeypatch.setattr(storage.Storage, "names", names)
-            monkeypatch.setattr(storage.Storage, "exists", lambda *_: False)  # both have looked before
+            monkeypatch.setattr(
+                storage.Storage, "exists", lambda *_: False
+            )  # both have looked before
             with pytest.raises(StopError):
                 run(tmp_path / "first", report=stop)
         return found

@@ -23,9 +23,21 @@ from textveil.files import formats
 from textveil.guarantee import condense, summarize
 from textveil.show import Sheet
 
-TAGS = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "pre", "svg", "rect", "i"} | {
-    *("table", "thead", "tbody", "tr", "th", "td")
-}
+TAGS = {
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "h1",
+    "h2",
+    "p",
+    "pre",
+    "svg",
+    "rect",
+    "i",
+} | {*("table", "thead", "tbody", "tr", "th", "td")}
 BLOCKS = ("h1", "h2", "p", "th", "td", "pre")
 
 
@@ -71,7 +83,11 @@ def data_blocks(found: dict[str, Any]) -> list[str]:
 def require_alike(page: str, markdown: str, found: dict[str, Any]) -> list[str]:
     """The blocks of a statement, which must be the same in its three forms."""
     said = blocks(page)
-    assert said == blocks(MarkdownIt("commonmark").enable("table").render(markdown)) == data_blocks(found)
+    assert (
+        said
+        == blocks(MarkdownIt("commonmark").enable("table").render(markdown))
+        == data_blocks(found)
+    )
     assert Page(page).tags <= TAGS
     return said
 
@@ -81,7 +97,13 @@ def said_by(found: CorpusStatement) -> list[str]:
     return require_alike(sheet.html(), sheet.markdown(), sheet.to_json())
 
 
-def stated(texts: list[str], *, subjects: list[str] | None = None, subject: str = "customer", **options: Any) -> Any:
+def stated(
+    texts: list[str],
+    *,
+    subjects: list[str] | None = None,
+    subject: str = "customer",
+    **options: Any,
+) -> Any:
     """The statement of some texts, each a row, as a run would make it."""
     found = [each.guarantee for each in Privatizer(**options).privatize_many(texts)]
     documents, added = Amounts(), Amounts()
@@ -105,10 +127,15 @@ def test_what_is_said_of_a_person(small_table):
     one, two, three = small_table.words[40:43]
     texts, who = [f"{one} {two}", f"the {three}", one], ["a", "a", "b"]
     options: Any
-    large = " That is too large to protect a customer as a whole; what is proved is about single words."
+    large = (
+        " That is too large to protect a customer as a whole; what is proved is about single words."
+    )
     for options, expected in [
         ({"epsilon": 2}, "Added up over all texts of one customer the bound is 6 (median 2)."),
-        ({"epsilon": 4}, f"Added up over all texts of one customer the bound is 12 (median 4).{large}"),
+        (
+            {"epsilon": 4},
+            f"Added up over all texts of one customer the bound is 12 (median 4).{large}",
+        ),
         ({"epsilon": 0}, "Added up over all texts of one customer the bound is 0 (median 0)."),
         (
             {"epsilon": math.inf},
@@ -120,7 +147,12 @@ def test_what_is_said_of_a_person(small_table):
         assert found.lines()["person"] == expected
         assert expected in said_by(found)
     half = stated(
-        [*texts, "zzyzx"], subjects=[*who, "b"], mechanism="krr", table=small_table, epsilon=6, words={"oov": "keep"}
+        [*texts, "zzyzx"],
+        subjects=[*who, "b"],
+        mechanism="krr",
+        table=small_table,
+        epsilon=6,
+        words={"oov": "keep"},
     )
     assert half.lines()["person"] == (
         "Added up over all texts of one customer there is no bound for 1 of 2: words of theirs pass, or have no bound. "
@@ -137,10 +169,14 @@ def test_what_is_said_of_a_person(small_table):
         "!?": "subject",
     }
     assert {
-        name: stated(texts, subjects=who, subject=name, mechanism="placeholder", table=small_table).person
+        name: stated(
+            texts, subjects=who, subject=name, mechanism="placeholder", table=small_table
+        ).person
         for name in names
     } == names
-    large = stated(texts, subjects=who, subject="employee", mechanism="krr", table=small_table, epsilon=9)
+    large = stated(
+        texts, subjects=who, subject="employee", mechanism="krr", table=small_table, epsilon=9
+    )
     assert "to protect an employee as a whole" in large.lines()["person"]
     nobody = stated(texts, mechanism="krr", table=small_table, epsilon=2)
     assert nobody.lines()["person"].startswith("No field says whom a text is about.")
@@ -161,7 +197,10 @@ def test_statements_of_all_kinds_say_the_same_in_all_forms(small_table):
         (texts, {"mechanism": "placeholder"}),
         (texts, {"mechanism": "krr", "epsilon": math.inf}),
         (texts, {"mechanism": "noise", "epsilon": 9, "words": {"oov": "drop"}}),
-        (texts, {"mechanism": "krr", "protect": patterns, "groups": {"budgets": [0, 0, 2, math.inf]}}),
+        (
+            texts,
+            {"mechanism": "krr", "protect": patterns, "groups": {"budgets": [0, 0, 2, math.inf]}},
+        ),
         (["the of"], {"mechanism": "krr", "epsilon": 2}),
         ([""], {"mechanism": "krr", "epsilon": 2}),
         ([one], {"mechanism": "custext", "epsilon": 2}),
@@ -169,7 +208,9 @@ def test_statements_of_all_kinds_say_the_same_in_all_forms(small_table):
     ]:
         found = stated(given, table=small_table, **options)
         said = said_by(found)
-        assert all(re.search(r"inf\b|nan|\b1 (words|texts|documents)\b", each) is None for each in said), said
+        assert all(
+            re.search(r"inf\b|nan|\b1 (words|texts|documents)\b", each) is None for each in said
+        ), said
         if not given:
             assert "There is no text in it, so nothing was released." in said
             continue
@@ -177,8 +218,14 @@ def test_statements_of_all_kinds_say_the_same_in_all_forms(small_table):
         kinds = ("drawn", "names", "figures", "placeholders", "left_out", "replaced", "passed")
         assert counts["protected"] == sum(counts[name] for name in kinds)
         assert counts["all"] == counts["public"] + counts["protected"]
-        parts = [counts["protected"] - counts["passed"], counts["public"] - counts["punctuation"] + counts["passed"], 0]
-        assert [720 * each / max(1, sum(parts)) for each in parts if sum(parts)] == pytest.approx(page.widths, abs=0.1)
+        parts = [
+            counts["protected"] - counts["passed"],
+            counts["public"] - counts["punctuation"] + counts["passed"],
+            0,
+        ]
+        assert [720 * each / max(1, sum(parts)) for each in parts if sum(parts)] == pytest.approx(
+            page.widths, abs=0.1
+        )
         assert found.guarantee.explain() in said
         assert found.guarantee.summary() in said
 
@@ -189,10 +236,20 @@ def test_the_statement_of_a_run_says_what_it_is_about(tmp_path):
     folder.mkdir()
     odd, who = "<script>a|b*_c_&amp;[x](y)`\u202e", "Kund_<b>ID"
     header = ",".join(f'"{name}"' for name in ("n", who, "text", odd))
-    lines = [f'{n},k{n % 2},"the canary owes canary {n}","Straße zwei-{n}, <i>!"' for n in range(1, 4)]
+    lines = [
+        f'{n},k{n % 2},"the canary owes canary {n}","Straße zwei-{n}, <i>!"' for n in range(1, 4)
+    ]
     path = folder / "Müller & <i>.csv"
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
-    done = run(path, to=tmp_path / "out", mechanism="krr", epsilon=3, subject=who, others="copy", part_rows=2)
+    done = run(
+        path,
+        to=tmp_path / "out",
+        mechanism="krr",
+        epsilon=3,
+        subject=who,
+        others="copy",
+        part_rows=2,
+    )
     page, markdown, manifest = (
         (tmp_path / "out" / name).read_text(encoding="utf-8")
         for name in ("statement.html", "statement.md", "manifest.json")
@@ -204,7 +261,10 @@ def test_the_statement_of_a_run_says_what_it_is_about(tmp_path):
     assert f"textveil {__version__}" in text
     assert "part-00000000.csv (2 rows), part-00000001.csv (1 row)" in text
     shown = odd.replace("\u202e", " ")
-    assert f"The fields n, {who} and {shown} are copied as they are: 18 words, and nothing is claimed for them." in text
+    assert (
+        f"The fields n, {who} and {shown} are copied as they are: 18 words, and nothing is claimed for them."
+        in text
+    )
     assert found["statement"]["words"]["copied"] == 18
     assert "of one kund b the bound is 24 (median 12)" in text
     for secret in ("canary", "Straße", "Müller", "Ünïcode"):
@@ -217,10 +277,17 @@ def test_words_of_copied_fields_are_counted_in_all_formats(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
-    rows = [{"n": 1, "text": "anna", "a": "José d'Or, 3.5 km", "b": 7}, {"n": 2, "text": "", "a": None, "b": 8}]
+    rows = [
+        {"n": 1, "text": "anna", "a": "José d'Or, 3.5 km", "b": 7},
+        {"n": 2, "text": "", "a": None, "b": 8},
+    ]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "b.csv").write_text('n,text,a,b\n1,anna,"José d\'Or, 3.5 km",7\n2,,,8\n', encoding="utf-8")
-    (tmp_path / "c.tsv").write_text("n\ttext\ta\tb\n1\tanna\tJosé d'Or, 3.5 km\t7\n2\t\t\t8\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text(
+        'n,text,a,b\n1,anna,"José d\'Or, 3.5 km",7\n2,,,8\n', encoding="utf-8"
+    )
+    (tmp_path / "c.tsv").write_text(
+        "n\ttext\ta\tb\n1\tanna\tJosé d'Or, 3.5 km\t7\n2\t\t\t8\n", encoding="utf-8"
+    )
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
     found = {}
     for path in sorted(tmp_path.glob("?.*")):
@@ -238,14 +305,20 @@ def test_releases_of_other_versions_are_read_or_refused_by_name(tmp_path):
 
     def rewrite(version: int, without: tuple[str, ...] = ()) -> None:
         found = json.loads(path.read_text())
-        found = {name: each for name, each in found.items() if name not in without} | {"version": version}
-        found["statement"] = {name: each for name, each in found["statement"].items() if name not in without}
+        found = {name: each for name, each in found.items() if name not in without} | {
+            "version": version
+        }
+        found["statement"] = {
+            name: each for name, each in found["statement"].items() if name not in without
+        }
         path.write_text(json.dumps(found | {"sha256": _digest(found)}))
 
     rewrite(1, ("date", "title", "facts", "sections"))
     assert verify(tmp_path / "out") == []
     rewrite(3)
-    with pytest.raises(InputError, match=r"manifest\.json in .* has version 3, and this textveil reads 1 and 2"):
+    with pytest.raises(
+        InputError, match=r"manifest\.json in .* has version 3, and this textveil reads 1 and 2"
+    ):
         verify(tmp_path / "out")
     path.write_text(path.read_text().replace('"rows": 1', '"rows": 2'))
     with pytest.raises(InputError, match="is damaged or was changed"):

@@ -12,10 +12,14 @@ from textveil.evaluate import intervals
 @pytest.mark.parametrize("level", [0.9, 0.95, 1 - 1e-6])
 def test_clopper_pearson_is_scipys(hits, trials, level):
     theirs = stats.binomtest(hits, trials).proportion_ci(level, method="exact")
-    assert intervals.clopper_pearson(hits, trials, level) == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+    assert intervals.clopper_pearson(hits, trials, level) == pytest.approx(
+        (theirs.low, theirs.high), rel=1e-9
+    )
 
 
-@pytest.mark.parametrize(("hits", "trials", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (0, 0, 0.9), (1, 3, 1.0)])
+@pytest.mark.parametrize(
+    ("hits", "trials", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (0, 0, 0.9), (1, 3, 1.0)]
+)
 def test_clopper_pearson_refuses(hits, trials, level):
     with pytest.raises(ConfigError):
         intervals.clopper_pearson(hits, trials, level)
@@ -50,7 +54,9 @@ def test_one_text_counts_its_words():
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_no_variation_is_no_certainty(value):
     found = intervals.mean(np.full(100, value), np.arange(100) // 5)
-    theirs = stats.binomtest(int(value * 20), 20).proportion_ci(0.95)  # 20 texts, whose words may be all alike
+    theirs = stats.binomtest(int(value * 20), 20).proportion_ci(
+        0.95
+    )  # 20 texts, whose words may be all alike
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
 
 

@@ -20,7 +20,9 @@ def values(request, monkeypatch):
 def test_sums_and_shares_are_those_of_scipy(values):
     assert np.allclose(log_sum(values), special.logsumexp(values, axis=1), rtol=1e-14)
     single = values.astype(np.float32)
-    assert np.allclose(softmax(single), special.softmax(single.astype(np.float64), axis=1), atol=1e-6)
+    assert np.allclose(
+        softmax(single), special.softmax(single.astype(np.float64), axis=1), atol=1e-6
+    )
     assert softmax(single).dtype == np.float32
 
 

@@ -33,7 +33,9 @@ def table():
 
 
 def texts(count=12, longest=9):
-    return [" ".join(NOUNS[(7 * i + 5 * k) % 60] for k in range(1 + i % longest)) for i in range(count)]
+    return [
+        " ".join(NOUNS[(7 * i + 5 * k) % 60] for k in range(1 + i % longest)) for i in range(count)
+    ]
 
 
 def released(table, stub, rows, originals, **options):
@@ -55,7 +57,10 @@ def test_retention_and_cosine_by_hand(stub):
     three = EmbeddingTable.build(name="three", words=["anchor", "apple", "autumn"], vectors=vectors)
     case = released(three, stub, [0, 2, -1, 1], ["anchor apple", "the autumn anchor"])
     found = figures(case, "retention", "cosine")
-    assert (found["retention"].value, found["retention"].n) == (0.25, 4)  # a placeholder keeps nothing
+    assert (found["retention"].value, found["retention"].n) == (
+        0.25,
+        4,
+    )  # a placeholder keeps nothing
     assert found["cosine"].value == pytest.approx((1.0 + 0.8 + 0.0) / 3)
     assert found["cosine"].n == 3
     assert found["cosine of changed words"].value == pytest.approx(0.4)
@@ -65,7 +70,9 @@ def test_unknown_words_by_hand(table):
     originals = [f"the {CANARY} anchor", "apple, Autumn qwxyz!"]
     case = Case.of(Privatizer("noise", epsilon=5, table=table), originals)
     assert figures(case, "oov")["out of the table"].value == pytest.approx(2 / 5)
-    kept_apart = Case.of(Privatizer("noise", epsilon=5, table=table, words={"oov": "placeholder"}), originals)
+    kept_apart = Case.of(
+        Privatizer("noise", epsilon=5, table=table, words={"oov": "placeholder"}), originals
+    )
     assert measure(kept_apart, metrics=["oov"]).silent.keys() == {"oov"}
 
 
@@ -84,7 +91,9 @@ def test_a_word_of_several_pieces_counts_once(wordpiece_table):
 def lcs(one, other):
     best = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, j in itertools.product(range(len(one)), range(len(other))):
-        best[i + 1][j + 1] = best[i][j] + 1 if one[i] == other[j] else max(best[i][j + 1], best[i + 1][j])
+        best[i + 1][j + 1] = (
+            best[i][j] + 1 if one[i] == other[j] else max(best[i][j + 1], best[i + 1][j])
+        )
     return best[-1][-1]
 
 
@@ -95,7 +104,9 @@ def test_rouge_is_that_of_the_longest_common_subsequence(table):
     expected = []
     for b in range(len(originals)):
         span = slice(view.documents[b], view.documents[b + 1])
-        one, other = ([word.lower() for word in words[span]] for words in (case.truth.words, view.items))
+        one, other = (
+            [word.lower() for word in words[span]] for words in (case.truth.words, view.items)
+        )
         expected.append(lcs(one, other) / len(one))
     row = figures(case, "rouge-l")["Rouge-L"]
     assert row.value == pytest.approx(np.mean(expected))
@@ -106,12 +117,17 @@ def test_rouge_is_that_of_the_longest_common_subsequence(table):
 def test_bleu_by_hand(table, stub):
     """One text keeps five of six words, the other all four; lengths are equal, so nothing is taken off for brevity."""
     case = released(
-        table, stub, [0, 1, 2, 3, 4, 9, 5, 6, 7, 8], [" ".join(NOUNS[:6]).title(), " ".join(NOUNS[5:9]), ""]
+        table,
+        stub,
+        [0, 1, 2, 3, 4, 9, 5, 6, 7, 8],
+        [" ".join(NOUNS[:6]).title(), " ".join(NOUNS[5:9]), ""],
     )
     found = figures(case, "bleu")
     first = (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25
     assert found["BLEU"].value == pytest.approx(100 * (first + 1) / 2)
-    assert found["corpus BLEU"].value == pytest.approx(100 * (9 / 10 * 7 / 8 * 5 / 6 * 3 / 4) ** 0.25)
+    assert found["corpus BLEU"].value == pytest.approx(
+        100 * (9 / 10 * 7 / 8 * 5 / 6 * 3 / 4) ** 0.25
+    )
     assert found["BLEU"].n == found["corpus BLEU"].n == 2  # the text without words is left out
 
 
@@ -119,7 +135,10 @@ def test_corpus_bleu_has_the_jackknifes_interval(table):
     case = Case.of(Privatizer("noise", epsilon=15, table=table, seed=4), texts(10, longest=30))
     bounds = case.view.documents
     pairs = [
-        tuple(" ".join(words[bounds[b] : bounds[b + 1]]) for words in (case.view.items, case.truth.words))
+        tuple(
+            " ".join(words[bounds[b] : bounds[b + 1]])
+            for words in (case.view.items, case.truth.words)
+        )
         for b in range(10)
     ]
 
@@ -184,12 +203,16 @@ def test_sizes_of_draws_by_hand():
 def test_a_law_of_three_words():
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
     three = EmbeddingTable.build(name="three", words=["anchor", "apple", "autumn"], vectors=vectors)
-    case = Case.of(Privatizer("exponential", c=2.5, table=three), ["anchor autumn the apple", "apple anchor"])
+    case = Case.of(
+        Privatizer("exponential", c=2.5, table=three), ["anchor autumn the apple", "apple anchor"]
+    )
     weights = np.exp(-2.5 * np.linalg.norm(vectors[:, None] - vectors, axis=2))
     law = weights / weights.sum(axis=1, keepdims=True)
     found = figures(case, "mapping", draws=5)
     assert {row.n for row in found.values()} == {3}
-    assert found["N_x"].value == pytest.approx(np.mean([enumerated(own, 5) for own in law]), rel=1e-6)
+    assert found["N_x"].value == pytest.approx(
+        np.mean([enumerated(own, 5) for own in law]), rel=1e-6
+    )
     assert found["N_w"].value == pytest.approx(np.diag(law).mean(), rel=1e-6)
     assert found["S_w"].value == np.mean([fewest(own) for own in law])
     assert "exact" in found["N_x"].note
@@ -200,7 +223,9 @@ def disagreement(case, law_of, draws):
     chosen = mapping.distinct(case, 60)
     view = law_of.view
     block, own = mapping._block(law_of, chosen)
-    law = np.exp(view.mechanism.log_probs(view.table, block, view.parameter[own]))[np.searchsorted(own, chosen)]
+    law = np.exp(view.mechanism.log_probs(view.table, block, view.parameter[own]))[
+        np.searchsorted(own, chosen)
+    ]
     exact = mapping.Sizes.of_law(law, case.truth.rows[chosen], draws)
     simulated = mapping.by_draws(case, chosen, draws, SeededRandomness(5))
     m = len(chosen)
@@ -215,9 +240,14 @@ def disagreement(case, law_of, draws):
 
 
 def test_the_simulation_agrees_with_the_law(table):
-    case, other = (Case.of(Privatizer("exponential", c=c, table=table, seed=1), texts(30)) for c in (4.0, 4.6))
+    case, other = (
+        Case.of(Privatizer("exponential", c=c, table=table, seed=1), texts(30)) for c in (4.0, 4.6)
+    )
     assert disagreement(case, case, 400) == (False, False)
-    assert disagreement(case, other, 400) == (True, True)  # the broken twin draws with another parameter
+    assert disagreement(case, other, 400) == (
+        True,
+        True,
+    )  # the broken twin draws with another parameter
 
 
 def test_neighbours_stand_as_in_the_text(table):
@@ -228,7 +258,10 @@ def test_neighbours_stand_as_in_the_text(table):
     everywhere = np.arange(len(case.view.drawn))
     kept = case.view.drawn == case.truth.rows
     for part in mapping._parts(case, everywhere):
-        for sizes in (mapping.by_draws(case, part, 3, SeededRandomness(1)), mapping.by_law(case, part, 3)):
+        for sizes in (
+            mapping.by_draws(case, part, 3, SeededRandomness(1)),
+            mapping.by_law(case, part, 3),
+        ):
             assert sizes is not None
             np.testing.assert_array_equal(sizes.own, kept[part])
             np.testing.assert_array_equal(sizes.distinct, 1)
@@ -245,7 +278,9 @@ def test_long_texts_are_cut_in_stretches(table, monkeypatch):
     parts = list(mapping._parts(case, np.arange(49)))
     np.testing.assert_array_equal(np.concatenate(parts), np.arange(49))
     assert [len(part) for part in parts] == [20, 29]  # stretches of 10, 10 | 10, 5, 1, 10, 3
-    own = np.concatenate([mapping.by_draws(case, part, 2, SeededRandomness(1)).own for part in parts])
+    own = np.concatenate(
+        [mapping.by_draws(case, part, 2, SeededRandomness(1)).own for part in parts]
+    )
     inside = ~np.isin(np.arange(49), [9, 10, 19, 20, 29, 30, 45, 46])
     np.testing.assert_array_equal(own[inside], (case.view.drawn == case.truth.rows)[inside])
 
@@ -255,7 +290,9 @@ class Told:
     """Releases the row that its parameter names."""
 
     def claim(self, table):
-        return Claim(mechanism="told", kind="metric", metric=table.metric, table=table.name, diameter=2.0)
+        return Claim(
+            mechanism="told", kind="metric", metric=table.metric, table=table.name, diameter=2.0
+        )
 
     def calibrate(self, table, layout, epsilon):
         return epsilon
@@ -296,9 +333,12 @@ def test_the_words_looked_at_are_distinct_and_always_the_same(table):
 
 def test_placeholders_map_to_one_output(table):
     found = measure(
-        Case.of(Privatizer("placeholder", table=table), texts()), metrics=("retention", "cosine", "mapping")
+        Case.of(Privatizer("placeholder", table=table), texts()),
+        metrics=("retention", "cosine", "mapping"),
     )
-    values = {row.metric: (row.value, row.low, row.high) for row in found.rows if row.slice == "all"}
+    values = {
+        row.metric: (row.value, row.low, row.high) for row in found.rows if row.slice == "all"
+    }
     assert values["N_x"] == values["S_w"] == (1, 1, 1)  # sizes, and no share of 1
     assert values["N_w"][0] == values["retention"][0] == 0
     assert found.silent.keys() == {"cosine"}
@@ -327,7 +367,11 @@ def test_perplexity_by_hand(table, stub, monkeypatch):
     model = Known(shares)
     monkeypatch.setattr(fluency, "language_model", lambda *_, **__: model)
     case = released(table, stub, [5, 0, -1, 7, 1], [f"Anchor {CANARY}, apple", "the autumn bakery"])
-    found = {row.setting["of"]: row for row in measure(case, metrics=["perplexity"]).rows if row.slice == "all"}
+    found = {
+        row.setting["of"]: row
+        for row in measure(case, metrics=["perplexity"]).rows
+        if row.slice == "all"
+    }
     # what counts: anchor -> row 5; autumn -> 7, bakery -> 1; an unknown word, a placeholder, marks and `the` do not
     before = math.sqrt(1 / shares[0] * math.sqrt(1 / shares[2] / shares[3]))
     after = math.sqrt(1 / shares[5] * math.sqrt(1 / shares[7] / shares[1]))
@@ -356,11 +400,19 @@ def test_no_more_words_are_hidden_than_planned(table, echo, monkeypatch):
 
 @pytest.mark.slow
 def test_the_bundled_model_is_surprised_by_noise(minilm_s):
-    originals = ["the doctor told the patient to take two tablets every morning", "the film is a charming journey"]
+    originals = [
+        "the doctor told the patient to take two tablets every morning",
+        "the film is a charming journey",
+    ]
     kept, changed = (
-        {row.setting["of"]: row.value for row in measure(case, metrics=["perplexity"]).rows if row.slice == "all"}
+        {
+            row.setting["of"]: row.value
+            for row in measure(case, metrics=["perplexity"]).rows
+            if row.slice == "all"
+        }
         for case in (
-            Case.of(Privatizer("noise", epsilon=epsilon, table=minilm_s, seed=1), originals) for epsilon in (1e6, 1)
+            Case.of(Privatizer("noise", epsilon=epsilon, table=minilm_s, seed=1), originals)
+            for epsilon in (1e6, 1)
         )
     )
     assert kept["released / original"] == pytest.approx(1)
@@ -374,7 +426,10 @@ def test_the_bundled_model_is_surprised_by_noise(minilm_s):
 
 def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
     monkeypatch.setattr(fluency, "language_model", lambda *_, **__: Known(np.full(60, 1 / 60)))
-    case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), [*texts(), f"the {CANARY} bakery", "", "the"])
+    case = Case.of(
+        Privatizer("noise", epsilon=5, table=table, seed=1),
+        [*texts(), f"the {CANARY} bakery", "", "the"],
+    )
     steps = set()
     found = measure(case, draws=20, report=lambda step, done, total: steps.add(step))
     document = found.to_json()
@@ -390,7 +445,9 @@ def test_everything_is_plain_and_holds_no_text(table, monkeypatch):
 
 
 def test_a_single_text_has_intervals_without_ends(table, monkeypatch):
-    monkeypatch.setattr(fluency, "language_model", lambda *_, **__: Known(np.arange(1.0, 61) / 1830))
+    monkeypatch.setattr(
+        fluency, "language_model", lambda *_, **__: Known(np.arange(1.0, 61) / 1830)
+    )
     case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), [texts()[-1]])
     document = measure(case, metrics=["bleu", "perplexity"]).to_json()
     assert {row["high"] for row in document["rows"] if row["slice"] == "all"} == {None}
@@ -399,7 +456,8 @@ def test_a_single_text_has_intervals_without_ends(table, monkeypatch):
 def test_the_same_seed_measures_the_same(table):
     case = Case.of(Privatizer("noise", epsilon=5, table=table, seed=1), texts())
     one, other, third = (
-        measure(case, metrics=["mapping"], draws=30, rng=SeededRandomness(seed)).rows for seed in (1, 1, 2)
+        measure(case, metrics=["mapping"], draws=30, rng=SeededRandomness(seed)).rows
+        for seed in (1, 1, 2)
     )
     assert one == other != third
 
@@ -413,7 +471,8 @@ def test_what_is_refused(table):
             measure(case, draws=draws, words=words)
     assert check(["bleu", "oov", "bleu"]) == ("bleu", "oov")
     nothing = measure(
-        Case.of(Privatizer("noise", epsilon=5, table=table), ["the", ""]), metrics=[*registry.MEASURES][:-1]
+        Case.of(Privatizer("noise", epsilon=5, table=table), ["the", ""]),
+        metrics=[*registry.MEASURES][:-1],
     )
     assert nothing.silent.keys() == {"retention", "cosine", "oov", "mapping"}
 
@@ -421,7 +480,13 @@ def test_what_is_refused(table):
 def lengths(case, *, draws, words):
     """A measure of another package, that takes two of the four keywords."""
     where = np.arange(len(case.view.released))
-    yield Outcome(source="lengths", metric=f"{draws} {words}", unit="text", where=where, values=where.astype(float))
+    yield Outcome(
+        source="lengths",
+        metric=f"{draws} {words}",
+        unit="text",
+        where=where,
+        values=where.astype(float),
+    )
 
 
 def nothing(case):

@@ -45,7 +45,9 @@ def test_rouge_l_by_hand(one, other, f1):
 @given(WORDS, WORDS)
 def test_rouge_l_is_twice_the_longest_common_subsequence_over_both_lengths(one, other):
     if one or other:
-        assert rouge_l(one, other) == pytest.approx(2 * longest(one, other) / (len(one) + len(other)))
+        assert rouge_l(one, other) == pytest.approx(
+            2 * longest(one, other) / (len(one) + len(other))
+        )
 
 
 @given(WORDS, WORDS)

@@ -58,7 +58,9 @@ def posterior_by_hand(table, c, drawn, secret, prior):
 @pytest.mark.parametrize("prior", ["uniform", "unigram"])
 def test_probabilities_are_bayes_rule(table, prior):
     case, found = risk_of(table, prior=prior, c=3.0)
-    expected, named = posterior_by_hand(table, 3.0, case.view.drawn, case.truth.rows, np.exp(static(table, prior)))
+    expected, named = posterior_by_hand(
+        table, 3.0, case.view.drawn, case.truth.rows, np.exp(static(table, prior))
+    )
     assert found.evidence == "exact"
     assert found.probability[case.view.item] == pytest.approx(expected, rel=1e-4)
     assert found.named[case.view.item].tolist() == named.tolist()
@@ -79,7 +81,9 @@ def test_over_many_texts_the_count_is_what_the_attacker_expects(table):
     found = assess(case, prior="uniform")[0]
     from textveil.evaluate.attack.posterior import posterior
 
-    stated = np.exp(posterior(case.view, prior="uniform", k=1, rng=SeededRandomness(0)).log_probability[:, 0])
+    stated = np.exp(
+        posterior(case.view, prior="uniform", k=1, rng=SeededRandomness(0)).log_probability[:, 0]
+    )
     deviation = np.sqrt((stated * (1 - stated)).sum())
     assert abs(found.named.sum() - stated.sum()) < 5 * deviation
 
@@ -95,14 +99,18 @@ def test_what_is_expected_is_the_law_of_the_rows_whose_best_guess_is_right(table
     law /= law.sum(axis=1, keepdims=True)
     guess = (np.exp(static(table, prior))[:, None] * law).argmax(axis=0)
     by_hand = (law * (guess == np.arange(60)[:, None])).sum(axis=1)
-    cases = [Case.of(Privatizer("exponential", table=table, seed=seed, c=3.0), [TEXT]) for seed in (3, 4)]
+    cases = [
+        Case.of(Privatizer("exponential", table=table, seed=seed, c=3.0), [TEXT]) for seed in (3, 4)
+    ]
     for case in cases:  # it is the same, whatever was drawn
         (found,) = assess(case, prior=prior)
         assert found.expected[case.view.item] == pytest.approx(by_hand[case.truth.rows], abs=1e-6)
         assert found.draws is None
     case = cases[-1]
     (found,) = assess(case, prior=prior)
-    assert np.abs(found.named[case.view.item] - by_hand[case.truth.rows]).max() > 0.2  # the twin counts hits of a draw
+    assert (
+        np.abs(found.named[case.view.item] - by_hand[case.truth.rows]).max() > 0.2
+    )  # the twin counts hits of a draw
 
 
 def test_the_hits_of_many_draws_are_what_was_expected(named_table):
@@ -130,15 +138,22 @@ def test_of_many_rows_the_likeliest_and_some_others_are_looked_at():
     assert _outputs(np.array([0.0, 0.25, 0.75]))[0].tolist() == [2, 1]
 
 
-def test_the_strongest_attacker_who_needs_no_texts_is_asked_and_what_texts_bring_is_said_beside(table):
+def test_the_strongest_attacker_who_needs_no_texts_is_asked_and_what_texts_bring_is_said_beside(
+    table,
+):
     config = resolve(profile="document")
     assert check(config) == "context"
-    assert check(resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4})) == "unigram"
+    assert (
+        check(resolve(overrides={"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4}))
+        == "unigram"
+    )
     _, found = risk_of(table, c=3.0)
     told = r"names more: about \d\d of 100 private words of reviews and about \d\d of 100 private words of news"
     assert re.search(told, beside(config, [found]))
     assert beside(replace(config, seed=4), [found]) == beside(config, [found])
-    assert "--public FILE" in beside(replace(config, epsilon=None, prior=None, words=WordsOptions()), [found])
+    assert "--public FILE" in beside(
+        replace(config, epsilon=None, prior=None, words=WordsOptions()), [found]
+    )
     assert beside(config, [replace(found, prior="learned")]) == beside(config, []) == ""
 
 
@@ -146,7 +161,10 @@ def test_an_attacker_with_public_texts_names_more_words_and_states_how_likely(ta
     case = Case.of(Privatizer("exponential", c=3.0, table=table, seed=5), PRIVATE)
     learned = assess(case, public=PUBLIC, rng=SeededRandomness(1))
     usual = assess(case, rng=SeededRandomness(1))
-    named, plain = (np.mean(np.concatenate([each.named[each.private] for each in found])) for found in (learned, usual))
+    named, plain = (
+        np.mean(np.concatenate([each.named[each.private] for each in found]))
+        for found in (learned, usual)
+    )
     assert named > plain + 0.1
     assert {each.prior for each in learned} == {"learned"}
     for each in learned:
@@ -210,7 +228,9 @@ def test_levels_differ_in_lightness():
 
     def luminance(colour):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     shades = [luminance(step.style.partition(" on ")[2]) for step in risk.LEVELS[1:]]
@@ -219,14 +239,21 @@ def test_levels_differ_in_lightness():
 
 def test_the_page_stands_alone_and_escapes(table):
     case, found = risk_of(table, text="lemon < castle & river", c=3.0)
-    guarantee = Privatizer("exponential", c=3.0, table=table, seed=3).privatize("lemon < castle & river").guarantee
+    guarantee = (
+        Privatizer("exponential", c=3.0, table=table, seed=3)
+        .privatize("lemon < castle & river")
+        .guarantee
+    )
     page = risk.page([found], guarantee)
     assert "is expected to name" in page
     assert "&lt;" in page
     assert "&amp;" in page
     assert not re.search(r"<script|https?://|src=", page)
     assert page.index("is expected to name") < page.index("The statement")
-    assert len(re.findall(r'<span class="word level\d(?: named)?" title="[^"]+" tabindex="0">', page)) == 3
+    assert (
+        len(re.findall(r'<span class="word level\d(?: named)?" title="[^"]+" tabindex="0">', page))
+        == 3
+    )
     assert CANARY not in repr(found) + repr(case)
 
 
@@ -235,11 +262,19 @@ def test_the_page_stands_alone_and_escapes(table):
 
 def some_names(type_, kind=None, count=30):
     listed = load_names(type_)
-    words = [word.lower() for word, each in zip(listed.words, listed.kinds, strict=True) if kind in (None, each)]
+    words = [
+        word.lower()
+        for word, each in zip(listed.words, listed.kinds, strict=True)
+        if kind in (None, each)
+    ]
     return [word for word in dict.fromkeys(words) if word.isalpha() and word not in NOUNS][:count]
 
 
-GIVEN, FAMILY, PLACES = some_names("PERSON", "given"), some_names("PERSON", "family"), some_names("LOCATION")
+GIVEN, FAMILY, PLACES = (
+    some_names("PERSON", "given"),
+    some_names("PERSON", "family"),
+    some_names("LOCATION"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -250,8 +285,13 @@ def named_table():
 
 def document(table, *detectors, epsilon=4.0, seed=3, **options):
     """A privatizer like the profile `document`."""
-    found = detectors or (Finds(PERSON="[A-Z][a-z]+ [A-Z][a-z]+", LOCATION="(?<=in )[A-Z][a-z]+", EMAIL=r"\S+@\S+\w"),)
-    given: dict[str, Any] = {"names": {"types": ("PERSON", "LOCATION"), "k": 5, "epsilon": 5.0}, "k": 7} | options
+    found = detectors or (
+        Finds(PERSON="[A-Z][a-z]+ [A-Z][a-z]+", LOCATION="(?<=in )[A-Z][a-z]+", EMAIL=r"\S+@\S+\w"),
+    )
+    given: dict[str, Any] = {
+        "names": {"types": ("PERSON", "LOCATION"), "k": 5, "epsilon": 5.0},
+        "k": 7,
+    } | options
     return Privatizer(
         "rankcape",
         epsilon=epsilon,
@@ -290,11 +330,17 @@ def test_names_are_guessed_among_the_names_of_their_list(named_table):
         result, case, found = assessed(made, text, prior=prior)
         items = [item.text.lower() for item in result.released.items]
         expected = None if prior == "uniform" else np.exp(static(named_table, "unigram"))
-        for at, words, secret in ((3, "PERSON given", given), (4, "PERSON family", family), (6, "LOCATION", place)):
+        for at, words, secret in (
+            (3, "PERSON given", given),
+            (4, "PERSON family", family),
+            (6, "LOCATION", place),
+        ):
             assert result.released.items[at].group == words
             listing = made.names.lists[words]
             listed = [named_table.words[row] for row in listing.rows.tolist()]
-            by_hand = of_list_by_hand(named_table, listed, secret, items[at], k=5, epsilon=5.0, prior=expected)
+            by_hand = of_list_by_hand(
+                named_table, listed, secret, items[at], k=5, epsilon=5.0, prior=expected
+            )
             assert found.probability[at] == pytest.approx(by_hand, rel=1e-4)
         assert result.released.items[-1].text == "<EMAIL_1>"
         assert found.probability[-1] == 0
@@ -306,7 +352,10 @@ def test_over_many_names_the_count_is_what_the_attacker_expects(named_table):
     """Right best guesses, and their probabilities where they are: 600 names, within 5 standard deviations (5.7e-7)."""
     chosen = np.random.default_rng(1).integers(0, len(GIVEN), 600)
     made = document(
-        named_table, Finds(PERSON="[A-Z][a-z]+"), names={"types": ("PERSON",), "k": 3, "epsilon": 3.5}, epsilon=1.0
+        named_table,
+        Finds(PERSON="[A-Z][a-z]+"),
+        names={"types": ("PERSON",), "k": 3, "epsilon": 3.5},
+        epsilon=1.0,
     )
     listing = made.names.lists["PERSON given"]
     listed = [named_table.words[row] for row in listing.rows.tolist()]
@@ -349,7 +398,9 @@ def test_every_group_has_the_law_of_its_budget(named_table):
         zip(found.released.items, ("lemon", "castle", "river", "onion"), groups, strict=True)
     ):
         for epsilon, right in ((1.0, group == "sensitive"), (5.0, group == "other")):
-            by_hand = of_list_by_hand(named_table, named_table.words, secret, item.text, k=7, epsilon=epsilon)
+            by_hand = of_list_by_hand(
+                named_table, named_table.words, secret, item.text, k=7, epsilon=epsilon
+            )
             assert (found.probability[at] == pytest.approx(by_hand, rel=1e-4)) == right
 
 
@@ -362,16 +413,24 @@ def test_equal_words_are_one_draw_also_in_a_session(named_table):
     )
     words = [item.text.lower() for item in first.released.items]
     assert words[0] == words[2] == again.released.items[0].text.lower()
-    assert risk_then.probability[0] == risk_then.probability[2] == pytest.approx(risk_now.probability[0], rel=1e-6)
+    assert (
+        risk_then.probability[0]
+        == risk_then.probability[2]
+        == pytest.approx(risk_now.probability[0], rel=1e-6)
+    )
     assert words[4:] == [item.text.lower() for item in again.released.items][2:]
     assert risk_then.probability[4:] == pytest.approx(risk_now.probability[2:], rel=1e-6)
 
 
 def test_a_name_that_a_session_drew_from_another_list_is_guessed_on_that_list(named_table):
     session = Session()
-    first, case, then = assessed(document(named_table, seed=8), f"the {GIVEN[0].title()} {GIVEN[2].title()}", session)
+    first, case, then = assessed(
+        document(named_table, seed=8), f"the {GIVEN[0].title()} {GIVEN[2].title()}", session
+    )
     assert first.released.items[2].text.lower() in FAMILY  # and so on no list of given names
-    alone = document(named_table, Finds(PERSON=GIVEN[2].title()), seed=9)  # it would be drawn from another list
+    alone = document(
+        named_table, Finds(PERSON=GIVEN[2].title()), seed=9
+    )  # it would be drawn from another list
     second, case_alone, now = assessed(alone, f"the {GIVEN[2].title()} lemon", session)
     assert second.released.items[1].text == first.released.items[2].text
     assert then.probability[2] == pytest.approx(now.probability[1], rel=1e-6)
@@ -395,7 +454,9 @@ def test_a_language_model_expects_names_of_the_list(named_table, monkeypatch):
     for at, label, secret in ((0, "PERSON given", GIVEN[0]), (1, "PERSON family", FAMILY[0])):
         listed = [named_table.words[row] for row in made.names.lists[label].rows.tolist()]
         drawn = found.released.items[at].text.lower()
-        by_hand = of_list_by_hand(named_table, listed, secret, drawn, k=5, epsilon=5.0, prior=np.exp(expected))
+        by_hand = of_list_by_hand(
+            named_table, listed, secret, drawn, k=5, epsilon=5.0, prior=np.exp(expected)
+        )
         assert found.probability[at] == pytest.approx(by_hand, rel=1e-3)
 
 
@@ -408,9 +469,18 @@ def test_a_language_model_expects_names_of_the_list(named_table, monkeypatch):
         ({"profile": "document"}, "zipf", "prior"),
         ({"mechanism": "noise", "epsilon": 3, "words.oov": "uniform"}, "unigram", "words.oov"),
         ({"mechanism": "noise", "epsilon": 3, "words.numbers": "add"}, "unigram", "words.numbers"),
-        ({"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4}, "context", "unigram or uniform"),
         (
-            {"mechanism": "noise", "epsilon": 3, "words.unit": "wordpiece", "table": "minilm-wordpiece"},
+            {"mechanism": "d-chi-stencil", "epsilon": 3, "mechanism.L": 4},
+            "context",
+            "unigram or uniform",
+        ),
+        (
+            {
+                "mechanism": "noise",
+                "epsilon": 3,
+                "words.unit": "wordpiece",
+                "table": "minilm-wordpiece",
+            },
             "context",
             "whole words",
         ),
@@ -419,10 +489,16 @@ def test_a_language_model_expects_names_of_the_list(named_table, monkeypatch):
             "unigram",
             "protect.labels=detected",
         ),
-        ({"mechanism": "rankcape", "epsilon": 3, "mechanism.context": "original"}, "unigram", "mechanism.context"),
+        (
+            {"mechanism": "rankcape", "epsilon": 3, "mechanism.context": "original"},
+            "unigram",
+            "mechanism.context",
+        ),
     ],
 )
-def test_what_cannot_be_assessed_is_refused_from_the_options_alone(monkeypatch, options, prior, says):
+def test_what_cannot_be_assessed_is_refused_from_the_options_alone(
+    monkeypatch, options, prior, says
+):
     monkeypatch.setattr(privatizers, "load_table", None)  # nobody gets there
     config = resolve(profile=options.pop("profile", None), overrides=options)
     with pytest.raises((ConfigError, UnknownName), match=re.escape(says)):
@@ -432,7 +508,11 @@ def test_what_cannot_be_assessed_is_refused_from_the_options_alone(monkeypatch, 
 def test_every_profile_can_be_assessed_but_one_whose_model_reads_the_original():
     for profile in {*profiles()} - {"paper-cape"}:
         assert check(resolve(profile=profile), "unigram") == "unigram"
-    assert check(resolve(profile="document"), "context") == check(resolve(profile="document")) == "context"
+    assert (
+        check(resolve(profile="document"), "context")
+        == check(resolve(profile="document"))
+        == "context"
+    )
     with pytest.raises(ConfigError, match="only released words"):
         check(resolve(profile="paper-cape"))
 
@@ -448,10 +528,14 @@ def run(capsys, *arguments, verb="risk"):
 
 def test_the_release_goes_out_and_the_risk_beside_it(capsys, tmp_path):
     page = tmp_path / "risk.html"
-    code, out, err = run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, "--html", page)
+    code, out, err = run(
+        capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, "--html", page
+    )
     assert code == 0
     assert out.count("\n") == 1
-    assert re.search(r"asks a language model .* is expected to name \d(\.\d)? of your 4 private words", err)
+    assert re.search(
+        r"asks a language model .* is expected to name \d(\.\d)? of your 4 private words", err
+    )
     said = (
         "is expected to name",
         "public texts of the same kind",
@@ -462,7 +546,10 @@ def test_the_release_goes_out_and_the_risk_beside_it(capsys, tmp_path):
     assert "breaks the bound" in page.read_text(encoding="utf-8")
     assert CANARY not in out + err + page.read_text(encoding="utf-8")
     assert stat.S_IMODE(os.stat(page).st_mode) == 0o600
-    assert out == run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, verb="privatize")[1]
+    assert (
+        out
+        == run(capsys, "--mechanism", "noise", "--epsilon", 70, "--seed", 1, verb="privatize")[1]
+    )
 
 
 def test_json_has_the_risk_and_a_warning(capsys):
@@ -529,7 +616,10 @@ def test_what_has_no_risk_view_is_refused_before_anything_is_loaded(capsys, monk
 
     monkeypatch.setattr(privatizers, "load_table", loads)
     for options, says in (
-        (("-o", "protect.labels=randomised", "-o", "protect.label_epsilon=1"), "protect.labels=detected"),
+        (
+            ("-o", "protect.labels=randomised", "-o", "protect.label_epsilon=1"),
+            "protect.labels=detected",
+        ),
         (("--profile", "paper-cape"), "mechanism.context=released or public"),
         (("--prior", "zipf"), "prior"),
     ):

@@ -55,7 +55,9 @@ def test_lines_are_read_one_by_one():
     assert streams.read_whole(io.BytesIO(MARK + b"a\r\n")) == "a\r\n"
 
 
-@pytest.mark.parametrize(("content", "position"), [(b"\xff", 0), (b"ab\nc\xff", 4), (MARK + b"\n\x80", 4)])
+@pytest.mark.parametrize(
+    ("content", "position"), [(b"\xff", 0), (b"ab\nc\xff", 4), (MARK + b"\n\x80", 4)]
+)
 def test_bytes_that_are_no_text_are_placed_and_not_held(content, position):
     for read in (
         lambda: list(streams.read_lines(io.BytesIO(content))),
@@ -69,7 +71,10 @@ def test_bytes_that_are_no_text_are_placed_and_not_held(content, position):
 def test_the_input_is_not_written_over(tmp_path):
     path = tmp_path / "letter"
     path.write_text("one")
-    with pytest.raises(ConfigError, match="must not be the input"), streams.texts(str(path), output=str(path)):
+    with (
+        pytest.raises(ConfigError, match="must not be the input"),
+        streams.texts(str(path), output=str(path)),
+    ):
         pass
     with streams.texts(str(path), output=str(tmp_path / "other")) as found:
         assert list(found) == ["one"]

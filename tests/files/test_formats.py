@@ -22,7 +22,9 @@ from textveil.files import FieldCell, Format, Pieces, Row, formats
 CANARY = "Zyxqorvian"
 MARK = b"\xef\xbb\xbf"
 
-fast = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fast = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 unicode = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 awkward = st.one_of(unicode, st.text('ab",\t\r\n \x85\u2028é', max_size=8))
 
@@ -62,7 +64,9 @@ def rewritten(path: Path, released, only=None, labels=(), **more) -> bytes:
     return target.getvalue()
 
 
-def refused(path: Path, says: str, error: type[Exception] | tuple[type[Exception], ...] = InputError, **more) -> None:
+def refused(
+    path: Path, says: str, error: type[Exception] | tuple[type[Exception], ...] = InputError, **more
+) -> None:
     """Refused when the file is read, with no word of it, not even behind the error."""
     with pytest.raises(error, match=says) as caught:
         texts(path, **more)
@@ -139,10 +143,20 @@ def test_which_field(tmp_path):
 
 def test_a_field_text_is_used_or_refused(tmp_path):
     """No other field takes its place, whatever it has in the first row."""
-    path = put(tmp_path, "a.jsonl", f'{{"text":null,"label":"x"}}\n{{"text":"{CANARY}","label":"y"}}\n'.encode())
+    path = put(
+        tmp_path,
+        "a.jsonl",
+        f'{{"text":null,"label":"x"}}\n{{"text":"{CANARY}","label":"y"}}\n'.encode(),
+    )
     assert texts(path) == [None, CANARY]
-    refused(put(tmp_path, "a.jsonl", f'{{"text":5,"label":"{CANARY}"}}'.encode()), "must be a string of valid")
-    for name, kind in {"dictionary": pa.dictionary(pa.int32(), pa.string()), "binary": pa.binary()}.items():
+    refused(
+        put(tmp_path, "a.jsonl", f'{{"text":5,"label":"{CANARY}"}}'.encode()),
+        "must be a string of valid",
+    )
+    for name, kind in {
+        "dictionary": pa.dictionary(pa.int32(), pa.string()),
+        "binary": pa.binary(),
+    }.items():
         columns = {"text": pa.array([CANARY], pa.string()).cast(kind), "label": ["x"]}
         pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
         refused(tmp_path / f"{name}.parquet", "'text' has another type", ConfigError)
@@ -152,12 +166,16 @@ def test_a_field_text_is_used_or_refused(tmp_path):
         assert texts(tmp_path / f"{name}.parquet", field="label") == ["x"]
 
 
-@pytest.mark.parametrize("row", ['{"label":"y","%s":"z"}', '{"label":"y","text":null}', '{"label":"y","n":["%s"]}'])
+@pytest.mark.parametrize(
+    "row", ['{"label":"y","%s":"z"}', '{"label":"y","text":null}', '{"label":"y","n":["%s"]}']
+)
 def test_every_row_bears_out_a_guess(tmp_path, row):
     path = put(tmp_path, "a.jsonl", ('{"label":"x","n":1}\n' + row.replace("%s", CANARY)).encode())
     other = "text" if "text" in row else "n" if '"n"' in row else CANARY
     said = f"in line 2 another field has strings too: label, {other}$"
-    with pytest.raises(ConfigError, match=said):  # names of fields are no secret, what is in them is
+    with pytest.raises(
+        ConfigError, match=said
+    ):  # names of fields are no secret, what is in them is
         texts(path)
     assert texts(path, field="label") == ["x", "y"]
 
@@ -183,7 +201,8 @@ def test_empty_files(tmp_path, name, content):
 
 
 @pytest.mark.parametrize(
-    ("content", "position"), [(b"a\n\xff" + CANARY.encode(), 2), (f"{CANARY}é".encode("latin-1"), 10)]
+    ("content", "position"),
+    [(b"a\n\xff" + CANARY.encode(), 2), (f"{CANARY}é".encode("latin-1"), 10)],
 )
 def test_other_encodings(tmp_path, content, position):
     refused(put(tmp_path, "a.txt", content), f"byte {position} ")
@@ -207,14 +226,19 @@ def test_packed_files(tmp_path):
 
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), awkward),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(unicode, inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(unicode, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 @fast
 @given(
-    rows=st.lists(st.tuples(st.dictionaries(unicode, values, max_size=4), st.one_of(st.none(), awkward)), max_size=5),
+    rows=st.lists(
+        st.tuples(st.dictionaries(unicode, values, max_size=4), st.one_of(st.none(), awkward)),
+        max_size=5,
+    ),
     indent=st.sampled_from([(", ", ": "), (",", ":"), (" , ", "\t:  ")]),
     ascii=st.booleans(),
     last=st.sampled_from(["\n", "\r\n", ""]),
@@ -229,7 +253,9 @@ def test_only_the_field_changes(tmp_path, rows, indent, ascii, last):
     path = put(tmp_path, "a.jsonl", ("\n".join(lines) + last * bool(lines)).encode())
     assert texts(path, field="t") == [text for _, text in rows]
     same = rewritten(path, [text for _, text in rows], field="t")
-    assert [json.loads(line) for line in same.splitlines() if line] == [json.loads(line) for line in lines]
+    assert [json.loads(line) for line in same.splitlines() if line] == [
+        json.loads(line) for line in lines
+    ]
     new = [None if text is None else f"new\u2028{i}" for i, (_, text) in enumerate(rows)]
     out = rewritten(path, new, field="t").decode()
     for line, old, text in zip(out.split("\n"), lines, new, strict=False):
@@ -239,8 +265,13 @@ def test_only_the_field_changes(tmp_path, rows, indent, ascii, last):
 
 
 def test_other_fields_stay_byte_for_byte(tmp_path):
-    before, after = '{"n": 1.0e5,  "x":"\\u00e9","deep": [1, {"t": "no"}], "t" : ', ',"z":1E400, "x": NaN } \r\n'
-    path = put(tmp_path, "a.jsonl", MARK + f'\n{before}"a\\u0062\\n"{after}{{"t":null}}\n  \n'.encode())
+    before, after = (
+        '{"n": 1.0e5,  "x":"\\u00e9","deep": [1, {"t": "no"}], "t" : ',
+        ',"z":1E400, "x": NaN } \r\n',
+    )
+    path = put(
+        tmp_path, "a.jsonl", MARK + f'\n{before}"a\\u0062\\n"{after}{{"t":null}}\n  \n'.encode()
+    )
     assert texts(path, field="t") == ["ab\n", None]
     assert rewritten(path, ['"é"', None], field="t") == (
         MARK + f'\n{before}"\\"é\\""{after}{{"t":null}}\n  \n'.encode()
@@ -284,19 +315,26 @@ def test_numbers_of_any_length(tmp_path):
     rows=st.lists(st.lists(awkward, min_size=3, max_size=3), max_size=5),
     kind=st.sampled_from(["csv", "tsv"]),
     # with \n as line end the module leaves \r unquoted
-    style=st.sampled_from([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\n"), (csv.QUOTE_NONNUMERIC, "\r\n")]),
+    style=st.sampled_from(
+        [(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\n"), (csv.QUOTE_NONNUMERIC, "\r\n")]
+    ),
     place=st.integers(0, 2),
 )
 def test_tables_read_as_the_csv_module_reads_them(tmp_path, rows, kind, style, place):
     header = ["a", 'b "x"', "c"]
     if kind == "tsv":  # the columns that are copied have no tabs and line ends there
         rows = [
-            [each if k == place else each.translate(dict.fromkeys(b"\t\r\n")) for k, each in enumerate(row)]
+            [
+                each if k == place else each.translate(dict.fromkeys(b"\t\r\n"))
+                for k, each in enumerate(row)
+            ]
             for row in rows
         ]
     delimiter = {"csv": ",", "tsv": "\t"}[kind]
     written = io.StringIO(newline="")
-    csv.writer(written, delimiter=delimiter, quoting=style[0], lineterminator=style[1]).writerows([header, *rows])
+    csv.writer(written, delimiter=delimiter, quoting=style[0], lineterminator=style[1]).writerows(
+        [header, *rows]
+    )
     content = written.getvalue().encode()
     path = put(tmp_path, f"a.{kind}", content)
     found = texts(path, field=header[place])
@@ -304,15 +342,22 @@ def test_tables_read_as_the_csv_module_reads_them(tmp_path, rows, kind, style, p
     assert rewritten(path, found, field=header[place]) == content
     new = [f'{i}, "x"\t{text}' for i, text in enumerate(found)]
     out = rewritten(path, new, field=header[place]).decode()
-    expected = [[new[i] if k == place else each for k, each in enumerate(row)] for i, row in enumerate(rows)]
-    assert list(csv.reader(io.StringIO(out, newline=""), delimiter=delimiter, strict=True)) == [header, *expected]
+    expected = [
+        [new[i] if k == place else each for k, each in enumerate(row)] for i, row in enumerate(rows)
+    ]
+    assert list(csv.reader(io.StringIO(out, newline=""), delimiter=delimiter, strict=True)) == [
+        header,
+        *expected,
+    ]
 
 
 def test_a_table_keeps_its_own_ways(tmp_path):
     content = MARK + b'\r\n"id",text,5" pipe\r\n1,"a ""b""\r\nc",""\r\n\r\n"2",d,x"y'
     path = put(tmp_path, "a.csv", content)
     assert texts(path) == ['a "b"\r\nc', "d"]
-    assert rewritten(path, ["1", "2,"]) == MARK + (b'\r\n"id",text,5" pipe\r\n1,"1",""\r\n\r\n"2","2,",x"y')
+    assert rewritten(path, ["1", "2,"]) == MARK + (
+        b'\r\n"id",text,5" pipe\r\n1,"1",""\r\n\r\n"2","2,",x"y'
+    )
     alone = put(tmp_path, "b.csv", b"text\na\n")
     assert rewritten(alone, [""]) == b'text\n""\n'
     assert texts(put(tmp_path, "c.csv", b"text\n" + b"x" * 300_000)) == ["x" * 300_000]
@@ -351,9 +396,13 @@ def test_an_empty_text_alone_is_a_row(tmp_path, kind):
 def test_quotes_that_mean_nothing_in_a_tsv(tmp_path):
     """To writers without quotes this has two rows, and the text of the first is inside the title."""
     content = f'title\ttext\n"A strange title\tsecret {CANARY}\nanother"\tsecret two\n'.encode()
-    refused(put(tmp_path, "a.tsv", content), "line 2 must have no tab and no line end inside the quotes")
+    refused(
+        put(tmp_path, "a.tsv", content), "line 2 must have no tab and no line end inside the quotes"
+    )
     refused(put(tmp_path, "a.tsv", b'"a\tb"\ttext\nx\ty\n'), "line 1 must have no tab")
-    assert texts(put(tmp_path, "a.tsv", content), field="title") == [f"A strange title\tsecret {CANARY}\nanother"]
+    assert texts(put(tmp_path, "a.tsv", content), field="title") == [
+        f"A strange title\tsecret {CANARY}\nanother"
+    ]
     assert texts(put(tmp_path, "a.csv", content.replace(b"\t", b","))) == ["secret two"]
 
 
@@ -372,21 +421,36 @@ def test_parquet(tmp_path, kind, codec):
         }
     )
     pq.write_table(table, path, row_group_size=3, compression=codec)
-    assert texts(path) == ["a", None, "", "d", "é", "f", "g"]  # no number in the nested column is a text
+    assert texts(path) == [
+        "a",
+        None,
+        "",
+        "d",
+        "é",
+        "f",
+        "g",
+    ]  # no number in the nested column is a text
     new = ["1", None, "", "4", "ü", "6", "7"]
     (tmp_path / "b.parquet").write_bytes(rewritten(path, new))
     with pq.ParquetFile(path) as old, pq.ParquetFile(tmp_path / "b.parquet") as made:
         assert made.schema_arrow.equals(old.schema_arrow, check_metadata=True)
         assert made.read().equals(table.set_column(1, table.field(1), pa.array(new, kind)))
         for i in range(3):
-            assert made.metadata.row_group(0).column(i).compression == old.metadata.row_group(0).column(i).compression
+            assert (
+                made.metadata.row_group(0).column(i).compression
+                == old.metadata.row_group(0).column(i).compression
+            )
 
 
-@pytest.mark.parametrize("only", [None, ("body",), ("body", "nested", "odd", "map", "tag", "lists", "fixed")])
+@pytest.mark.parametrize(
+    "only", [None, ("body",), ("body", "nested", "odd", "map", "tag", "lists", "fixed")]
+)
 def test_parquet_metadata_is_not_copied(tmp_path, only):
     """Neither that of the schema, nor of a field at any depth, nor what an extension type says of itself."""
     said = {b"said": CANARY.encode()}
-    odd = pa.ExtensionArray.from_storage(pa.opaque(pa.int32(), CANARY, CANARY), pa.array([1, None, 3], pa.int32()))
+    odd = pa.ExtensionArray.from_storage(
+        pa.opaque(pa.int32(), CANARY, CANARY), pa.array([1, None, 3], pa.int32())
+    )
     inner = pa.field("x", pa.int64(), metadata=said)
     fields = {
         "body": (pa.string(), ["a", "", "c"]),
@@ -403,14 +467,25 @@ def test_parquet_metadata_is_not_copied(tmp_path, only):
         ),
         "fixed": (pa.list_(inner, 1), [[1], None, [3]]),
     }
-    schema = pa.schema([pa.field(name, kind, metadata=said) for name, (kind, _) in fields.items()], said)
-    columns = [found if isinstance(found, pa.Array) else pa.array(found, kind) for kind, found in fields.values()]
+    schema = pa.schema(
+        [pa.field(name, kind, metadata=said) for name, (kind, _) in fields.items()], said
+    )
+    columns = [
+        found if isinstance(found, pa.Array) else pa.array(found, kind)
+        for kind, found in fields.values()
+    ]
     path, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    pq.write_table(pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema), path)
+    pq.write_table(
+        pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema),
+        path,
+    )
     assert CANARY.encode() in path.read_bytes()
     out.write_bytes(rewritten(path, ["1", "", "3"], only, field="body"))
     made = pq.read_table(out)
-    for content in (out.read_bytes(), base64.b64decode(pq.read_metadata(out).metadata[b"ARROW:schema"])):
+    for content in (
+        out.read_bytes(),
+        base64.b64decode(pq.read_metadata(out).metadata[b"ARROW:schema"]),
+    ):
         assert CANARY.encode() not in content
     assert {*pq.read_metadata(out).metadata} == {b"ARROW:schema"}
     expected = pq.read_table(path).to_pydict() | {"body": ["1", "", "3"]}
@@ -427,11 +502,18 @@ def test_parquet_files_that_are_refused(tmp_path):
     refused(path, "--field must name a column of strings", ConfigError, field="n")
     content = path.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    for broken in (b"", CANARY.encode() * 9, content[:-20], content[:4] + b"\xff" * (footer - 4) + content[footer:]):
+    for broken in (
+        b"",
+        CANARY.encode() * 9,
+        content[:-20],
+        content[:4] + b"\xff" * (footer - 4) + content[footer:],
+    ):
         path.write_bytes(broken)
         refused(path, "must be a whole parquet file", field="a")
     bad = pa.Array.from_buffers(
-        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\x0b\0\0\0"), pa.py_buffer(b"\xff" + CANARY.encode())]
+        pa.string(),
+        1,
+        [None, pa.py_buffer(b"\0\0\0\0\x0b\0\0\0"), pa.py_buffer(b"\xff" + CANARY.encode())],
     )
     pq.write_table(pa.table({"a": bad}), path)
     refused(path, "must be UTF-8")
@@ -481,7 +563,11 @@ def test_records_of_every_format(tmp_path):
     as_lines = MARK + "\n\n".join(map(json.dumps, lines)).encode()
     assert rows(put(tmp_path, "a.jsonl", as_lines)) == lines
     assert rows(put(tmp_path, "a.json", as_lines), ending="jsonl") == lines
-    assert rows(put(tmp_path, "a.txt", b"one\r\n\ntwo")) == [{"text": "one"}, {"text": ""}, {"text": "two"}]
+    assert rows(put(tmp_path, "a.txt", b"one\r\n\ntwo")) == [
+        {"text": "one"},
+        {"text": ""},
+        {"text": "two"},
+    ]
     assert rows(put(tmp_path, "a.raw", b"one\n"), ending="txt") == [{"text": "one"}]
     pq.write_table(pa.table({"text": ["x"], "n": [[1]]}), tmp_path / "a.parquet")
     assert rows(tmp_path / "a.parquet") == [{"text": "x", "n": [1]}]
@@ -542,7 +628,11 @@ class Notes(Pieces):
     def pieces(self, lines, columns, head):
         for _, line in lines:
             text = line[2:-1]
-            yield Row(line, {"text": FieldCell(2, len(line) - 1, text)}) if line.startswith("- ") else line
+            yield (
+                Row(line, {"text": FieldCell(2, len(line) - 1, text)})
+                if line.startswith("- ")
+                else line
+            )
 
     def joined(self, cells):
         return f"- {cells['text']}\n"
@@ -553,7 +643,9 @@ class Notes(Pieces):
 
 def test_a_format_of_another_package(tmp_path, monkeypatch):
     for name, target in {"notes": f"{__name__}:Notes", "odd": "builtins:object"}.items():
-        monkeypatch.setitem(registry.FORMATS, name, registry.Entry(target=target, summary="", package="pack"))
+        monkeypatch.setitem(
+            registry.FORMATS, name, registry.Entry(target=target, summary="", package="pack")
+        )
     content = b"# title\n- one\n\n- two\n"
     for name in ("a.notes", "a.NOTES.gz"):
         path = put(tmp_path, name, content)
@@ -561,7 +653,9 @@ def test_a_format_of_another_package(tmp_path, monkeypatch):
         out = rewritten(path, ["1", "2"])
         assert (gzip.decompress(out) if name.endswith("gz") else out) == b"# title\n- 1\n\n- 2\n"
         assert rows(path) == [{"text": "one"}, {"text": "two"}]
-    with pytest.raises(ConfigError, match=r"the format 'odd' .* the object of the package pack is not"):
+    with pytest.raises(
+        ConfigError, match=r"the format 'odd' .* the object of the package pack is not"
+    ):
         texts(put(tmp_path, "a.odd", b""))
     with pytest.raises(ConfigError, match=r"--whole does not apply to \.notes"):
         texts(tmp_path / "a.notes", whole=True)

@@ -91,10 +91,20 @@ def answer(asked: Asked) -> Any:
     if asked.path.endswith("/responses"):
         return _responses_stream(text) if streamed else _response(text, arguments)
     if asked.path.endswith("/embeddings"):
-        return {"object": "list", "model": "m", "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}]}
+        return {
+            "object": "list",
+            "model": "m",
+            "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+        }
     if asked.path.endswith("/chat/completions"):
         return _chat_stream(text, arguments) if streamed else _chat(text, arguments)
-    return {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": [_choice(text=text)]}
+    return {
+        "id": "c",
+        "object": "text_completion",
+        "created": 1,
+        "model": "m",
+        "choices": [_choice(text=text)],
+    }
 
 
 def _choice(finish: str | None = "stop", **fields: Any) -> dict[str, Any]:
@@ -102,9 +112,19 @@ def _choice(finish: str | None = "stop", **fields: Any) -> dict[str, Any]:
 
 
 def _chat(text: str, arguments: str) -> dict[str, Any]:
-    call = {"id": "call_1", "type": "function", "function": {"name": "mail", "arguments": arguments}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "mail", "arguments": arguments},
+    }
     message = {"role": "assistant", "content": text, "tool_calls": [call]}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [_choice(message=message)]}
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [_choice(message=message)],
+    }
 
 
 def _sse(data: Any, name: str = "") -> bytes:
@@ -115,13 +135,26 @@ def _sse(data: Any, name: str = "") -> bytes:
 def _chat_stream(text: str, arguments: str) -> Iterator[bytes]:
     def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
         choices = [_choice(finish, delta=delta)]
-        return _sse({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": choices})
+        return _sse(
+            {
+                "id": "c",
+                "object": "chat.completion.chunk",
+                "created": 1,
+                "model": "m",
+                "choices": choices,
+            }
+        )
 
     yield chunk({"role": "assistant", "content": ""})
     yield from (chunk({"content": letter}) for letter in text)
     function = {"name": "mail", "arguments": ""}
-    yield chunk({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]})
-    yield from (chunk({"tool_calls": [{"index": 0, "function": {"arguments": letter}}]}) for letter in arguments)
+    yield chunk(
+        {"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
+    )
+    yield from (
+        chunk({"tool_calls": [{"index": 0, "function": {"arguments": letter}}]})
+        for letter in arguments
+    )
     yield chunk({}, "tool_calls")
     yield _sse("[DONE]")
 
@@ -130,7 +163,14 @@ def _message(text: str, arguments: str) -> dict[str, Any]:
     use = {"type": "tool_use", "id": "toolu_1", "name": "mail", "input": json.loads(arguments)}
     usage = {"input_tokens": 1, "output_tokens": 1}
     content = [{"type": "text", "text": text}, use]
-    return {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": content, "usage": usage}
+    return {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": content,
+        "usage": usage,
+    }
 
 
 def _messages_stream(text: str, arguments: str) -> Iterator[bytes]:
@@ -138,7 +178,14 @@ def _messages_stream(text: str, arguments: str) -> Iterator[bytes]:
         return _sse({"type": name, **fields}, name)
 
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "usage": usage}
+    message = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": [],
+        "usage": usage,
+    }
     yield event("message_start", message=message)
     yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
     for letter in text:
@@ -147,7 +194,11 @@ def _messages_stream(text: str, arguments: str) -> Iterator[bytes]:
     use = {"type": "tool_use", "id": "toolu_1", "name": "mail", "input": {}}
     yield event("content_block_start", index=1, content_block=use)
     for letter in arguments:
-        yield event("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": letter})
+        yield event(
+            "content_block_delta",
+            index=1,
+            delta={"type": "input_json_delta", "partial_json": letter},
+        )
     yield event("content_block_stop", index=1)
     yield event("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 2})
     yield event("message_stop")
@@ -155,10 +206,28 @@ def _messages_stream(text: str, arguments: str) -> Iterator[bytes]:
 
 def _response(text: str, arguments: str) -> dict[str, Any]:
     part = {"type": "output_text", "text": text, "annotations": []}
-    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
-    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "mail", "arguments": arguments}
+    said = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    call = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "mail",
+        "arguments": arguments,
+    }
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-    made = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed"}
+    made = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "status": "completed",
+    }
     return {**made, "output": [said, {**call, "status": "completed"}], "usage": usage}
 
 
@@ -172,7 +241,11 @@ def _responses_stream(text: str) -> Iterator[bytes]:
 
     place: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     yield event("response.created", response={**whole, "status": "in_progress", "output": []})
-    yield event("response.output_item.added", output_index=0, item={**item, "status": "in_progress", "content": []})
+    yield event(
+        "response.output_item.added",
+        output_index=0,
+        item={**item, "status": "in_progress", "content": []},
+    )
     yield event("response.content_part.added", **place, part={**part, "text": ""})
     for letter in text:
         yield event("response.output_text.delta", **place, delta=letter, logprobs=[])
@@ -186,7 +259,9 @@ def _responses_stream(text: str) -> Iterator[bytes]:
 
 
 def events(came: str) -> list[Any]:
-    found = [line.removeprefix("data:").strip() for line in came.splitlines() if line.startswith("data:")]
+    found = [
+        line.removeprefix("data:").strip() for line in came.splitlines() if line.startswith("data:")
+    ]
     return [json.loads(each) for each in found if each != "[DONE]"]
 
 
@@ -209,7 +284,9 @@ def of_messages(came: str) -> tuple[str, str | None]:
 
 def of_messages_stream(came: str) -> tuple[str, str | None]:
     deltas = [each["delta"] for each in events(came) if each["type"] == "content_block_delta"]
-    return "".join(each.get("text", "") for each in deltas), "".join(each.get("partial_json", "") for each in deltas)
+    return "".join(each.get("text", "") for each in deltas), "".join(
+        each.get("partial_json", "") for each in deltas
+    )
 
 
 def of_responses(came: str) -> tuple[str, str | None]:
@@ -232,7 +309,10 @@ def of_completions(came: str) -> tuple[str, str | None]:
 
 ARGUMENTS = json.dumps({"to": MAIL, "phone": "+351 912 345 678"})
 RESULT = "sent, copy to eva.tool@example.org"
-SCHEMA = {"type": "object", "properties": {"to": {"type": "string", "description": "as leo.schema@example.org"}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"to": {"type": "string", "description": "as leo.schema@example.org"}},
+}
 ASKED = f"Write to {MAIL} about PT50 0002 0123 1234 5678 9015 4"
 SYSTEM = "You work for rui.system@example.org"
 CALL = {"id": "call_1", "type": "function", "function": {"name": "mail", "arguments": ARGUMENTS}}
@@ -245,7 +325,12 @@ CHAT = {
         {"role": "tool", "tool_call_id": "call_1", "content": RESULT},
         {"role": "user", "content": "And again"},
     ],
-    "tools": [{"type": "function", "function": {"name": "mail", "description": "Mails", "parameters": SCHEMA}}],
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "mail", "description": "Mails", "parameters": SCHEMA},
+        }
+    ],
 }
 MESSAGES = {
     "model": "claude",
@@ -255,9 +340,19 @@ MESSAGES = {
         {"role": "user", "content": ASKED},
         {
             "role": "assistant",
-            "content": [{"type": "tool_use", "id": "toolu_1", "name": "mail", "input": json.loads(ARGUMENTS)}],
+            "content": [
+                {
+                    "type": "tool_use",
+                    "id": "toolu_1",
+                    "name": "mail",
+                    "input": json.loads(ARGUMENTS),
+                }
+            ],
         },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": RESULT}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": RESULT}],
+        },
     ],
     "tools": [{"name": "mail", "description": "Mails", "input_schema": SCHEMA}],
 }
@@ -274,13 +369,26 @@ RESPONSES = {
 ONLY = ("redacting",)
 CASES = {
     "chat": Case("/v1/chat/completions", CHAT, of_chat, restores_arguments=ONLY),
-    "chat streamed": Case("/v1/chat/completions", {**CHAT, "stream": True}, of_chat_stream, restores_arguments=ONLY),
+    "chat streamed": Case(
+        "/v1/chat/completions", {**CHAT, "stream": True}, of_chat_stream, restores_arguments=ONLY
+    ),
     "messages": Case("/v1/messages", MESSAGES, of_messages, restores_arguments=ONLY),
     "messages streamed": Case(
-        "/v1/messages", {**MESSAGES, "stream": True}, of_messages_stream, restores=ONLY, restores_arguments=ONLY
+        "/v1/messages",
+        {**MESSAGES, "stream": True},
+        of_messages_stream,
+        restores=ONLY,
+        restores_arguments=ONLY,
     ),
     "responses": Case("/v1/responses", RESPONSES, of_responses, restores_arguments=ONLY),
-    "responses streamed": Case("/v1/responses", {**RESPONSES, "stream": True}, of_responses_stream, restores=ONLY),
+    "responses streamed": Case(
+        "/v1/responses", {**RESPONSES, "stream": True}, of_responses_stream, restores=ONLY
+    ),
     "completions": Case("/v1/completions", {"model": "old", "prompt": ASKED}, of_completions),
-    "embeddings": Case("/v1/embeddings", {"model": "emb", "input": [ASKED, RESULT]}, lambda _: ("", None), restores=()),
+    "embeddings": Case(
+        "/v1/embeddings",
+        {"model": "emb", "input": [ASKED, RESULT]},
+        lambda _: ("", None),
+        restores=(),
+    ),
 }

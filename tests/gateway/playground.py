@@ -42,7 +42,9 @@ class Opened:
         """The answer to what the page would send; headers in place of the page's."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         own = {"Content-Type": "application/json", "Origin": self.url} | headers
-        return self.http.post(f"{self.url}{path}", content=content, headers={k: v for k, v in own.items() if v})
+        return self.http.post(
+            f"{self.url}{path}", content=content, headers={k: v for k, v in own.items() if v}
+        )
 
     def asked(self, path: str, **body: Any) -> Any:
         """What the playground answers."""
@@ -50,10 +52,14 @@ class Opened:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def shows(self, text: str, number: int = 1, profile: str = "prompt", level: str = "personal") -> Any:
+    def shows(
+        self, text: str, number: int = 1, profile: str = "prompt", level: str = "personal"
+    ) -> Any:
         """A page, and what it shows of a text."""
         token = self.asked("open")["token"]
-        return token, self.asked("protect", token=token, number=number, text=text, profile=profile, level=level)
+        return token, self.asked(
+            "protect", token=token, number=number, text=text, profile=profile, level=level
+        )
 
 
 @contextmanager

@@ -51,7 +51,11 @@ def _records(kind: Any, inside: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
     fields = {name: list(samples(of, inside)) for name, of in _fields(kind).items()}
     for row in zip_longest(*fields.values(), fillvalue=None):
         found = {name: value for name, value in zip(fields, row, strict=True) if value is not None}
-        tags = {name: values[0] for name, values in fields.items() if values and name in ("type", "role")}
+        tags = {
+            name: values[0]
+            for name, values in fields.items()
+            if values and name in ("type", "role")
+        }
         yield tags | found
 
 

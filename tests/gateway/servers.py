@@ -38,7 +38,10 @@ class Asked(NamedTuple):
     @property
     def whole(self) -> bytes:
         """All of it."""
-        head = [f"{self.method} {self.path}", *(f"{name}: {value}" for name, value in self.headers.items())]
+        head = [
+            f"{self.method} {self.path}",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+        ]
         return "\n".join([*head, ""]).encode() + self.raw
 
 
@@ -119,7 +122,11 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**own, **more}.items():
             self.send_header(name, value)
         self.end_headers()
-        self._write([whole] if whole is not None else (b"%x\r\n%s\r\n" % (len(each), each) for each in answer if each))
+        self._write(
+            [whole]
+            if whole is not None
+            else (b"%x\r\n%s\r\n" % (len(each), each) for each in answer if each)
+        )
         if whole is None:
             self._write([b"0\r\n\r\n"])
 
@@ -170,13 +177,19 @@ def stream_of(deltas: Sequence[dict[str, Any]], finish: str = "stop") -> list[by
 
 def lines(*said: Any) -> list[bytes]:
     """Events; what is a string is written as it is."""
-    made = [each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in said]
+    made = [
+        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in said
+    ]
     return [f"data: {each}\n\n".encode() for each in made]
 
 
 def response(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
     """A whole response."""
-    named = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
+    named = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+    }
     named |= {name.replace("_", "-"): value for name, value in headers.items()}
     head = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in named.items())]
     return "\r\n".join([*head, "", ""]).encode() + body
@@ -217,7 +230,9 @@ def process(upstream: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[s
     """The command line's gateway as a process, which finds words and hides them, and its address without /v1."""
     command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
     command += ["--mechanism", "placeholder", "--playground", "never", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
         assert running.stderr is not None
         try:
             yield running, running.stderr.readline().split()[-1].removesuffix("/v1")
@@ -233,9 +248,16 @@ def commanded(upstream: str, said: Path) -> Iterator[str]:
         upstream: its upstream.
         said: the file for all that it prints.
     """
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TEXTVEIL_", "OPENAI_"))}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TEXTVEIL_", "OPENAI_"))
+    }
     command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0"]
-    with said.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=environ) as running:
+    with (
+        said.open("wb") as stream,
+        subprocess.Popen(command, stdout=stream, stderr=stream, env=environ) as running,
+    ):
         try:
             end = time.monotonic() + 60
             while not (found := re.search(r"http://[0-9.]+:\d+", said.read_text(encoding="utf-8"))):

@@ -40,7 +40,11 @@ def specimens(rule: LeafRule, text: Text) -> list[Any]:
 
 def _free(act: Act, text: Text) -> Any:
     said = text(act)
-    return {"free": said} if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA) and said is not None else said
+    return (
+        {"free": said}
+        if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA) and said is not None
+        else said
+    )
 
 
 def _string(rule: LeafRule, text: Text) -> Any:
@@ -49,7 +53,9 @@ def _string(rule: LeafRule, text: Text) -> Any:
         return next(each for each in (first, *PLAIN) if rule.shape.fullmatch(each))
     assert rule.text is not None
     said = text(rule.text)
-    return json.dumps({"written": said}) if rule.text is Act.ARGUMENTS and said is not None else said
+    return (
+        json.dumps({"written": said}) if rule.text is Act.ARGUMENTS and said is not None else said
+    )
 
 
 def _objects(kind: LeafRule, text: Text) -> Iterator[dict[str, Any]]:
@@ -59,6 +65,9 @@ def _objects(kind: LeafRule, text: Text) -> Iterator[dict[str, Any]]:
         fields |= {f"other{i}": [each] for i, each in enumerate(specimens(kind.others, text))}
     fields = {name: values for name, values in fields.items() if values}
     for row in zip_longest(*fields.values()):
-        yield {name: values[0] if own is None else own for (name, values), own in zip(fields.items(), row, strict=True)}
+        yield {
+            name: values[0] if own is None else own
+            for (name, values), own in zip(fields.items(), row, strict=True)
+        }
     if not fields:
         yield {}

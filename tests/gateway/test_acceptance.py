@@ -30,7 +30,10 @@ CANARY = "blorvequine"
 ASKED = f"mail {MAIL} about {CARD}"
 SAID = "to <EMAIL_1>, with <CARD_1>"
 WANTED = f"to {MAIL}, with {CARD}"
-FUNCTION = {"name": "send", "parameters": {"type": "object", "properties": {"to": {"type": "string"}}}}
+FUNCTION = {
+    "name": "send",
+    "parameters": {"type": "object", "properties": {"to": {"type": "string"}}},
+}
 INPUT = {"to": "<EMAIL_1>", "n": [1, {"of": "<CARD_1>"}]}
 CALLED = {"to": MAIL, "n": [1, {"of": CARD}]}
 MODELS = {"object": "list", "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "x"}]}
@@ -44,20 +47,30 @@ def chat_answer(body: Any) -> Any:
     calls = body.get("tools") and body["messages"][-1]["role"] == "user"
     function = {"name": "send", "arguments": json.dumps(INPUT)}
     tool = {"id": "c1", "type": "function", "function": function}
-    made = {"role": "assistant", **({"content": None, "tool_calls": [tool]} if calls else {"content": SAID})}
+    made = {
+        "role": "assistant",
+        **({"content": None, "tool_calls": [tool]} if calls else {"content": SAID}),
+    }
     head: dict[str, Any] = {"id": "a1", "created": 1, "model": "m"}
     if not body.get("stream"):
         choice = {"index": 0, "message": made, "finish_reason": "tool_calls" if calls else "stop"}
         return {**head, "object": "chat.completion", "choices": [choice]}
     deltas: list[Any] = [{"role": "assistant", "content": ""}]
     if calls:
-        deltas.append({"tool_calls": [{"index": 0, **tool, "function": {"name": "send", "arguments": ""}}]})
-        deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": char}}]} for char in function["arguments"]]
+        deltas.append(
+            {"tool_calls": [{"index": 0, **tool, "function": {"name": "send", "arguments": ""}}]}
+        )
+        deltas += [
+            {"tool_calls": [{"index": 0, "function": {"arguments": char}}]}
+            for char in function["arguments"]
+        ]
     else:
         deltas += [{"content": char} for char in SAID]
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"})
-    chunks = [{**head, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices]
+    chunks = [
+        {**head, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices
+    ]
     return [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
 
 
@@ -65,27 +78,55 @@ def anthropic_answer(body: Any) -> Any:
     """Thinking, a text and a call."""
     blocks: list[Any] = [{"type": "thinking", "thinking": "hm, *<EMAIL_1>*", "signature": "c2ln"}]
     blocks.append({"type": "text", "text": SAID})
-    blocks += [{"type": "tool_use", "id": "toolu_1", "name": "send", "input": INPUT}] if body.get("tools") else []
+    blocks += (
+        [{"type": "tool_use", "id": "toolu_1", "name": "send", "input": INPUT}]
+        if body.get("tools")
+        else []
+    )
     usage = {"input_tokens": 1, "output_tokens": 1}
-    made: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks}
+    made: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": blocks,
+    }
     made |= {"usage": usage, "stop_reason": "end_turn", "stop_sequence": None}
     if not body.get("stream"):
         return made
-    told: list[Any] = [{"type": "message_start", "message": {**made, "content": [], "stop_reason": None}}]
+    told: list[Any] = [
+        {"type": "message_start", "message": {**made, "content": [], "stop_reason": None}}
+    ]
     for i, block in enumerate(blocks):
         field = {"thinking": "thinking", "text": "text", "tool_use": "input"}[block["type"]]
-        kind = {"thinking": "thinking_delta", "text": "text_delta", "tool_use": "input_json_delta"}[block["type"]]
+        kind = {"thinking": "thinking_delta", "text": "text_delta", "tool_use": "input_json_delta"}[
+            block["type"]
+        ]
         own = {"input": "partial_json"}.get(field, field)
         said = json.dumps(block["input"]) if field == "input" else block[field]
-        begun = {**block, field: {} if field == "input" else ""} | ({"signature": ""} if field == "thinking" else {})
+        begun = {**block, field: {} if field == "input" else ""} | (
+            {"signature": ""} if field == "thinking" else {}
+        )
         told.append({"type": "content_block_start", "index": i, "content_block": begun})
-        told += [{"type": "content_block_delta", "index": i, "delta": {"type": kind, own: char}} for char in said]
+        told += [
+            {"type": "content_block_delta", "index": i, "delta": {"type": kind, own: char}}
+            for char in said
+        ]
         if field == "thinking":
             delta = {"type": "signature_delta", "signature": "c2ln"}
             told.append({"type": "content_block_delta", "index": i, "delta": delta})
         told.append({"type": "content_block_stop", "index": i})
-    told.append({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage})
-    return [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in [*told, {"type": "message_stop"}]]
+    told.append(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": usage,
+        }
+    )
+    return [
+        f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode()
+        for e in [*told, {"type": "message_stop"}]
+    ]
 
 
 def said(asked: Asked) -> Any:
@@ -101,7 +142,12 @@ def said(asked: Asked) -> Any:
         return anthropic_answer(body)
     if path == "/embeddings":
         vector = {"object": "embedding", "index": 0, "embedding": [0.5]}
-        return {"object": "list", "data": [vector], "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+        return {
+            "object": "list",
+            "data": [vector],
+            "model": "m",
+            "usage": {"prompt_tokens": 1, "total_tokens": 1},
+        }
     if path == "/moderations":
         return {"id": "modr-1", "model": "m", "results": [{"flagged": False}]}
     if path == "/completions":
@@ -153,7 +199,9 @@ def client(command, clean) -> Iterator[openai.OpenAI]:
 @pytest.fixture
 def claude(command, clean) -> Iterator[anthropic.Anthropic]:
     http = httpx2.Client(trust_env=False)
-    with anthropic.Anthropic(base_url=command, api_key="sk-ant", max_retries=0, http_client=http) as made:
+    with anthropic.Anthropic(
+        base_url=command, api_key="sk-ant", max_retries=0, http_client=http
+    ) as made:
         yield made
 
 
@@ -171,14 +219,21 @@ def test_two_turns_with_a_tool(client, upstream, stream):
 
     def ask() -> Any:
         if not stream:
-            return client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
+            return (
+                client.chat.completions.create(model="m", messages=messages, tools=tools)
+                .choices[0]
+                .message
+            )
         with client.chat.completions.stream(model="m", messages=messages, tools=tools) as came:
             return came.get_final_completion().choices[0].message
 
     first = ask()
     (called,) = first.tool_calls
     assert json.loads(called.function.arguments) == CALLED
-    messages += [first, {"role": "tool", "tool_call_id": called.id, "content": json.dumps({"sent": [MAIL]})}]
+    messages += [
+        first,
+        {"role": "tool", "tool_call_id": called.id, "content": json.dumps({"sent": [MAIL]})},
+    ]
     second = ask()
     assert second.content == WANTED
     messages += [second, user(f"and again to {MAIL}")]
@@ -203,7 +258,11 @@ def test_responses_that_go_on(client, upstream, stream):
 
     first = ask(input=ASKED, instructions=f"You answer {MAIL}.")
     assert json.loads(first.output[0].arguments) == CALLED
-    result = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": f"sent to {MAIL}"}
+    result = {
+        "type": "function_call_output",
+        "call_id": first.output[0].call_id,
+        "output": f"sent to {MAIL}",
+    }
     second = ask(input=[result], previous_response_id=first.id)
     assert second.output_text == WANTED
     assert upstream.asked[-1].body["input"][0]["output"] == "sent to <EMAIL_1>"
@@ -214,7 +273,12 @@ def test_responses_that_go_on(client, upstream, stream):
 def test_anthropic_s_tools_and_thinking(claude, upstream, stream):
     tools: list[Any] = [{"name": "send", "input_schema": FUNCTION["parameters"]}]
     messages: list[Any] = [user(ASKED)]
-    request: dict[str, Any] = {"model": "m", "max_tokens": 2048, "tools": tools, "system": f"You answer {MAIL}."}
+    request: dict[str, Any] = {
+        "model": "m",
+        "max_tokens": 2048,
+        "tools": tools,
+        "system": f"You answer {MAIL}.",
+    }
     request["thinking"] = {"type": "enabled", "budget_tokens": 1024}
 
     def ask() -> Any:
@@ -228,11 +292,18 @@ def test_anthropic_s_tools_and_thinking(claude, upstream, stream):
     assert (thinking.thinking, text.text, called.input) == (f"hm, *{MAIL}*", WANTED, CALLED)
     messages += [{"role": "assistant", "content": made.content}]
     messages += [
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": called.id, "content": f"ok {MAIL}"}]}
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": called.id, "content": f"ok {MAIL}"}],
+        }
     ]
     ask()
     sent = upstream.asked[-1].body["messages"]
-    assert sent[1]["content"][0] == {"type": "thinking", "thinking": "hm, *<EMAIL_1>*", "signature": "c2ln"}
+    assert sent[1]["content"][0] == {
+        "type": "thinking",
+        "thinking": "hm, *<EMAIL_1>*",
+        "signature": "c2ln",
+    }
     assert sent[1]["content"][2]["input"] == INPUT
     assert sent[2]["content"][0]["content"] == "ok <EMAIL_1>"
     assert claude.messages.count_tokens(model="m", messages=messages).input_tokens == 7
@@ -241,7 +312,9 @@ def test_anthropic_s_tools_and_thinking(claude, upstream, stream):
 def test_the_rest_of_the_apis(client, upstream):
     assert [each.id for each in client.models.list()] == ["m"]
     assert client.models.retrieve("m").id == "m"
-    assert client.embeddings.create(model="m", input=ASKED, encoding_format="float").data[0].embedding == [0.5]
+    assert client.embeddings.create(model="m", input=ASKED, encoding_format="float").data[
+        0
+    ].embedding == [0.5]
     assert client.moderations.create(model="m", input=ASKED).results[0].flagged is False
     assert client.completions.create(model="m", prompt=ASKED).choices[0].text == WANTED
     assert [each.path for each in upstream.asked][-1] == "/v1/completions"
@@ -249,15 +322,31 @@ def test_the_rest_of_the_apis(client, upstream):
 
 def test_the_first_calls_of_open_webui(command, upstream, clean):
     """It asks for the models, with and without /v1, and then for a stream, a title and tags, without an SDK."""
-    headers = {"Authorization": "Bearer sk-1", "X-OpenWebUI-User-Name": "Zoe", "X-OpenWebUI-User-Email": MAIL}
+    headers = {
+        "Authorization": "Bearer sk-1",
+        "X-OpenWebUI-User-Name": "Zoe",
+        "X-OpenWebUI-User-Email": MAIL,
+    }
     with httpx2.Client(trust_env=False, headers=headers, timeout=60) as http:
         for prefix in ("", "/v1"):
             assert http.get(f"{command}{prefix}/models").json() == MODELS
-            body = {"model": "m", "stream": True, "stream_options": {"include_usage": True}, "messages": [user(ASKED)]}
+            body = {
+                "model": "m",
+                "stream": True,
+                "stream_options": {"include_usage": True},
+                "messages": [user(ASKED)],
+            }
             came = http.post(f"{command}{prefix}/chat/completions", json=body)
             assert came.headers["content-type"].startswith("text/event-stream")
-            lines = [json.loads(line[6:]) for line in came.text.splitlines() if line.startswith("data: {")]
-            assert "".join(each["choices"][0]["delta"].get("content") or "" for each in lines) == WANTED
+            lines = [
+                json.loads(line[6:])
+                for line in came.text.splitlines()
+                if line.startswith("data: {")
+            ]
+            assert (
+                "".join(each["choices"][0]["delta"].get("content") or "" for each in lines)
+                == WANTED
+            )
             task = {
                 "model": "m",
                 "stream": False,
@@ -287,7 +376,13 @@ ROUTES = {
 }
 """All that is posted to an upstream, but for what adds to something that it remembers: the tables are the same."""
 
-SOME = ("openai.chat", "openai.responses", "openai.completions", "openai.embeddings", "openai.moderations")
+SOME = (
+    "openai.chat",
+    "openai.responses",
+    "openai.completions",
+    "openai.embeddings",
+    "openai.moderations",
+)
 """Routes of the quick test: the tests of each API plant something in all leaves, too."""
 
 
@@ -317,7 +412,9 @@ def requests(operation: Operation, client: int) -> Iterator[tuple[Any, set[str]]
         for name in ("input", "items"):
             if isinstance(body.get(name), list):
                 body[name] = [
-                    each for each in body[name] if not (isinstance(each, dict) and each.get("type") in REMEMBERED)
+                    each
+                    for each in body[name]
+                    if not (isinstance(each, dict) and each.get("type") in REMEMBERED)
                 ]
         written_out = json.dumps(body)
         yield body, {each for each in released if each in written_out}
@@ -330,7 +427,8 @@ def echo(asked: Asked) -> Any:
     (operation,) = [each for each in ROUTES.values() if each.path == asked.path.removeprefix("/v1")]
     kept = (Act.MEDIA, Act.REFUSE, Act.PASS, Act.DROP, Act.USER, Act.LABEL)
     texts = specimens(
-        operation.answer, lambda act: None if act in kept else 0 if act is Act.OFFSET else f"<{names[0]}>"
+        operation.answer,
+        lambda act: None if act in kept else 0 if act is Act.OFFSET else f"<{names[0]}>",
     )
     made = texts[0] if texts and isinstance(texts[0], dict) else {}
     return {**made, "all_of_them": [f"<{name}>" for name in names]}
@@ -346,7 +444,9 @@ def test_many_clients_at_once_with_something_private_in_every_leaf(upstream, cli
     work = [(name, number) for name, own in bodies.items() for number in range(len(own))]
     if clients < 50:  # the largest of each
         work = [(name, bodies[name].index(max(bodies[name]))) for name in SOME]
-    tasks = [(number % clients, *work[number % len(work)]) for number in range(max(clients, len(work)))]
+    tasks = [
+        (number % clients, *work[number % len(work)]) for number in range(max(clients, len(work)))
+    ]
 
     def ask(task: tuple[int, str, int]) -> tuple[int, str, set[str], Any]:
         client, name, number = task
@@ -358,7 +458,9 @@ def test_many_clients_at_once_with_something_private_in_every_leaf(upstream, cli
 
     with (
         serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
-        httpx2.Client(trust_env=False, timeout=600, limits=httpx2.Limits(max_connections=clients)) as http,
+        httpx2.Client(
+            trust_env=False, timeout=600, limits=httpx2.Limits(max_connections=clients)
+        ) as http,
         ThreadPoolExecutor(clients) as pool,
     ):
         done = list(pool.map(ask, tasks))
@@ -373,4 +475,7 @@ def test_many_clients_at_once_with_something_private_in_every_leaf(upstream, cli
         mine = set(re.findall(rf"c(\d+)x\d+@{CANARY}", json.dumps(made)))
         assert mine <= {str(client)}
     assert sum(len(planted) for _, _, planted, _ in done) > (500 if clients < 50 else 5_000)
-    assert {name for _, name, _, made in done if CANARY in json.dumps(made)} >= {"openai.chat", "openai.responses"}
+    assert {name for _, name, _, made in done if CANARY in json.dumps(made)} >= {
+        "openai.chat",
+        "openai.responses",
+    }

@@ -27,7 +27,16 @@ from tests.gateway.test_gateway import client_of as openai_client
 
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError
-from textveil.gateway import Gateway, GatewayKeys, Policy, Running, check_exposure, read_policy, reloading, tls_context
+from textveil.gateway import (
+    Gateway,
+    GatewayKeys,
+    Policy,
+    Running,
+    check_exposure,
+    read_policy,
+    reloading,
+    tls_context,
+)
 from textveil.gateway.gateway import Prepared
 from textveil.gateway.keys import Caller, OwnKey
 from textveil.gateway.policy import Credential, PolicyRule, TlsFiles, Upstream
@@ -66,12 +75,18 @@ def echo(asked):
         return {"object": "list", "data": []}
     said = body["messages"][-1]["content"]
     if (model := body.get("model", "")).startswith("refuses-"):
-        return int(model[-3:]), {"error": {"message": f"wrong key {asked.headers['authorization']}", "type": "auth"}}
+        return int(model[-3:]), {
+            "error": {"message": f"wrong key {asked.headers['authorization']}", "type": "auth"}
+        }
     if asked.path.endswith("/messages"):
         return claude.message({"type": "text", "text": said})
     if body.get("stream"):
         return pieces(said)
-    choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": said},
+        "finish_reason": "stop",
+    }
     return {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
 
@@ -112,7 +127,9 @@ def user(text):
 def asked(url, key, text=CANARY, **more):
     """The answer to a prompt, and the headers that came with it."""
     with openai_client(url).with_options(api_key=key) as client:
-        raw = client.chat.completions.with_raw_response.create(**{"model": "m", "messages": user(text), **more})
+        raw = client.chat.completions.with_raw_response.create(
+            **{"model": "m", "messages": user(text), **more}
+        )
         return raw.parse().choices[0].message.content, raw.headers
 
 
@@ -128,7 +145,11 @@ def by_both_clients(url, key):
     """What clients of both APIs get for a text."""
     with openai_client(url).with_options(api_key=key) as client:
         client.models.list()
-        whole = client.chat.completions.create(model="m", messages=user(CANARY)).choices[0].message.content
+        whole = (
+            client.chat.completions.create(model="m", messages=user(CANARY))
+            .choices[0]
+            .message.content
+        )
         stream = client.chat.completions.create(model="m", messages=user(CANARY), stream=True)
         streamed = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
     with claude.client_of(url, key) as other:
@@ -142,8 +163,14 @@ def test_a_key_of_the_gateway_never_goes_upstream(upstream, policy, keys, privat
         assert by_both_clients(url, key) == (CANARY, CANARY, CANARY)
         body = {"model": "m", "max_tokens": 9, "messages": user(CANARY)}
         with httpx2.Client(trust_env=False) as http:
-            assert http.post(f"{url}/messages", json=body, headers={"x-api-key": key}).status_code == 200
-    found = [{name: each.headers[name] for name in KEY_HEADERS if name in each.headers} for each in upstream.asked]
+            assert (
+                http.post(f"{url}/messages", json=body, headers={"x-api-key": key}).status_code
+                == 200
+            )
+    found = [
+        {name: each.headers[name] for name in KEY_HEADERS if name in each.headers}
+        for each in upstream.asked
+    ]
     assert found == [{"authorization": f"Bearer {CREDENTIAL}"}] * 4 + [{"x-api-key": CREDENTIAL}]
     assert key not in sent(upstream)
 
@@ -165,18 +192,26 @@ def test_a_gateway_that_forwards_keys_is_noticed(upstream, policy, keys, privati
     ("header", "expected"),
     [("x-api-key", CREDENTIAL), ("api-key", CREDENTIAL), ("authorization", f"Bearer {CREDENTIAL}")],
 )
-def test_an_upstream_may_want_its_key_elsewhere(upstream, policy, keys, privatizer, header, expected):
+def test_an_upstream_may_want_its_key_elsewhere(
+    upstream, policy, keys, privatizer, header, expected
+):
     key = keys.create("anna")
     to = {"far": Upstream(url=upstream.url, credential=Credential(env="FAR_KEY"), header=header)}
     with serving(Gateway(privatizer=privatizer, policy=policy(upstreams=to))) as url:
         assert asked(url, key)[0] == CANARY
-    found = {name: value for name, value in upstream.asked[0].headers.items() if "key" in name or "auth" in name}
+    found = {
+        name: value
+        for name, value in upstream.asked[0].headers.items()
+        if "key" in name or "auth" in name
+    }
     assert found == {header: expected}
 
 
 def test_without_a_credential_the_upstream_gets_no_key(upstream, policy, keys, privatizer):
     key = keys.create("anna")
-    with serving(Gateway(privatizer=privatizer, policy=policy(upstream=upstream.url, upstreams={}))) as url:
+    with serving(
+        Gateway(privatizer=privatizer, policy=policy(upstream=upstream.url, upstreams={}))
+    ) as url:
         assert asked(url, key)[0] == CANARY
     assert not {"authorization", "x-api-key"} & upstream.asked[0].headers.keys()
 
@@ -193,10 +228,20 @@ def test_a_client_has_no_key_but_the_upstream_may(upstream, privatizer):
 def test_who_sends_another_key_beside_one_is_another_client(upstream, privatizer):
     gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
     one, other = {"authorization": "Bearer k"}, {"x-api-key": "a"}
-    asking = [{}, one, other, one | other, one | {"x-api-key": "b"}, {"authorization": "a", "x-api-key": "Bearer k"}]
+    asking = [
+        {},
+        one,
+        other,
+        one | other,
+        one | {"x-api-key": "b"},
+        {"authorization": "a", "x-api-key": "Bearer k"},
+    ]
     accounts = [gateway.caller(headers).account for headers in asking]
     assert len(set(accounts)) == len(asking)
-    assert gateway.caller(dict(reversed((one | other).items()))).account == gateway.caller(one | other).account
+    assert (
+        gateway.caller(dict(reversed((one | other).items()))).account
+        == gateway.caller(one | other).account
+    )
 
 
 def test_a_key_that_stands_in_a_request_stops_it(upstream, policy, keys, privatizer):
@@ -204,7 +249,9 @@ def test_a_key_that_stands_in_a_request_stops_it(upstream, policy, keys, privati
     key = keys.create("anna")
     with serving(Gateway(privatizer=privatizer, policy=policy())) as url:
         asked(url, key, f"my key is {key}")
-        with pytest.raises(openai.BadRequestError, match="holds the key of the gateway, which must not leave it"):
+        with pytest.raises(
+            openai.BadRequestError, match="holds the key of the gateway, which must not leave it"
+        ):
             asked(url, key, model=key)
     assert key not in sent(upstream)
 
@@ -216,7 +263,10 @@ def test_a_key_that_nobody_gave_is_refused_as_the_api_does(upstream, policy, key
         with pytest.raises(openai.AuthenticationError) as caught:
             asked(url, key or "none")
         assert (caught.value.status_code, caught.value.code) == (401, "invalid_api_key")
-        with claude.client_of(url, key or "none") as client, pytest.raises(anthropic.AuthenticationError) as other:
+        with (
+            claude.client_of(url, key or "none") as client,
+            pytest.raises(anthropic.AuthenticationError) as other,
+        ):
             client.messages.create(model="m", max_tokens=9, messages=user(CANARY))
         assert json.loads(other.value.response.text)["error"]["type"] == "authentication_error"
         with httpx2.Client(trust_env=False) as http:
@@ -270,7 +320,9 @@ def test_an_error_that_repeats_the_credential_is_replaced(policy, keys, privatiz
 def test_a_credential_that_is_wrong_is_no_fault_of_the_client(policy, keys, privatizer, upstream):
     """It would think that its own key is wrong, and be shown a part of the other one."""
     with serving(Gateway(privatizer=privatizer, policy=policy())) as url:
-        with pytest.raises(openai.InternalServerError, match="does not take the key that the policy names") as caught:
+        with pytest.raises(
+            openai.InternalServerError, match="does not take the key that the policy names"
+        ) as caught:
             asked(url, keys.create("anna"), model="refuses-401")
         assert caught.value.status_code == 502
     passed = Gateway(privatizer=privatizer, upstream=upstream.url)
@@ -279,7 +331,12 @@ def test_a_credential_that_is_wrong_is_no_fault_of_the_client(policy, keys, priv
 
 
 def test_rules_do_not_change_a_privatizer_that_is_given(policy, keys, privatizer):
-    for rule in ({"level": "names"}, {"always": [CANARY]}, {"profile": "strict"}, {"options": {"epsilon": 3}}):
+    for rule in (
+        {"level": "names"},
+        {"always": [CANARY]},
+        {"profile": "strict"},
+        {"options": {"epsilon": 3}},
+    ):
         with pytest.raises(ConfigError, match="give no privatizer"):
             Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["a"], **rule}]))
 
@@ -296,7 +353,11 @@ def shared(gateway, keys):
     """How much two keys have in common: repeated messages of the second one, and its first placeholder."""
     first, second = keys.create("anna"), keys.create("berta")
     with serving(gateway) as url:
-        history = [*user(f"{CANARY} met {OTHER}"), {"role": "assistant", "content": "x"}, *user(OTHER)]
+        history = [
+            *user(f"{CANARY} met {OTHER}"),
+            {"role": "assistant", "content": "x"},
+            *user(OTHER),
+        ]
         asked(url, first, messages=history)
         _, headers = asked(url, second, messages=history)
         again = asked(url, first, messages=history)[1]
@@ -323,7 +384,10 @@ def test_rules_choose_upstream_and_protection(upstream, policy, keys):
     with serving_upstream(echo) as other:
         made = policy(
             level="identifiers",
-            upstreams={"near": {"url": upstream.url}, "far": {"url": other.url, "credential": {"env": "FAR_KEY"}}},
+            upstreams={
+                "near": {"url": upstream.url},
+                "far": {"url": other.url, "credential": {"env": "FAR_KEY"}},
+            },
             upstream="near",
             rules=[
                 {"models": ["far-*"], "upstream": "far"},
@@ -349,15 +413,24 @@ def test_rules_choose_upstream_and_protection(upstream, policy, keys):
 @pytest.mark.parametrize(
     "more", [{"models": ["far-1"]}, {"models": ["m", "far-1"]}, {"fallbacks": [{"model": "far-1"}]}]
 )
-def test_models_that_take_the_place_of_another_are_under_its_rules(upstream, policy, privatizer, more):
-    made = Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["far-*"], "unknown": "drop"}], keys=None))
+def test_models_that_take_the_place_of_another_are_under_its_rules(
+    upstream, policy, privatizer, more
+):
+    made = Gateway(
+        privatizer=privatizer,
+        policy=policy(rules=[{"models": ["far-*"], "unknown": "drop"}], keys=None),
+    )
     with serving(made) as url:
-        answer = httpx2.post(f"{url}/chat/completions", json={"model": "m", "messages": user("x"), **more})
+        answer = httpx2.post(
+            f"{url}/chat/completions", json={"model": "m", "messages": user("x"), **more}
+        )
     assert (answer.status_code, upstream.asked) == (400, [])
     assert "different rules" in answer.json()["error"]["message"]
 
 
-def test_combinations_of_rules_are_bounded_and_built_beside_the_lock(upstream, privatizer, monkeypatch):
+def test_combinations_of_rules_are_bounded_and_built_beside_the_lock(
+    upstream, privatizer, monkeypatch
+):
     monkeypatch.setattr("textveil.gateway.gateway.COMBINED", 2)
     rules = tuple(PolicyRule(models=(f"{name}*",), media="pass") for name in "abcd")
     gateway = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(rules=rules))
@@ -384,7 +457,9 @@ def test_what_a_rule_names_must_be_there_at_the_start(policy, keys, privatizer, 
 
 
 def test_what_was_released_before_goes_where_the_policy_says(policy, keys, privatizer, upstream):
-    gateway = Gateway(privatizer=privatizer, policy=policy(rules=[{"models": ["a"], "unknown": "drop"}]))
+    gateway = Gateway(
+        privatizer=privatizer, policy=policy(rules=[{"models": ["a"], "unknown": "drop"}])
+    )
     made = gateway.sending(Prepared(privatizer, gateway.releasing, SessionStore()))
     key = keys.find(keys.create("anna"))
     assert made.upstream == upstream.url
@@ -397,7 +472,9 @@ def test_a_gateway_needs_an_upstream_and_one(privatizer):
     with pytest.raises(ConfigError, match="a gateway needs an upstream"):
         Gateway(privatizer=privatizer)
     with pytest.raises(ConfigError, match="the policy names another upstream"):
-        Gateway(privatizer=privatizer, upstream="http://a/v1", policy=Policy(upstream="http://b/v1"))
+        Gateway(
+            privatizer=privatizer, upstream="http://a/v1", policy=Policy(upstream="http://b/v1")
+        )
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
@@ -405,7 +482,10 @@ def test_a_gateway_needs_an_upstream_and_one(privatizer):
 
 def test_a_key_may_send_so_many_requests_a_minute(upstream, policy, keys, privatizer):
     key, other = keys.create("anna"), keys.create("berta")
-    with serving(Gateway(privatizer=privatizer, policy=policy(requests=5))) as url, ThreadPoolExecutor(8) as pool:
+    with (
+        serving(Gateway(privatizer=privatizer, policy=policy(requests=5))) as url,
+        ThreadPoolExecutor(8) as pool,
+    ):
 
         def ask(_):
             try:
@@ -419,7 +499,10 @@ def test_a_key_may_send_so_many_requests_a_minute(upstream, policy, keys, privat
         assert {each.code for each in refused} == {"rate_limit_exceeded"}
         assert all(1 <= int(each.response.headers["retry-after"]) <= 12 for each in refused)
         assert asked(url, other)[0] == CANARY
-        with claude.client_of(url, key) as client, pytest.raises(anthropic.RateLimitError) as caught:
+        with (
+            claude.client_of(url, key) as client,
+            pytest.raises(anthropic.RateLimitError) as caught,
+        ):
             client.messages.create(model="m", max_tokens=9, messages=user(CANARY))
         assert json.loads(caught.value.response.text)["error"]["type"] == "rate_limit_error"
     assert len(upstream.asked) == 6
@@ -446,21 +529,46 @@ def counted(policy, noisy, tmp_path, **more):
 def test_a_budget_is_kept_and_told(policy, keys, noisy, tmp_path):
     key, other = keys.create("anna"), keys.create("berta")
     with counted(policy, noisy, tmp_path, budget={"epsilon": 10, "days": 30}) as (url, store):
-        assert asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
-        assert asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"  # it is known
-        with pytest.raises(openai.RateLimitError, match=r"would spend 6, and 4 of 10 are left until .* UTC;") as caught:
+        assert (
+            asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
+        )
+        assert (
+            asked(url, key, "lantern kettle")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
+        )  # it is known
+        with pytest.raises(
+            openai.RateLimitError, match=r"would spend 6, and 4 of 10 are left until .* UTC;"
+        ) as caught:
             asked(url, key, "mirror marble")
         says = caught.value.response.json()["error"]["message"]
-        assert "release less, or ask the operator of the gateway to raise `budget` in its policy." in says
+        assert (
+            "release less, or ask the operator of the gateway to raise `budget` in its policy."
+            in says
+        )
         assert "ledger" not in says
-        assert (caught.value.code, caught.value.response.headers["x-should-retry"]) == ("limit", "false")
+        assert (caught.value.code, caught.value.response.headers["x-should-retry"]) == (
+            "limit",
+            "false",
+        )
         assert asked(url, key, "mirror")[1]["textveil-spent"] == "epsilon=9, limit=10, days=30"
-        assert asked(url, other, "mirror marble")[1]["textveil-spent"] == "epsilon=6, limit=10, days=30"
-        sums = {each.subject.split("-")[1]: each.ldp for each in store.ledger.accounts() if each.table == "all tables"}
+        assert (
+            asked(url, other, "mirror marble")[1]["textveil-spent"]
+            == "epsilon=6, limit=10, days=30"
+        )
+        sums = {
+            each.subject.split("-")[1]: each.ldp
+            for each in store.ledger.accounts()
+            if each.table == "all tables"
+        }
         assert sums == {"anna": 9.0, "berta": 6.0}
-    with counted(policy, noisy, tmp_path, budget={"epsilon": 10, "days": 30}) as (url, _):  # it started again
+    with counted(policy, noisy, tmp_path, budget={"epsilon": 10, "days": 30}) as (
+        url,
+        _,
+    ):  # it started again
         assert asked(url, key, "mirror")[1]["textveil-spent"] == "epsilon=9, limit=10, days=30"
-    with counted(policy, noisy, tmp_path, budget={"epsilon": 20}) as (url, store):  # another limit, and no period
+    with counted(policy, noisy, tmp_path, budget={"epsilon": 20}) as (
+        url,
+        store,
+    ):  # another limit, and no period
         assert asked(url, key, "marble")[1]["textveil-spent"] == "epsilon=12, limit=20"
     with counted(policy, noisy, tmp_path) as (url, _):
         assert "textveil-spent" not in asked(url, key, "marble")[1]
@@ -470,7 +578,10 @@ def spent_at_once(policy, keys, noisy, tmp_path):
     """What a key spends under a budget of 20, with requests at once, of an epsilon of 3 each."""
     key = keys.create("anna")
     words = NOUNS[:12]
-    with counted(policy, noisy, tmp_path, budget={"epsilon": 20}) as (url, store), ThreadPoolExecutor(6) as pool:
+    with (
+        counted(policy, noisy, tmp_path, budget={"epsilon": 20}) as (url, store),
+        ThreadPoolExecutor(6) as pool,
+    ):
 
         def ask(word):
             try:
@@ -480,7 +591,9 @@ def spent_at_once(policy, keys, noisy, tmp_path):
             return 1
 
         passed = sum(pool.map(ask, words))
-        return passed, sum(each.ldp for each in store.ledger.accounts() if each.table != "all tables")
+        return passed, sum(
+            each.ldp for each in store.ledger.accounts() if each.table != "all tables"
+        )
 
 
 def test_a_budget_holds_for_requests_at_once(policy, keys, noisy, tmp_path):
@@ -498,7 +611,9 @@ def test_a_budget_needs_a_store_that_counts(policy, keys, privatizer):
         Gateway(privatizer=privatizer, policy=policy(budget={"epsilon": 1}))
 
 
-def test_the_budget_is_that_of_the_policy_also_beside_a_worker_with_another(policy, keys, noisy, tmp_path):
+def test_the_budget_is_that_of_the_policy_also_beside_a_worker_with_another(
+    policy, keys, noisy, tmp_path
+):
     """A worker that has not read the policy again limits a key once more; the next request is under the new limit."""
     key = keys.create("anna")
     with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
@@ -534,13 +649,24 @@ def test_what_was_spent_before_a_refusal_is_on_record(policy, keys, noisy, tmp_p
         )
         with serving(made) as url, pytest.raises(openai.RateLimitError):
             asked(url, key, messages=[*user("lantern"), *user("kettle"), *user("mirror")])
-        (line,) = [each for each in map(json.loads, log.read_text().splitlines()) if each["event"] == "request"]
+        (line,) = [
+            each
+            for each in map(json.loads, log.read_text().splitlines())
+            if each["event"] == "request"
+        ]
     assert line["drawn"] == 2
     assert sum(each["epsilon"] for each in line["spent"]) == 6
 
 
-def test_what_a_client_spends_that_has_left_is_on_record(policy, keys, noisy, tmp_path, monkeypatch):
-    key, release, inside, further = keys.create("anna"), Releasing.__call__, threading.Event(), threading.Event()
+def test_what_a_client_spends_that_has_left_is_on_record(
+    policy, keys, noisy, tmp_path, monkeypatch
+):
+    key, release, inside, further = (
+        keys.create("anna"),
+        Releasing.__call__,
+        threading.Event(),
+        threading.Event(),
+    )
 
     def slow(self, message, session):
         if session.owner:  # not when models are loaded
@@ -551,7 +677,9 @@ def test_what_a_client_spends_that_has_left_is_on_record(policy, keys, noisy, tm
     monkeypatch.setattr(Releasing, "__call__", slow)
     log = tmp_path / "audit.jsonl"
     with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
-        made = Gateway(privatizer=noisy, policy=policy(), store=store, running=Running(audit_log=str(log)))
+        made = Gateway(
+            privatizer=noisy, policy=policy(), store=store, running=Running(audit_log=str(log))
+        )
         with serving(made) as url:
             leaving = openai_client(url).with_options(api_key=key, timeout=2.0, max_retries=0)
             with leaving as client, pytest.raises(openai.APITimeoutError):
@@ -559,7 +687,11 @@ def test_what_a_client_spends_that_has_left_is_on_record(policy, keys, noisy, tm
             assert inside.is_set()
             time.sleep(0.3)  # the server has noticed
             further.set()
-        (line,) = [each for each in map(json.loads, log.read_text().splitlines()) if each["event"] == "request"]
+        (line,) = [
+            each
+            for each in map(json.loads, log.read_text().splitlines())
+            if each["event"] == "request"
+        ]
     assert line["status"] == 499
     assert sum(each["epsilon"] for each in line["spent"]) == 3
 
@@ -593,7 +725,10 @@ def test_a_request_keeps_the_policy_that_it_began_with(upstream, policy, keys, p
                 gateway.reload(policy(upstreams=wrong))
             assert asked(url, key)[0] == CANARY
             more.set()
-            assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == f"{CANARY} came"
+            assert (
+                "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+                == f"{CANARY} came"
+            )
         assert (len(upstream.asked), len(other.asked)) == (1, 2)
 
 
@@ -664,7 +799,9 @@ def test_a_policy_that_was_changed_is_not_said_to_be_as_before(certificate):
         begin(gateway, tls_context(certificate))
         hang_up(said)
     assert len(gateway.policies) == 1
-    assert said[0].startswith("the policy was read again, but the certificate was not changed: tls needs PEM files")
+    assert said[0].startswith(
+        "the policy was read again, but the certificate was not changed: tls needs PEM files"
+    )
 
 
 def test_a_policy_that_changes_while_the_gateway_loads_is_read_then():
@@ -684,7 +821,10 @@ def test_an_upstream_that_vanishes_from_a_policy_is_not_asked_without_its_creden
     key = keys.create("anna")
     gateway = Gateway(privatizer=privatizer, policy=policy())
     with serving(gateway) as url:
-        with pytest.raises(ConfigError, match="the policy must name its upstream, as it did when the gateway started"):
+        with pytest.raises(
+            ConfigError,
+            match="the policy must name its upstream, as it did when the gateway started",
+        ):
             gateway.reload(policy(upstream=None))
         assert asked(url, key)[0] == CANARY
     gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
@@ -702,8 +842,20 @@ def wait_for(what, seconds=20):
 @contextmanager
 def process(path, *arguments):
     """The command line's gateway as a process, and lines that it says."""
-    command = [sys.executable, "-m", "textveil", "gateway", "--policy", path, "--port", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "gateway",
+        "--policy",
+        path,
+        "--port",
+        "0",
+        *arguments,
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
         assert running.stderr is not None
         try:
             yield running, iter(running.stderr.readline, "")
@@ -730,7 +882,9 @@ def test_sighup_reads_the_policy_again_during_a_stream(upstream, tmp_path, keys)
     with process(str(path)) as (running, lines):
         url = next(lines).split()[-1]
         with openai_client(url).with_options(api_key=key) as client:
-            stream = iter(client.chat.completions.create(model="m", messages=user(CANARY), stream=True))
+            stream = iter(
+                client.chat.completions.create(model="m", messages=user(CANARY), stream=True)
+            )
             got = next(stream).choices[0].delta.content
             path.write_text(f"{said}level: some\n")
             running.send_signal(signal.SIGHUP)
@@ -764,7 +918,16 @@ def certificate(tmp_path):
     for name in ("a", "b"):
         subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
         files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        command = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+        ]
         subprocess.run([*command, "-days", "1", *subject, *files], check=True, capture_output=True)
     return TlsFiles(certificate=str(tmp_path / "a.pem"), key=str(tmp_path / "a.key"))
 
@@ -772,11 +935,16 @@ def certificate(tmp_path):
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org", "127.example.org"])
 def test_other_machines_need_keys_and_encryption(policy, host, certificate):
     for given, missing in (
-        (Policy(), r"it needs keys \(`keys: FILE` in the policy\) and TLS \(--tls-cert and --tls-key\)"),
+        (
+            Policy(),
+            r"it needs keys \(`keys: FILE` in the policy\) and TLS \(--tls-cert and --tls-key\)",
+        ),
         (policy(), r"it needs TLS"),
         (Policy(tls=certificate), r"it needs keys"),
     ):
-        with pytest.raises(ConfigError, match=f"at {re.escape(host)} other machines reach the gateway: {missing}"):
+        with pytest.raises(
+            ConfigError, match=f"at {re.escape(host)} other machines reach the gateway: {missing}"
+        ):
             check_exposure(host, given)
         check_exposure("127.0.0.1", given)
     check_exposure(host, policy(tls=certificate))
@@ -789,8 +957,12 @@ def test_this_machine_needs_neither(host):
 
 def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certificate, tmp_path):
     context = tls_context(certificate)
-    with serving(Gateway(privatizer=privatizer, upstream=upstream.url), "/health", tls=context) as url:
-        trusted = {name: ssl.create_default_context(cafile=str(tmp_path / f"{name}.pem")) for name in "ab"}
+    with serving(
+        Gateway(privatizer=privatizer, upstream=upstream.url), "/health", tls=context
+    ) as url:
+        trusted = {
+            name: ssl.create_default_context(cafile=str(tmp_path / f"{name}.pem")) for name in "ab"
+        }
 
         def reached(name):
             try:
@@ -801,7 +973,9 @@ def test_tls_is_served_and_its_certificate_renewed(upstream, privatizer, certifi
 
         wait_for(lambda: reached("a"))
         assert not reached("b")
-        tls_context(TlsFiles(certificate=str(tmp_path / "b.pem"), key=str(tmp_path / "b.key")), context)
+        tls_context(
+            TlsFiles(certificate=str(tmp_path / "b.pem"), key=str(tmp_path / "b.key")), context
+        )
         assert (reached("a"), reached("b")) == (False, True)
         with pytest.raises(httpx2.HTTPError):
             httpx2.get(url.replace("https", "http"), trust_env=False)
@@ -811,7 +985,9 @@ def test_files_for_tls_that_are_none(certificate, tmp_path):
     with pytest.raises(ConfigError, match=r"tls needs PEM files that go together.*: No such file"):
         tls_context(TlsFiles(certificate=str(tmp_path / "none"), key=certificate.key))
     for key in (certificate.certificate, str(tmp_path / "b.key")):
-        with pytest.raises(ConfigError, match=r"tls needs PEM files that go together, the key without a password$"):
+        with pytest.raises(
+            ConfigError, match=r"tls needs PEM files that go together, the key without a password$"
+        ):
             tls_context(TlsFiles(certificate=certificate.certificate, key=key))
 
 
@@ -819,14 +995,23 @@ def test_files_for_tls_that_are_none(certificate, tmp_path):
     ("arguments", "says"),
     [
         (("--tls-cert", "a.pem"), "--tls-cert goes with --tls-key: give both or neither"),
-        (("--level", "names"), "--policy says how to privatize: leave out --profile, --level, -o and the like"),
+        (
+            ("--level", "names"),
+            "--policy says how to privatize: leave out --profile, --level, -o and the like",
+        ),
         (("--config", "x.yaml"), "--policy says how to privatize"),
-        (("--upstream", "http://127.0.0.1:9/v1"), "upstream is said here, and by an option: leave one of them out"),
+        (
+            ("--upstream", "http://127.0.0.1:9/v1"),
+            "upstream is said here, and by an option: leave one of them out",
+        ),
         (("--host", "0.0.0.0"), "at 0.0.0.0 other machines reach the gateway: it needs keys"),
     ],
 )
 def test_options_that_do_not_go_with_a_policy(tmp_path, capsys, monkeypatch, arguments, says):
-    monkeypatch.setattr("textveil.pipeline.privatizer.Privatizer.from_config", lambda config: Privatizer("placeholder"))
+    monkeypatch.setattr(
+        "textveil.pipeline.privatizer.Privatizer.from_config",
+        lambda config: Privatizer("placeholder"),
+    )
     (tmp_path / "gateway.yaml").write_text("upstream: http://127.0.0.1:9/v1\n")
     assert cli.main(["gateway", "--policy", str(tmp_path / "gateway.yaml"), *arguments]) == 2
     out, err = capsys.readouterr()
@@ -836,4 +1021,7 @@ def test_options_that_do_not_go_with_a_policy(tmp_path, capsys, monkeypatch, arg
 
 def test_a_policy_without_an_upstream_takes_the_option(tmp_path):
     (tmp_path / "gateway.yaml").write_text("media: pass\n")
-    assert read_policy(str(tmp_path / "gateway.yaml"), upstream="http://a/v1").upstream == "http://a/v1"
+    assert (
+        read_policy(str(tmp_path / "gateway.yaml"), upstream="http://a/v1").upstream
+        == "http://a/v1"
+    )

@@ -124,7 +124,9 @@ def test_no_request_shows_what_is_in_it(client, upstream, path):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"])
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"]
+)
 def test_answers_say_what_was_asked(client, upstream, path, stream):
     """The texts of the request come back in the answer's own form."""
 
@@ -154,9 +156,15 @@ def test_answers_say_what_was_asked(client, upstream, path, stream):
         pieces: dict[str, list[Any]] = {
             "/v1/chat/completions": [{"choices": [{"delta": {"content": char}}]} for char in text],
             "/v1/completions": [{"choices": [{"text": char}]} for char in text],
-            "/v1/responses": [{"type": "response.output_text.delta", "delta": char, **at} for char in text],
+            "/v1/responses": [
+                {"type": "response.output_text.delta", "delta": char, **at} for char in text
+            ],
             "/v1/messages": [
-                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": char}}
+                {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "text_delta", "text": char},
+                }
                 for char in text
             ],
         }
@@ -168,7 +176,9 @@ def test_answers_say_what_was_asked(client, upstream, path, stream):
     if not stream:
         text = came.text
     else:
-        read = [json.loads(line[6:]) for line in came.text.splitlines() if line.startswith("data: {")]
+        read = [
+            json.loads(line[6:]) for line in came.text.splitlines() if line.startswith("data: {")
+        ]
         text = "".join(_texts(each) for each in read if not each.get("error"))
     assert [value for value in CANARIES.values() if value not in text] == []
 
@@ -176,7 +186,10 @@ def test_answers_say_what_was_asked(client, upstream, path, stream):
 def _texts(event: dict[str, Any]) -> str:
     """The text of an event of any API."""
     if "choices" in event:
-        return "".join(each.get("text") or (each.get("delta") or {}).get("content") or "" for each in event["choices"])
+        return "".join(
+            each.get("text") or (each.get("delta") or {}).get("content") or ""
+            for each in event["choices"]
+        )
     delta = event.get("delta", "")
     return delta.get("text", "") if isinstance(delta, dict) else delta
 
@@ -200,8 +213,12 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
     "an address of the web": lambda text: f"https://example.com/find?q={quote(text)}&page=2",
     "Base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "Base64 of a sentence": lambda text: base64.b64encode(f"Please answer {text} today.".encode()).decode(),
-    "Base64 for addresses": lambda text: base64.urlsafe_b64encode(f"ask?{text}>".encode()).decode().rstrip("="),
+    "Base64 of a sentence": lambda text: base64.b64encode(
+        f"Please answer {text} today.".encode()
+    ).decode(),
+    "Base64 for addresses": lambda text: (
+        base64.urlsafe_b64encode(f"ask?{text}>".encode()).decode().rstrip("=")
+    ),
     "hexadecimal": lambda text: text.encode().hex(),
     "escapes of JSON": _escaped,
     "escapes of JSON, twice": lambda text: _escaped(text).replace("\\", "\\\\"),
@@ -241,8 +258,15 @@ def test_identifiers_are_hidden_however_they_are_written(client, upstream, writi
 
 def _call(arguments: Any, **more: Any) -> list[dict[str, Any]]:
     """A conversation in which a tool was called."""
-    function = {"name": "send", "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
-    called = {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}], **more}
+    function = {
+        "name": "send",
+        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+    }
+    called = {
+        "role": "assistant",
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        **more,
+    }
     return [*user("go on"), called, {"role": "tool", "tool_call_id": "c1", "content": "done"}]
 
 
@@ -251,13 +275,24 @@ def _parts(*texts: str) -> list[dict[str, Any]]:
 
 
 PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
-    "a system prompt": lambda value: chat("x", messages=[{"role": "system", "content": value}, *user("x")]),
-    "an answer that comes back": lambda value: chat(
-        "x", messages=[*user("x"), {"role": "assistant", "content": f"as you said, {value}"}, *user("and now?")]
+    "a system prompt": lambda value: chat(
+        "x", messages=[{"role": "system", "content": value}, *user("x")]
     ),
-    "a refusal": lambda value: chat("x", messages=[{"role": "assistant", "refusal": value}, *user("x")]),
+    "an answer that comes back": lambda value: chat(
+        "x",
+        messages=[
+            *user("x"),
+            {"role": "assistant", "content": f"as you said, {value}"},
+            *user("and now?"),
+        ],
+    ),
+    "a refusal": lambda value: chat(
+        "x", messages=[{"role": "assistant", "refusal": value}, *user("x")]
+    ),
     "a part": lambda value: chat(_parts("write to", value, "please")),
-    "two parts, in the middle": lambda value: chat(_parts(f"write to {value[:7]}", f"{value[7:]} please")),
+    "two parts, in the middle": lambda value: chat(
+        _parts(f"write to {value[:7]}", f"{value[7:]} please")
+    ),
     "three parts": lambda value: chat(_parts(value[:5], value[5:11], value[11:])),
     "arguments": lambda value: chat("x", messages=_call({"to": value, "n": 1})),
     "arguments, deep": lambda value: chat("x", messages=_call({"a": [{"b": {"c": [1, value]}}]})),
@@ -265,41 +300,68 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "arguments in arguments": lambda value: chat(
         "x", messages=_call({"body": json.dumps({"to": json.dumps([value])})})
     ),
-    "arguments in letters of ASCII": lambda value: chat("x", messages=_call(f'{{"to": "{_escaped(value)}"}}')),
+    "arguments in letters of ASCII": lambda value: chat(
+        "x", messages=_call(f'{{"to": "{_escaped(value)}"}}')
+    ),
     "arguments that are no JSON": lambda value: chat("x", messages=_call(f'{{"to": "{value}", ')),
     "a result": lambda value: chat(
-        "x", messages=[*_call({}), {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"found": [value]})}]
+        "x",
+        messages=[
+            *_call({}),
+            {"role": "tool", "tool_call_id": "c1", "content": json.dumps({"found": [value]})},
+        ],
     ),
     "what a tool is for": lambda value: chat(
-        "x", tools=[{"type": "function", "function": {"name": "send", "description": f"asks {value}"}}]
+        "x",
+        tools=[{"type": "function", "function": {"name": "send", "description": f"asks {value}"}}],
     ),
     "a schema": lambda value: chat(
         "x",
         tools=[
             {
                 "type": "function",
-                "function": {"name": "n", "parameters": {"properties": {"to": {"enum": [value], "default": value}}}},
+                "function": {
+                    "name": "n",
+                    "parameters": {"properties": {"to": {"enum": [value], "default": value}}},
+                },
             }
         ],
     ),
     "a form of answers": lambda value: chat(
-        "x", response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {"const": value}}}
+        "x",
+        response_format={
+            "type": "json_schema",
+            "json_schema": {"name": "n", "schema": {"const": value}},
+        },
     ),
     "words to stop at": lambda value: chat("x", stop=[value]),
     "a prediction": lambda value: chat("x", prediction={"type": "content", "content": value}),
-    "the name of a user": lambda value: chat("x", user=value, safety_identifier=value, prompt_cache_key=value),
+    "the name of a user": lambda value: chat(
+        "x", user=value, safety_identifier=value, prompt_cache_key=value
+    ),
     "metadata": lambda value: chat("x", metadata={"of": value}),
-    "the name of a participant": lambda value: chat("x", messages=[{"role": "user", "name": value, "content": "x"}]),
+    "the name of a participant": lambda value: chat(
+        "x", messages=[{"role": "user", "name": value, "content": "x"}]
+    ),
     "a place": lambda value: chat(
-        "x", web_search_options={"user_location": {"type": "approximate", "approximate": {"city": value}}}
+        "x",
+        web_search_options={
+            "user_location": {"type": "approximate", "approximate": {"city": value}}
+        },
     ),
     "a field that nobody knows": lambda value: chat("x", wish=value),
     "the name of a field": lambda value: chat("x", **{value: 1}),
     "a model": lambda value: chat("x", model=value),
     "the name of a tool": lambda value: chat("x", messages=_call({}, name=value)),
-    "a picture": lambda value: chat([{"type": "image_url", "image_url": {"url": f"https://example.com/{value}"}}]),
-    "a file": lambda value: chat([{"type": "file", "file": {"filename": f"{value}.pdf", "file_data": "AAAA"}}]),
-    "an id": lambda value: chat("x", messages=[{"role": "tool", "tool_call_id": value, "content": "x"}]),
+    "a picture": lambda value: chat(
+        [{"type": "image_url", "image_url": {"url": f"https://example.com/{value}"}}]
+    ),
+    "a file": lambda value: chat(
+        [{"type": "file", "file": {"filename": f"{value}.pdf", "file_data": "AAAA"}}]
+    ),
+    "an id": lambda value: chat(
+        "x", messages=[{"role": "tool", "tool_call_id": value, "content": "x"}]
+    ),
     "a key of the client's headers": lambda value: chat("x"),
 }
 """Where an identifier may stand in a request; it goes on hidden, or the request is refused."""
@@ -314,7 +376,12 @@ def test_identifiers_are_hidden_wherever_they_stand(client, upstream, place):
     for name, value in CANARIES.items():
         if place in PASSING and re.fullmatch(r"[A-Za-z0-9_.:/\-]+", value):
             continue
-        headers = {"X-User": value, "Cookie": f"me={value}", "Referer": value, "textveil-note": value}
+        headers = {
+            "X-User": value,
+            "Cookie": f"me={value}",
+            "Referer": value,
+            "textveil-note": value,
+        }
         answer = client.post("/v1/chat/completions", json=PLACES[place](value), headers=headers)
         assert answer.status_code in (200, 400), name
         assert value not in answer.text or answer.status_code == 200
@@ -325,10 +392,14 @@ def test_identifiers_are_hidden_wherever_they_stand(client, upstream, place):
 def test_a_value_that_parts_divide_between_them_is_hidden_as_one(client, upstream, name):
     upstream.answer = echoing
     text = f"to {CANARIES[name]}, at once"
-    cuts = [(at, at) for at in range(4, len(text) - 10, 2)] + [(at, at + 5) for at in range(4, len(text) - 15, 5)]
+    cuts = [(at, at) for at in range(4, len(text) - 10, 2)] + [
+        (at, at + 5) for at in range(4, len(text) - 15, 5)
+    ]
     for first, last in cuts:
         parts = _parts(text[:first], text[first:last], text[last:])
-        answer = client.post("/v1/chat/completions", json=chat([part for part in parts if part["text"]]))
+        answer = client.post(
+            "/v1/chat/completions", json=chat([part for part in parts if part["text"]])
+        )
         assert answer.json()["choices"][0]["message"]["content"] == text, (first, last)
         assert not shows(echo(upstream.asked[-1]).encode(), CANARIES[name]), (first, last)
 
@@ -346,7 +417,12 @@ def test_a_value_that_was_seen_stays_hidden(client, upstream):
     upstream.answer = lambda asked: [response(json.dumps(said("ok")).encode())]
     messages = user(f"my password: {(secret := 'correcthorsebattery77')} and my card is {CARD}")
     client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
-    for text in (f"so {secret}?", f"SO {secret.upper()}", f"[{secret}]({CARD.replace(' ', '')})", f"a_{secret}.txt"):
+    for text in (
+        f"so {secret}?",
+        f"SO {secret.upper()}",
+        f"[{secret}]({CARD.replace(' ', '')})",
+        f"a_{secret}.txt",
+    ):
         messages += [{"role": "assistant", "content": "ok"}, *user(text)]
         client.post("/v1/chat/completions", json={"model": "m", "messages": messages})
         assert not upstream.shows(secret)
@@ -380,7 +456,9 @@ def _streamed(client: httpx2.Client) -> str:
 
 def test_every_cut_of_a_text_comes_out_the_same(client, upstream, shown):
     for at in range(len(shown) + 1):
-        pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in (shown[:at], shown[at:])]
+        pieces = [
+            {"choices": [{"delta": {"content": piece}}]} for piece in (shown[:at], shown[at:])
+        ]
         upstream.answer = lambda asked, pieces=pieces: events(*pieces, "[DONE]")
         assert _streamed(client) == CUT, at
 
@@ -405,35 +483,58 @@ def _asked(asked: Asked) -> bytes:
 
 
 def _gzipped(asked: Asked) -> list[bytes]:
-    return [response(gzip.compress(json.dumps(said(echo(asked))).encode()), Content_Encoding="gzip")]
+    return [
+        response(gzip.compress(json.dumps(said(echo(asked))).encode()), Content_Encoding="gzip")
+    ]
 
 
 def _chunked(body: bytes) -> bytes:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     return head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
 def _error(asked: Asked) -> bytes:
-    return json.dumps({"error": {"message": _asked(asked).decode(), "type": "bad", "code": echo(asked)}}).encode()
+    return json.dumps(
+        {"error": {"message": _asked(asked).decode(), "type": "bad", "code": echo(asked)}}
+    ).encode()
 
 
 MISBEHAVING: dict[str, tuple[Callable[[Asked], Any], int]] = {
-    "an error that repeats the request": (lambda asked: [response(_error(asked), "400 Bad Request")], 400),
-    "an error in plain text": (lambda asked: [response(_asked(asked), "500 No", Content_Type="text/plain")], 500),
+    "an error that repeats the request": (
+        lambda asked: [response(_error(asked), "400 Bad Request")],
+        400,
+    ),
+    "an error in plain text": (
+        lambda asked: [response(_asked(asked), "500 No", Content_Type="text/plain")],
+        500,
+    ),
     "an error as a page": (
         lambda asked: [response(b"<html>" + _asked(asked), "502 No", Content_Type="text/html")],
         502,
     ),
     "too many requests": (
-        lambda asked: [response(_error(asked), "429 Slow", Retry_After="7", x_ratelimit_remaining_requests="0")],
+        lambda asked: [
+            response(_error(asked), "429 Slow", Retry_After="7", x_ratelimit_remaining_requests="0")
+        ],
         429,
     ),
-    "a redirect": (lambda asked: [response(b"", "307 Go", Location=f"/v1/elsewhere?q={quote(echo(asked))}")], 502),
-    "a redirect elsewhere": (lambda asked: [response(b"", "302 Go", Location="http://127.0.0.1:9/")], 502),
+    "a redirect": (
+        lambda asked: [response(b"", "307 Go", Location=f"/v1/elsewhere?q={quote(echo(asked))}")],
+        502,
+    ),
+    "a redirect elsewhere": (
+        lambda asked: [response(b"", "302 Go", Location="http://127.0.0.1:9/")],
+        502,
+    ),
     "gzip that was not asked for": (_gzipped, 200),
     "gzip that is none": (lambda asked: [response(_asked(asked), Content_Encoding="gzip")], 502),
     "chunks": (lambda asked: [_chunked(json.dumps(said(echo(asked))).encode())], 200),
-    "another type": (lambda asked: [response(json.dumps(said(echo(asked))).encode(), Content_Type="text/plain")], 200),
+    "another type": (
+        lambda asked: [response(json.dumps(said(echo(asked))).encode(), Content_Type="text/plain")],
+        200,
+    ),
     "a page": (lambda asked: [response(b"<html>" + _asked(asked), Content_Type="text/html")], 502),
     "nothing": (lambda asked: [response(b"")], 502),
     "no response": (lambda asked: [], 502),
@@ -445,16 +546,28 @@ MISBEHAVING: dict[str, tuple[Callable[[Asked], Any], int]] = {
     ),
     "text in wrong places": (
         lambda asked: [
-            response(json.dumps({"id": echo(asked), "choices": echo(asked), "usage": [echo(asked)]}).encode())
+            response(
+                json.dumps(
+                    {"id": echo(asked), "choices": echo(asked), "usage": [echo(asked)]}
+                ).encode()
+            )
         ],
         200,
     ),
-    "much": (lambda asked: [response(json.dumps(said(echo(asked) + " is" * 300_000)).encode())], 200),
-    "headers that repeat the request": (
-        lambda asked: [response(json.dumps(said("ok")).encode(), X_Echo=quote(echo(asked)), Set_Cookie="me=1")],
+    "much": (
+        lambda asked: [response(json.dumps(said(echo(asked) + " is" * 300_000)).encode())],
         200,
     ),
-    "no success that counts": (lambda asked: [response(json.dumps(said(echo(asked))).encode(), "203 Maybe")], 502),
+    "headers that repeat the request": (
+        lambda asked: [
+            response(json.dumps(said("ok")).encode(), X_Echo=quote(echo(asked)), Set_Cookie="me=1")
+        ],
+        200,
+    ),
+    "no success that counts": (
+        lambda asked: [response(json.dumps(said(echo(asked))).encode(), "203 Maybe")],
+        502,
+    ),
 }
 """What an upstream may do, and the status that the client sees."""
 
@@ -462,13 +575,18 @@ MISBEHAVING: dict[str, tuple[Callable[[Asked], Any], int]] = {
 @pytest.mark.parametrize("case", MISBEHAVING)
 def test_an_upstream_that_misbehaves_learns_nothing_more(client, upstream, running, case):
     upstream.answer, status = MISBEHAVING[case]
-    answer = client.post("/v1/chat/completions", json=chat(ALL), headers={"Authorization": "Bearer sk-of-the-client"})
+    answer = client.post(
+        "/v1/chat/completions", json=chat(ALL), headers={"Authorization": "Bearer sk-of-the-client"}
+    )
     assert answer.status_code == status
     assert len(upstream.asked) == 1
     assert "sk-of-the-client" not in answer.text
     assert not {"set-cookie", "x-echo", "location"} & {*answer.headers}
     if case == "too many requests":
-        assert (answer.headers["retry-after"], answer.headers["x-ratelimit-remaining-requests"]) == ("7", "0")
+        assert (
+            answer.headers["retry-after"],
+            answer.headers["x-ratelimit-remaining-requests"],
+        ) == ("7", "0")
     if status == 200 and "headers" not in case:
         assert CANARIES["iban"] in answer.text
     if status != 200:
@@ -484,13 +602,20 @@ def _until(condition: Callable[[], bool]) -> None:
 
 
 STREAMS: dict[str, Callable[[Asked], Any]] = {
-    "breaks off": lambda asked: events({"choices": [{"delta": {"content": f"to {echo(asked)[:25]}"}}]}),
-    "breaks off in an event": lambda asked: [*events(), b'data: {"choices": [{"delta": {"content": "to <EM'],
+    "breaks off": lambda asked: events(
+        {"choices": [{"delta": {"content": f"to {echo(asked)[:25]}"}}]}
+    ),
+    "breaks off in an event": lambda asked: [
+        *events(),
+        b'data: {"choices": [{"delta": {"content": "to <EM',
+    ],
     "breaks off in a chunk": lambda asked: [
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n40\r\ndata: {"
     ],
     "says no JSON": lambda asked: events(_asked(asked).decode().replace("\n", " ")),
-    "says an error": lambda asked: events({"error": {"message": _asked(asked).decode(), "code": 500}}),
+    "says an error": lambda asked: events(
+        {"error": {"message": _asked(asked).decode(), "code": 500}}
+    ),
     "is no stream": lambda asked: [response(json.dumps(said(echo(asked))).encode())],
     "is an error": lambda asked: [response(_error(asked), "503 No")],
 }
@@ -535,7 +660,16 @@ def test_a_stream_without_end_stops_when_the_client_leaves(client, upstream):
         (json.dumps(chat(ALL + " is" * 2_000_000)).encode(), "application/json"),
         (gzip.compress(json.dumps(chat(ALL)).encode()), "application/json"),
     ],
-    ids=["another type", "cut short", "a list", "UTF-16", "no UTF-8", "a form", "too large", "gzip"],
+    ids=[
+        "another type",
+        "cut short",
+        "a list",
+        "UTF-16",
+        "no UTF-8",
+        "a form",
+        "too large",
+        "gzip",
+    ],
 )
 def test_what_cannot_be_read_goes_nowhere(client, upstream, content, kind):
     answer = client.post("/v1/chat/completions", content=content, headers={"Content-Type": kind})

@@ -57,7 +57,9 @@ def hiding(small_table):
     """Hides identifiers only; a password without its key is none."""
     words = {"casing": "copy", "consistent": True}
     detectors, budgets = {"detectors": ["patterns"]}, {"budgets": [0, 0, math.inf, math.inf]}
-    return Privatizer("placeholder", table=small_table, words=words, protect=detectors, groups=budgets)
+    return Privatizer(
+        "placeholder", table=small_table, words=words, protect=detectors, groups=budgets
+    )
 
 
 def gateway(privatizer, store):
@@ -145,7 +147,11 @@ def test_counts_follow_from_what_was_drawn(noisy, hiding, small_table):
     hidden, first = [("user", mail)], [("user", word)]
     talks = [  # what is asked one after the other of a new gateway, and the counts
         (noisy, [first, first, [*first, ("user", "the")]], [(1, 1, 0), (0, 0, 1), (1, 0, 1)]),
-        (noisy, [[("system", f"10:0{i}"), *first] for i in range(3)], [(2, 2, 0), (1, 1, 1), (1, 1, 1)]),
+        (
+            noisy,
+            [[("system", f"10:0{i}"), *first] for i in range(3)],
+            [(2, 2, 0), (1, 1, 1), (1, 1, 1)],
+        ),
         (noisy, [[("system", "the"), *first], [("system", "of"), *first]], [(2, 1, 0), (1, 0, 1)]),
         (noisy, [[("user", "")], [("user", "!")]], [(1, 0, 0), (1, 0, 0)]),
         (hiding, [hidden, hidden, [("system", mail), *hidden]], [(1, 0, 0), (0, 0, 1), (1, 0, 1)]),
@@ -173,7 +179,11 @@ def test_a_branch_knows_nothing_of_the_other(hiding, store):
     assert first.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example b@second.example"
     assert second.session.restore("<EMAIL_1> <EMAIL_2>") == "a@first.example c@third.example"
     assert (promise["new"], promise["drawn"], promise["repeated"]) == (1, 0, 2)
-    assert ask(served, [*start, ("user", "and to b@second.example")])[1].session.restore("<EMAIL_2>").startswith("b@")
+    assert (
+        ask(served, [*start, ("user", "and to b@second.example")])[1]
+        .session.restore("<EMAIL_2>")
+        .startswith("b@")
+    )
 
 
 def talk_of_many(served):
@@ -184,7 +194,9 @@ def talk_of_many(served):
         other = [*messages[:-1], ("user", f"no, to q{turn}@example.org"), ("user", "again")]
         for asked in (messages, other):
             shown, chain, _ = ask(served, asked)
-            seen.append((shown, chain.session.restore(" ".join(f"<EMAIL_{i}>" for i in range(1, 30)))))
+            seen.append(
+                (shown, chain.session.restore(" ".join(f"<EMAIL_{i}>" for i in range(1, 30))))
+            )
         shown, chain, _ = ask(served, messages)
         chain.answered([(assistant(shown[-1]), assistant(chain.session.restore(shown[-1])))])
         messages.append(("assistant", chain.session.restore(shown[-1])))
@@ -212,7 +224,11 @@ def test_a_turn_reads_only_what_is_new(hiding, monkeypatch):
 def test_what_a_store_forgets_is_not_known_from_memory(hiding, url):
     with SessionStore(url) as store:
         served = gateway(hiding, store)
-        messages = [("user", "write to a@first.example"), ("assistant", "done"), ("user", "to b@second.example")]
+        messages = [
+            ("user", "write to a@first.example"),
+            ("assistant", "done"),
+            ("user", "to b@second.example"),
+        ]
         first = ask(served, messages)
         assert ask(served, messages)[2]["new"] == 0
         (account,) = store.sessions()
@@ -226,11 +242,15 @@ def test_two_accounts_share_nothing(noisy, hiding, store, small_table):
     messages = [("user", " ".join(small_table.words[:20]))]
     served = gateway(noisy, store)
     assert ask(served, messages)[0] == ask(served, messages)[0] != ask(served, messages, OTHER)[0]
-    assert ask(served, messages, None)[0] == ask(served, messages, None)[0] != ask(served, messages)[0]
+    assert (
+        ask(served, messages, None)[0] == ask(served, messages, None)[0] != ask(served, messages)[0]
+    )
     assert ask(served, messages, None)[0] != ask(gateway(noisy, store), messages, None)[0]
     guarded = gateway(hiding, store)
     assert ask(guarded, [("user", "a@b.example")])[1].session.restore("<EMAIL_1>") == "a@b.example"
-    assert ask(guarded, [("user", "who is it?")], OTHER)[1].session.restore("<EMAIL_1>") == "<EMAIL_1>"
+    assert (
+        ask(guarded, [("user", "who is it?")], OTHER)[1].session.restore("<EMAIL_1>") == "<EMAIL_1>"
+    )
 
 
 def test_another_configuration_is_another_conversation(noisy, store, small_table):
@@ -271,7 +291,11 @@ def at_once(noisy, small_table, url):
         assert len({shown[0] for shown, *_ in sent}) == 1
         charged = store.ledger.accounts()[0].epsilon
         later = ask(gateway(noisy, store), [("system", "it is 10:01"), *messages])[0][1]
-        return charged / noisy.privatize(messages[0][1]).guarantee.epsilon_per_word.sum(), sent[0][0][0], later
+        return (
+            charged / noisy.privatize(messages[0][1]).guarantee.epsilon_per_word.sum(),
+            sent[0][0][0],
+            later,
+        )
 
 
 def test_requests_at_the_same_time_are_charged_once(noisy, small_table, url):
@@ -282,16 +306,27 @@ def test_requests_at_the_same_time_are_charged_once(noisy, small_table, url):
 
 def test_without_a_name_for_the_charge_each_would_be_charged(noisy, small_table, url, monkeypatch):
     reserve = Ledger.reserve_all
-    monkeypatch.setattr(Ledger, "reserve_all", lambda *args, **given: reserve(*args, **given | {"key": None}))
+    monkeypatch.setattr(
+        Ledger, "reserve_all", lambda *args, **given: reserve(*args, **given | {"key": None})
+    )
     assert at_once(noisy, small_table, url)[0] > 1.5
 
 
-def test_a_request_that_is_sent_again_under_its_key_is_the_same(openai_server, noisy, url, small_table):
+def test_a_request_that_is_sent_again_under_its_key_is_the_same(
+    openai_server, noisy, url, small_table
+):
     """The upstream fails, until it sees the same body a second time."""
     words = " ".join(small_table.words[:8])
-    body = {"model": "fail-once", "messages": [{"role": "user", "content": words}], "temperature": 0.5}
+    body = {
+        "model": "fail-once",
+        "messages": [{"role": "user", "content": words}],
+        "temperature": 0.5,
+    }
     other = {**body, "model": "echo", "temperature": 0.7}
-    with SessionStore(url) as store, serving(Gateway(privatizer=noisy, upstream=openai_server, store=store)) as address:
+    with (
+        SessionStore(url) as store,
+        serving(Gateway(privatizer=noisy, upstream=openai_server, store=store)) as address,
+    ):
         headers = {"Authorization": KEY, "Idempotency-Key": "order 66"}
         assert [post(address, body, **headers)[0] for _ in range(3)] == [500, 200, 200]
         status, refused = post(address, other, **headers)
@@ -303,7 +338,10 @@ def test_a_request_that_is_sent_again_under_its_key_is_the_same(openai_server, n
         first, second = [account.releases for account in store.ledger.accounts()]
         assert first == second == 1
     wider = Privatizer("noise", table=small_table, eta=1.5)
-    with SessionStore(url) as store, serving(Gateway(privatizer=wider, upstream=openai_server, store=store)) as address:
+    with (
+        SessionStore(url) as store,
+        serving(Gateway(privatizer=wider, upstream=openai_server, store=store)) as address,
+    ):
         assert post(address, body, **headers)[0] == 422  # its draws would be others
 
 
@@ -315,28 +353,43 @@ def test_a_store_continues_a_conversation_and_counts_what_it_spent(noisy, small_
         assert account.subject.startswith("client-")
         assert account.releases == 5  # the first message and four of the user
         assert [each["what"] for each in store.ledger.entries()] == ["reserve", "confirm"] * 5
-        alone = sum(float(noisy.privatize(text).guarantee.epsilon_per_word.sum()) for text in said(small_table, 4))
+        alone = sum(
+            float(noisy.privatize(text).guarantee.epsilon_per_word.sum())
+            for text in said(small_table, 4)
+        )
         assert account.epsilon == pytest.approx(alone, rel=1e-6)
     with SessionStore(url) as store:
-        messages = [("system", " ".join(small_table.words[:8])), ("user", " ".join(small_table.words[:8]))]
+        messages = [
+            ("system", " ".join(small_table.words[:8])),
+            ("user", " ".join(small_table.words[:8])),
+        ]
         assert ask(gateway(noisy, store), messages)[0] == sent[0][0]
         assert store.ledger.accounts() == [account]
         clocked = [("system", "10:01"), messages[1]]
         ask(gateway(noisy, store), clocked)
         clock = float(noisy.privatize("10:01").guarantee.epsilon_per_word.sum())
-        assert store.ledger.accounts()[0].epsilon == pytest.approx(account.epsilon + clock)  # and no word of the rest
+        assert store.ledger.accounts()[0].epsilon == pytest.approx(
+            account.epsilon + clock
+        )  # and no word of the rest
         assert store.forget(account.subject) == 1
         assert ask(gateway(noisy, store), messages)[0] != sent[0][0]
 
 
 def said(table, turns):
-    return [" ".join(table.words[:8]), *(" ".join(table.words[turn : turn + 8]) for turn in range(turns))]
+    return [
+        " ".join(table.words[:8]),
+        *(" ".join(table.words[turn : turn + 8]) for turn in range(turns)),
+    ]
 
 
 def test_arguments_of_tools_are_drawn_value_by_value_and_once(noisy, small_table, url):
     first, second, third = small_table.words[:3]
     given = {first: [f"{first} {second}", {"n": 5, "ok": None}], "to": third}
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps(given)}}
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "f", "arguments": json.dumps(given)},
+    }
     body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": [call]}]}
     with SessionStore(url) as store:
         served = gateway(noisy, store)
@@ -356,7 +409,11 @@ def test_parts_of_a_message_that_spend_alike_are_all_charged(small_table, url):
     """Each value of a call is charged on its own, though all spend the same."""
     even = Privatizer("krr", table=small_table, epsilon=3)
     calls = [
-        {"id": str(i), "type": "function", "function": {"name": "f", "arguments": json.dumps({"q": word})}}
+        {
+            "id": str(i),
+            "type": "function",
+            "function": {"name": "f", "arguments": json.dumps({"q": word})},
+        }
         for i, word in enumerate(small_table.words[:4])
     ]
     body = {"model": "m", "messages": [{"role": "assistant", "tool_calls": calls}]}
@@ -407,7 +464,9 @@ def test_a_limit_refuses_before_anything_is_drawn_or_sent(noisy, small_table, ur
         with pytest.raises(RequestError, match="Nothing was drawn") as error:
             ask(served, [("user", small_table.words[1])])
         assert (error.value.status, error.value.code) == (429, "limit")
-        assert ask(served, [("user", small_table.words[0])])[2]["drawn"] == 0  # a message that was drawn may go again
+        assert (
+            ask(served, [("user", small_table.words[0])])[2]["drawn"] == 0
+        )  # a message that was drawn may go again
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -421,7 +480,10 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         said = [each.choices[0].delta for each in answer] if stream else [answer.choices[0].message]
         text = "".join(each.content or "" for each in said)
         assert text == f"the password: {SECRET}"
-        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "and now?"}]
+        messages += [
+            {"role": "assistant", "content": text},
+            {"role": "user", "content": "and now?"},
+        ]
         raw = client.chat.completions.with_raw_response.create(model="echo", messages=messages)
         promise = json.loads(raw.headers["textveil-statement"])
         assert (promise["new"], promise["drawn"], promise["repeated"]) == (1, 0, 2)
@@ -432,14 +494,18 @@ def test_an_answer_that_comes_back_is_sent_as_the_model_gave_it(openai_server, h
         assert [each.subject.startswith("client-") for each in store.sessions()] == [True]
 
 
-def test_an_answer_arrives_though_the_store_fails_behind_it(openai_server, hiding, store, monkeypatch):
+def test_an_answer_arrives_though_the_store_fails_behind_it(
+    openai_server, hiding, store, monkeypatch
+):
     def fail(*_, **__):
         raise StoreError("the store cannot be changed")
 
     monkeypatch.setattr(MessageChain, "answered", fail)
     served = Gateway(privatizer=hiding, upstream=openai_server, store=store)
     with serving(served) as address, client_of(address) as client:
-        answer = client.chat.completions.create(model="echo", messages=[{"role": "user", "content": "hello"}])
+        answer = client.chat.completions.create(
+            model="echo", messages=[{"role": "user", "content": "hello"}]
+        )
     assert answer.choices[0].message.content == "hello"
 
 

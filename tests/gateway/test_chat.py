@@ -71,7 +71,11 @@ def test_both_sides_are_kept(talk):
     assert CANARY not in repr(turn)
     line = turn.to_json()
     assert (line["prompt"], line["sent"]) == (f"is {CANARY}", "is <WORD_1>")
-    assert (line["received"], line["answer"], line["whole"]) == ("is <WORD_1>", f"is {CANARY}", True)
+    assert (line["received"], line["answer"], line["whole"]) == (
+        "is <WORD_1>",
+        f"is {CANARY}",
+        True,
+    )
     assert line["guarantee"] == sent.guarantee.to_json()
 
 

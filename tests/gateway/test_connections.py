@@ -57,7 +57,9 @@ class _Connection(StreamRequestHandler):
         if not self.rfile.readline():
             return None
         lines = list(iter(self.rfile.readline, b"\r\n"))
-        sizes = [int(line.split(b":")[1]) for line in lines if line.lower().startswith(b"content-length")]
+        sizes = [
+            int(line.split(b":")[1]) for line in lines if line.lower().startswith(b"content-length")
+        ]
         return json.loads(self.rfile.read(*sizes))
 
 
@@ -88,11 +90,15 @@ def closing(answers, ends=finished, **options):
     """The upstream, and what asks it through a gateway."""
     with Closing(answers, ends) as made, httpx2.Client(trust_env=False, timeout=60) as http:
         Thread(target=made.serve_forever, daemon=True).start()
-        with serving(Gateway(upstream=f"http://127.0.0.1:{made.server_address[1]}/v1", **options)) as url:
+        with serving(
+            Gateway(upstream=f"http://127.0.0.1:{made.server_address[1]}/v1", **options)
+        ) as url:
             try:
 
                 def ask(text, path="chat/completions", **body):
-                    return http.post(f"{url}/{path}", json=body or {"model": "m", "messages": user(text)})
+                    return http.post(
+                        f"{url}/{path}", json=body or {"model": "m", "messages": user(text)}
+                    )
 
                 yield made, ask
             finally:
@@ -100,7 +106,9 @@ def closing(answers, ends=finished, **options):
 
 
 @pytest.mark.parametrize("ends", [reset, finished])
-def test_what_was_sent_into_a_connection_that_ends_is_sent_again_and_charged_once(ends, small_table, tmp_path):
+def test_what_was_sent_into_a_connection_that_ends_is_sent_again_and_charged_once(
+    ends, small_table, tmp_path
+):
     noisy = Privatizer("noise", table=small_table, epsilon=20)
     words = " ".join(small_table.words[:2])
     with (
@@ -110,7 +118,10 @@ def test_what_was_sent_into_a_connection_that_ends_is_sent_again_and_charged_onc
         assert [ask(words).status_code, ask(f"{words} {words}").status_code] == [200, 200]
         assert [len(each) for each in made.came] == [1, 1]
         charged = sum(each.epsilon for each in store.ledger.accounts())
-    once = [float(noisy.privatize(text).guarantee.epsilon_per_word.sum()) for text in (words, f"{words} {words}")]
+    once = [
+        float(noisy.privatize(text).guarantee.epsilon_per_word.sum())
+        for text in (words, f"{words} {words}")
+    ]
     assert charged == pytest.approx(sum(once), rel=1e-6)
 
 
@@ -140,13 +151,19 @@ def test_what_is_answered_by_no_response_is_not_sent_again(small_table):
         connection.body()
         connection.wfile.write(b"nonsense\r\n\r\n")
 
-    with closing([1, 1], nonsense, privatizer=Privatizer("placeholder", table=small_table)) as (made, ask):
+    with closing([1, 1], nonsense, privatizer=Privatizer("placeholder", table=small_table)) as (
+        made,
+        ask,
+    ):
         assert [ask("x").status_code for _ in range(2)] == [200, 502]
         assert len(made.came) == 1
 
 
 def test_what_adds_to_a_conversation_of_the_upstream_is_not_sent_again(small_table):
-    with closing([1, 1], finished, privatizer=Privatizer("placeholder", table=small_table)) as (made, ask):
+    with closing([1, 1], finished, privatizer=Privatizer("placeholder", table=small_table)) as (
+        made,
+        ask,
+    ):
         assert ask("", "conversations", items=[]).status_code == 200
         assert ask("", "responses", model="m", input="x", conversation="conv_1").status_code == 502
         assert len(made.came) == 1

@@ -92,10 +92,17 @@ def of_message(text: str, kind: str, field: str, block: Data) -> Kind:
         MESSAGES,
         text,
         [
-            {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": []}},
+            {
+                "type": "message_start",
+                "message": {"type": "message", "role": "assistant", "content": []},
+            },
             {"type": "content_block_start", "index": 0, "content_block": block},
         ],
-        lambda piece: {"type": "content_block_delta", "index": 0, "delta": {"type": kind, field: piece}},
+        lambda piece: {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": kind, field: piece},
+        },
         [{"type": "content_block_stop", "index": 0}, {"type": "message_stop"}],
         lambda data: data["delta"][field] if data["type"] == "content_block_delta" else None,
     )
@@ -103,19 +110,27 @@ def of_message(text: str, kind: str, field: str, block: Data) -> Kind:
 
 KINDS = {
     "chat": of_chat(TEXT, lambda piece: {"content": piece}, lambda delta: delta.get("content")),
-    "chat reasoning": of_chat(TEXT, lambda piece: {"reasoning": piece}, lambda delta: delta.get("reasoning")),
+    "chat reasoning": of_chat(
+        TEXT, lambda piece: {"reasoning": piece}, lambda delta: delta.get("reasoning")
+    ),
     "chat transcript": of_chat(
-        TEXT, lambda piece: {"audio": {"transcript": piece}}, lambda delta: delta.get("audio", {}).get("transcript")
+        TEXT,
+        lambda piece: {"audio": {"transcript": piece}},
+        lambda delta: delta.get("audio", {}).get("transcript"),
     ),
     "chat details": of_chat(
         TEXT,
-        lambda piece: {"reasoning_details": [{"type": "reasoning.text", "text": piece, "index": 0}]},
+        lambda piece: {
+            "reasoning_details": [{"type": "reasoning.text", "text": piece, "index": 0}]
+        },
         lambda delta: "".join(each["text"] for each in delta.get("reasoning_details", ())),
     ),
     "chat call": of_chat(
         WRITTEN,
         lambda piece: {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]},
-        lambda delta: "".join(each["function"]["arguments"] for each in delta.get("tool_calls", ())),
+        lambda delta: "".join(
+            each["function"]["arguments"] for each in delta.get("tool_calls", ())
+        ),
     ),
     "completions": Kind(
         COMPLETIONS,
@@ -129,9 +144,14 @@ KINDS = {
     "responses reasoning": of_response(TEXT, "response.reasoning_text"),
     "responses call": of_response(WRITTEN, "response.function_call_arguments"),
     "messages": of_message(TEXT, "text_delta", "text", {"type": "text", "text": ""}),
-    "messages thinking": of_message(TEXT, "thinking_delta", "thinking", {"type": "thinking", "thinking": ""}),
+    "messages thinking": of_message(
+        TEXT, "thinking_delta", "thinking", {"type": "thinking", "thinking": ""}
+    ),
     "messages call": of_message(
-        WRITTEN, "input_json_delta", "partial_json", {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+        WRITTEN,
+        "input_json_delta",
+        "partial_json",
+        {"type": "tool_use", "id": "a", "name": "f", "input": {}},
     ),
 }
 
@@ -141,7 +161,9 @@ def restored(kind: Kind, session: Session, pieces: Iterable[str]) -> Iterator[st
     assert kind.operation.stream is not None
     stream = kind.operation.stream(Restoring(session))
     for data in [*kind.before, *map(kind.event, pieces), *kind.behind]:
-        yield from (kind.said(made.data) or "" for made in stream.feed(Event(data.get("type", ""), data)))
+        yield from (
+            kind.said(made.data) or "" for made in stream.feed(Event(data.get("type", ""), data))
+        )
     yield from (kind.said(made.data) or "" for made in stream.close() if made.data != "[DONE]")
 
 

@@ -53,7 +53,9 @@ def privatizer(small_table):
 def served(openai_server, privatizer):
     """The address of a gateway before the scripted server."""
     with serving(
-        Gateway(privatizer=privatizer, upstream=openai_server, policy=Policy(timeout=0.5, limit=10_000))
+        Gateway(
+            privatizer=privatizer, upstream=openai_server, policy=Policy(timeout=0.5, limit=10_000)
+        )
     ) as url:
         yield url
 
@@ -90,7 +92,9 @@ def post(url, body, **headers):
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     with httpx2.Client(trust_env=False) as http:
         answer = http.post(
-            f"{url}/chat/completions", content=content, headers={"Content-Type": "application/json", **headers}
+            f"{url}/chat/completions",
+            content=content,
+            headers={"Content-Type": "application/json", **headers},
         )
     return answer.status_code, answer.json()
 
@@ -111,12 +115,16 @@ def test_the_upstream_sees_the_release_and_the_client_the_originals(client, jour
 
 @pytest.mark.parametrize("model", ["echo", "halves", "characters", "bytes", "no-done", "no-finish"])
 def test_streams_are_restored_wherever_they_are_cut(client, model):
-    chunks = list(client.chat.completions.create(model=model, messages=user(f"🙂 {ASKED}"), stream=True))
+    chunks = list(
+        client.chat.completions.create(model=model, messages=user(f"🙂 {ASKED}"), stream=True)
+    )
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == f"🙂 {ASKED}"
     assert next(chunk.choices[0].delta.role for chunk in chunks) == "assistant"
     if model != "no-finish":
         assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == "stop"
-        assert chunks[-1].choices[0].delta.content is None  # all text is there before the end is told
+        assert (
+            chunks[-1].choices[0].delta.content is None
+        )  # all text is there before the end is told
     assert len(chunks) >= 3
 
 
@@ -134,7 +142,9 @@ def test_several_choices_are_restored_each(client):
     answer = client.chat.completions.create(model="echo", messages=user(ASKED), n=3)
     assert [choice.message.content for choice in answer.choices] == [ASKED] * 3
     said = ["", "", ""]
-    for chunk in client.chat.completions.create(model="characters", messages=user(ASKED), n=3, stream=True):
+    for chunk in client.chat.completions.create(
+        model="characters", messages=user(ASKED), n=3, stream=True
+    ):
         for choice in chunk.choices:
             said[choice.index] += choice.delta.content or ""
     assert said == [ASKED] * 3
@@ -145,7 +155,13 @@ def test_equal_values_are_equal_in_all_messages_and_parts(client, journal):
         {"role": "system", "content": f"{CANARY} speaks"},
         {"role": "developer", "content": ""},
         {"role": "assistant", "content": f"Quillimar and {CANARY}"},
-        {"role": "user", "content": [{"type": "text", "text": "Quillimar"}, {"type": "text", "text": f" {CANARY}"}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Quillimar"},
+                {"type": "text", "text": f" {CANARY}"},
+            ],
+        },
     ]
     answer = client.chat.completions.create(model="upper", messages=messages)
     assert answer.choices[0].message.content == f"Quillimar {CANARY}"
@@ -153,7 +169,13 @@ def test_equal_values_are_equal_in_all_messages_and_parts(client, journal):
         {"role": "system", "content": "<WORD_1> <WORD_2>"},
         {"role": "developer", "content": ""},
         {"role": "assistant", "content": "<WORD_3> and <WORD_1>"},
-        {"role": "user", "content": [{"type": "text", "text": "<WORD_3>"}, {"type": "text", "text": " <WORD_1>"}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "<WORD_3>"},
+                {"type": "text", "text": " <WORD_1>"},
+            ],
+        },
     ]
 
 
@@ -167,12 +189,24 @@ def test_fields_without_text_are_passed_on(client, journal):
         "seed": -3,
     }
     fields |= {"presence_penalty": -2.0, "frequency_penalty": 1.5, "reasoning_effort": "low"}
-    client.chat.completions.create(model="echo", messages=user("fields"), response_format={"type": "text"}, **fields)
+    client.chat.completions.create(
+        model="echo", messages=user("fields"), response_format={"type": "text"}, **fields
+    )
     sent = journal("echo")[-1]["body"]
-    assert sent == {"model": "echo", "messages": user("<WORD_1>"), "response_format": {"type": "text"}, **fields}
+    assert sent == {
+        "model": "echo",
+        "messages": user("<WORD_1>"),
+        "response_format": {"type": "text"},
+        **fields,
+    }
     options = {"include_usage": True}
     *_, last = client.chat.completions.create(
-        model="echo", messages=user("usage"), stream=True, stream_options=options, logprobs=False, stop=openai.omit
+        model="echo",
+        messages=user("usage"),
+        stream=True,
+        stream_options=options,
+        logprobs=False,
+        stop=openai.omit,
     )
     assert last.usage is not None
     assert last.choices == []
@@ -182,7 +216,11 @@ def test_fields_without_text_are_passed_on(client, journal):
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_in_json_stays_json(client, journal, stream):
     said = '{"is": "http://example.org/a\\q"}'  # no JSON yet: what stands for the address has to be escaped
-    asked = {"model": "characters", "messages": user(said), "response_format": {"type": "json_object"}}
+    asked = {
+        "model": "characters",
+        "messages": user(said),
+        "response_format": {"type": "json_object"},
+    }
     if stream:
         chunks = client.chat.completions.create(**asked, stream=True)
         answer = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
@@ -216,11 +254,15 @@ def test_all_texts_of_an_answer_are_restored(served):
 
 
 def test_all_texts_of_a_stream_are_restored(client):
-    chunks = list(client.chat.completions.create(model="talkative", messages=user(ASKED), stream=True))
+    chunks = list(
+        client.chat.completions.create(model="talkative", messages=user(ASKED), stream=True)
+    )
     for field in ("content", "refusal"):
         assert "".join(getattr(chunk.choices[0].delta, field) or "" for chunk in chunks) == ASKED
     deltas = [chunk.choices[0].delta.model_extra or {} for chunk in chunks]
-    assert [each["annotations"] for each in deltas if "annotations" in each][-1] == [{"said": ASKED}]
+    assert [each["annotations"] for each in deltas if "annotations" in each][-1] == [
+        {"said": ASKED}
+    ]
     assert {(chunk.model_extra or {}).get("said") for chunk in chunks} == {ASKED, None}
     assert all(chunk.choices[0].logprobs is None for chunk in chunks)
 
@@ -228,10 +270,16 @@ def test_all_texts_of_a_stream_are_restored(client):
 def test_the_statement_of_a_request(small_table, openai_server, client):
     answer = client.chat.completions.with_raw_response.create(model="echo", messages=user(ASKED))
     promise = json.loads(answer.headers["textveil-statement"])
-    assert (promise["mechanism"], promise["epsilon"], promise["protected"]) == ("placeholder", 0.0, 5)
+    assert (promise["mechanism"], promise["epsilon"], promise["protected"]) == (
+        "placeholder",
+        0.0,
+        5,
+    )
     noise = Privatizer("noise", epsilon=5.0, table=small_table)
     with serving(Gateway(privatizer=noise, upstream=openai_server)) as url, client_of(url) as other:
-        raw = other.chat.completions.with_raw_response.create(model="echo", messages=user("garden"), stream=True)
+        raw = other.chat.completions.with_raw_response.create(
+            model="echo", messages=user("garden"), stream=True
+        )
         promise = json.loads(raw.headers["textveil-statement"])
         list(raw.parse())
     assert (promise["kind"], promise["metric"]) == ("metric", "chord")
@@ -242,14 +290,31 @@ def test_the_statement_of_a_request(small_table, openai_server, client):
 
 
 def test_only_the_key_is_forwarded(served, journal):
-    headers = {"Cookie": f"who={CANARY}", "X-Who": CANARY, "OpenAI-Organization": CANARY, "User-Agent": CANARY}
+    headers = {
+        "Cookie": f"who={CANARY}",
+        "X-Who": CANARY,
+        "OpenAI-Organization": CANARY,
+        "User-Agent": CANARY,
+    }
     for _ in range(2):  # the first answer sets a cookie
-        status, _ = post(served, {"model": "talkative", "messages": user("x")}, Authorization="Bearer sk-1", **headers)
+        status, _ = post(
+            served,
+            {"model": "talkative", "messages": user("x")},
+            Authorization="Bearer sk-1",
+            **headers,
+        )
         assert status == 200
     sent = journal("talkative")[-1]["headers"]
     assert sent.pop("authorization") == "Bearer sk-1"
     assert sent.pop("user-agent") == "textveil"
-    assert sent.keys() == {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
+    assert sent.keys() == {
+        "host",
+        "connection",
+        "accept",
+        "accept-encoding",
+        "content-type",
+        "content-length",
+    }
     post(served, {"model": "talkative", "messages": user("x")})
     assert "authorization" not in journal("talkative")[-1]["headers"]
 
@@ -288,7 +353,9 @@ def refused(outcome, journal, says, param=None, status=400):
 )
 def test_fields_that_cannot_be_protected_are_refused_by_name(served, journal, field, value):
     body = {"model": "refused", "messages": user("x"), field: value}
-    refused(post(served, body), journal, f"{field} cannot be protected: leave it out.*", param=field)
+    refused(
+        post(served, body), journal, f"{field} cannot be protected: leave it out.*", param=field
+    )
 
 
 @pytest.mark.parametrize(
@@ -310,7 +377,11 @@ NAMED = [
     ({"messages": user("x"), "temprature": CANARY}, "temprature", "; did you mean temperature?"),
     ({"messages": [{"role": "user", "content": "x", "foo": CANARY}]}, "messages[0].foo", ""),
     (
-        {"messages": [{"role": "user", "content": ["y", {"type": "text", "text": "x", "foo": CANARY}]}]},
+        {
+            "messages": [
+                {"role": "user", "content": ["y", {"type": "text", "text": "x", "foo": CANARY}]}
+            ]
+        },
         "messages[0].content[1].foo",
         "",
     ),
@@ -318,14 +389,24 @@ NAMED = [
     ({"messages": user("x"), "a b\n\u202e": CANARY}, '["a b\\n\\u202e"]', ""),
     ({"messages": user("x"), "x" * 99: CANARY}, f'["{"x" * 77}..."]', ""),
     ({"messages": user("x"), "maria@example.org": CANARY}, "[field 3]", ""),
-    ({"messages": user("x"), "stream_options": {"foo": 1, "4111 1111 1111 1111": CANARY}}, "stream_options.foo", ""),
-    ({"messages": user("x"), "stream_options": {"4111 1111 1111 1111": CANARY}}, "stream_options[field 1]", ""),
+    (
+        {"messages": user("x"), "stream_options": {"foo": 1, "4111 1111 1111 1111": CANARY}},
+        "stream_options.foo",
+        "",
+    ),
+    (
+        {"messages": user("x"), "stream_options": {"4111 1111 1111 1111": CANARY}},
+        "stream_options[field 1]",
+        "",
+    ),
     ({"messages": user("x"), "sk-proj-Ab3dEf6hIj9lMn2pQr5t": CANARY}, "[field 3]", ""),
 ]
 
 
 @pytest.mark.parametrize(("body", "where", "near"), NAMED)
-def test_a_field_that_is_not_known_is_named_by_its_path_and_its_value_is_not(served, journal, body, where, near):
+def test_a_field_that_is_not_known_is_named_by_its_path_and_its_value_is_not(
+    served, journal, body, where, near
+):
     """A name that looks like somebody's is counted and not told."""
     body = {"model": "refused", **body}
     if isinstance(body["messages"][0]["content"], list):
@@ -346,8 +427,14 @@ def test_a_field_that_is_not_known_is_named_by_its_path_and_its_value_is_not(ser
         ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
         ({"messages": [{"role": "user", "content": [CANARY]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": {CANARY: CANARY}}]}, "messages[0].content"),
-        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": f"{CANARY}!"}]}, "messages[0].tool_call_id"),
-        ({"messages": [{"role": "assistant", "tool_calls": [{"id": f"{CANARY} !"}]}]}, "messages[0].tool_calls[0].id"),
+        (
+            {"messages": [{"role": "tool", "content": "x", "tool_call_id": f"{CANARY}!"}]},
+            "messages[0].tool_call_id",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{"id": f"{CANARY} !"}]}]},
+            "messages[0].tool_calls[0].id",
+        ),
         ({"temperature": CANARY}, "temperature"),
         ({"temperature": "1"}, "temperature"),
         ({"frequency_penalty": [CANARY]}, "frequency_penalty"),
@@ -356,7 +443,10 @@ def test_a_field_that_is_not_known_is_named_by_its_path_and_its_value_is_not(ser
         ({"reasoning_effort": CANARY}, "reasoning_effort"),
         ({"service_tier": CANARY}, "service_tier"),
         ({"tool_choice": CANARY}, "tool_choice"),
-        ({"tools": [{"type": "function", "function": {"name": f"{CANARY} !"}}]}, "tools[0].function.name"),
+        (
+            {"tools": [{"type": "function", "function": {"name": f"{CANARY} !"}}]},
+            "tools[0].function.name",
+        ),
         ({"response_format": {"type": CANARY}}, "response_format"),
     ],
 )
@@ -392,7 +482,11 @@ def test_what_a_request_needs(served, journal, field, value):
     ],
 )
 def test_what_is_no_json_object_is_refused(served, journal, body):
-    refused(post(served, body), journal, "the body must be a JSON object in UTF-8, at most 100 levels deep")
+    refused(
+        post(served, body),
+        journal,
+        "the body must be a JSON object in UTF-8, at most 100 levels deep",
+    )
 
 
 @pytest.mark.parametrize("depth", [100, 900])
@@ -400,12 +494,23 @@ def test_what_is_nested_too_deeply_is_refused(served, journal, depth):
     schema = f'{{"a": {"[" * depth}"{CANARY}"{"]" * depth}}}'
     tool = f'{{"type": "function", "function": {{"name": "f", "parameters": {schema}}}}}'
     body = f'{{"model": "refused", "messages": [{{"role": "user", "content": "x"}}], "tools": [{tool}]}}'
-    refused(post(served, body.encode()), journal, "the body must be a JSON object in UTF-8, at most 100 levels deep")
+    refused(
+        post(served, body.encode()),
+        journal,
+        "the body must be a JSON object in UTF-8, at most 100 levels deep",
+    )
 
 
 def test_arguments_with_half_a_character_are_refused(served, journal):
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": "\ud800"})}}
-    body = {"model": "refused", "messages": [{"role": "assistant", "tool_calls": [call]}, *user("x")]}
+    call = {
+        "id": "1",
+        "type": "function",
+        "function": {"name": "f", "arguments": json.dumps({"a": "\ud800"})},
+    }
+    body = {
+        "model": "refused",
+        "messages": [{"role": "assistant", "tool_calls": [call]}, *user("x")],
+    }
     refused(post(served, body), journal, ".*surrogate.*")
 
 
@@ -415,7 +520,9 @@ def test_a_large_request_is_refused(served, journal):
 
 
 def test_a_request_as_pages_of_the_web_send_it_is_refused(served, journal):
-    outcome = post(served, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"})
+    outcome = post(
+        served, {"model": "refused", "messages": user("x")}, **{"Content-Type": "text/plain"}
+    )
     refused(outcome, journal, "a request must have the type application/json", status=415)
 
 
@@ -426,8 +533,13 @@ def test_other_paths(served):
         assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
         known = http.put(f"{served}/responses/resp_1").headers["allow"].split(", ")
         assert {"GET", "DELETE"} <= set(known)
-        nowhere = [http.post(f"{served}/{path}", json={}) for path in (f"cats/{CANARY}", "chat/completions/")]
-        assert [(each.status_code, "allow" in each.headers) for each in nowhere] == [(404, False)] * 2
+        nowhere = [
+            http.post(f"{served}/{path}", json={})
+            for path in (f"cats/{CANARY}", "chat/completions/")
+        ]
+        assert [(each.status_code, "allow" in each.headers) for each in nowhere] == [
+            (404, False)
+        ] * 2
         for answer in (wrong, *nowhere):
             error = answer.json()["error"]
             assert "POST /v1/chat/completions" in error["message"]
@@ -437,7 +549,9 @@ def test_other_paths(served):
         assert refused.status_code == 404
         assert "websockets are not served" in refused.json()["error"]["message"]
         for prefix in (served, served.removesuffix("/v1")):
-            answer = http.post(f"{prefix}/chat/completions", json={"model": "echo", "messages": user(ASKED)})
+            answer = http.post(
+                f"{prefix}/chat/completions", json={"model": "echo", "messages": user(ASKED)}
+            )
             assert answer.json()["choices"][0]["message"]["content"] == ASKED
 
 
@@ -459,12 +573,19 @@ class Losing(Privatizer):
 
 
 @pytest.mark.parametrize("kind", [Failing, Losing])
-def test_what_cannot_be_privatized_is_not_sent(small_table, openai_server, journal, caplog, capfd, kind):
+def test_what_cannot_be_privatized_is_not_sent(
+    small_table, openai_server, journal, caplog, capfd, kind
+):
     caplog.set_level(logging.DEBUG)
     gateway = Gateway(privatizer=kind("placeholder", table=small_table), upstream=openai_server)
     with serving(gateway) as url:
         outcome = post(url, {"model": "refused", "messages": [*user("x"), *user(CANARY)]})
-    refused(outcome, journal, r"the messages could not be privatized \(ValueError\); nothing was sent", status=500)
+    refused(
+        outcome,
+        journal,
+        r"the messages could not be privatized \(ValueError\); nothing was sent",
+        status=500,
+    )
     assert CANARY not in caplog.text + "".join(capfd.readouterr())
 
 
@@ -496,8 +617,12 @@ def test_failures_of_the_upstream(small_table, openai_server, caplog, capfd, mod
     """With a mechanism that changes nothing, so that the upstream has something to repeat."""
     caplog.set_level(logging.DEBUG)
     open_ = Privatizer("noise", epsilon=float("inf"), table=small_table)
-    with serving(Gateway(privatizer=open_, upstream=openai_server, policy=Policy(timeout=0.5))) as url:
-        status, answer = post(url, {"model": model, "messages": user(f"2 {CANARY}")}, Authorization=f"Bearer {KEY}")
+    with serving(
+        Gateway(privatizer=open_, upstream=openai_server, policy=Policy(timeout=0.5))
+    ) as url:
+        status, answer = post(
+            url, {"model": model, "messages": user(f"2 {CANARY}")}, Authorization=f"Bearer {KEY}"
+        )
     assert status == FAILURES[model]
     said = caplog.text + "".join(capfd.readouterr())
     assert CANARY.lower() not in said.lower()
@@ -514,7 +639,11 @@ STREAMED = {**{model: status for model, status in FAILURES.items() if status != 
 def test_failures_of_the_upstream_before_a_stream(openai_server, privatizer, model):
     """On a new connection: one that was kept and ends is another case."""
     gateway = Gateway(privatizer=privatizer, upstream=openai_server, policy=Policy(timeout=0.5))
-    body = {"model": model, "messages": user(f"stream 2 {CANARY}" if model != "slow" else "2 x"), "stream": True}
+    body = {
+        "model": model,
+        "messages": user(f"stream 2 {CANARY}" if model != "slow" else "2 x"),
+        "stream": True,
+    }
     with serving(gateway) as url:
         status, answer = post_stream(url, body, Authorization=f"Bearer {KEY}")
     assert CANARY.lower() not in answer.lower()
@@ -534,7 +663,9 @@ def post_stream(url, body, **headers):
 @pytest.mark.parametrize("model", ["breaks-off", "reports", "silent", "not-json", "stops"])
 def test_a_stream_that_breaks_off_ends_with_an_error(client, served, caplog, capfd, model):
     caplog.set_level(logging.DEBUG, logger="uvicorn")
-    says = f"cannot go on with '{ASKED}'" if model == "reports" else "textveil: the answer broke off"
+    says = (
+        f"cannot go on with '{ASKED}'" if model == "reports" else "textveil: the answer broke off"
+    )
     with pytest.raises(openai.APIError, match=f"^{re.escape(says)}$"):
         list(client.chat.completions.create(model=model, messages=user(ASKED), stream=True))
     assert CANARY not in caplog.text + "".join(capfd.readouterr())
@@ -563,7 +694,9 @@ def test_nobody_listens(privatizer):
         upstream = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with serving(Gateway(privatizer=privatizer, upstream=upstream)) as url:
             for stream in (False, True):
-                status, answer = post(url, {"model": "echo", "messages": user(CANARY), "stream": stream})
+                status, answer = post(
+                    url, {"model": "echo", "messages": user(CANARY), "stream": stream}
+                )
                 assert (status, answer["error"]["type"]) == (502, "server_error")
 
 
@@ -585,7 +718,9 @@ def test_requests_at_the_same_time_do_not_mix(served, journal):
         if number % 2:
             answer = await client.chat.completions.create(model="echo", messages=user(said))
             return said, answer.choices[0].message.content
-        pieces = await client.chat.completions.create(model="characters", messages=user(said), stream=True)
+        pieces = await client.chat.completions.create(
+            model="characters", messages=user(said), stream=True
+        )
         return said, "".join([piece.choices[0].delta.content or "" async for piece in pieces])
 
     async def ask_all():
@@ -596,20 +731,27 @@ def test_requests_at_the_same_time_do_not_mix(served, journal):
     for said, answer in asyncio.run(ask_all()):
         assert answer == said
     seen = " ".join(f"<WORD_{i}>" for i in range(1, 21))
-    assert [entry["body"]["messages"][0]["content"] for entry in journal("characters")][-10:] == [seen] * 10
+    assert [entry["body"]["messages"][0]["content"] for entry in journal("characters")][-10:] == [
+        seen
+    ] * 10
 
 
 # ---- the server ------------------------------------------------------------------------------------------------------
 
 
 def test_an_address_that_is_taken():
-    with listen("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="must be a free address of this machine: "):
+    with (
+        listen("127.0.0.1", 0) as taken,
+        pytest.raises(ConfigError, match="must be a free address of this machine: "),
+    ):
         listen("127.0.0.1", taken.getsockname()[1])
     with pytest.raises(ConfigError, match="must be a free address of this machine"):
         listen("no-such-host.invalid", 0)
 
 
-@pytest.mark.parametrize("change", [{"upstream": f"http://me:{CANARY}@host/v1"}, {"timeout": 0}, {"limit": 0}])
+@pytest.mark.parametrize(
+    "change", [{"upstream": f"http://me:{CANARY}@host/v1"}, {"timeout": 0}, {"limit": 0}]
+)
 def test_options_that_are_wrong(privatizer, change):
     with pytest.raises(ConfigError) as error:
         Gateway(**{"privatizer": privatizer, "upstream": "http://127.0.0.1:1/v1", **change})
@@ -629,7 +771,9 @@ def test_the_process_logs_nothing_and_finishes_its_answers(openai_server, number
                 client.chat.completions.create(model="fail-500", messages=user(CANARY))
             with pytest.raises(openai.BadRequestError):
                 client.chat.completions.create(model="echo", messages=user(CANARY), logprobs=True)
-            waiting = pool.submit(client.chat.completions.create, model="slow", messages=user(CANARY))
+            waiting = pool.submit(
+                client.chat.completions.create, model="slow", messages=user(CANARY)
+            )
             time.sleep(0.5)
             running.send_signal(number)
             assert waiting.result(timeout=20).choices[0].message.content == CANARY
@@ -667,12 +811,17 @@ def applications(monkeypatch):
 UPSTREAM = ("--upstream", "http://127.0.0.1:1/v1", "--mechanism", "placeholder")
 
 
-@pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", 0), ("::1", 0), ("localhost", 0), ("0.0.0.0", 1)])
+@pytest.mark.parametrize(
+    ("host", "warned"), [("127.0.0.1", 0), ("::1", 0), ("localhost", 0), ("0.0.0.0", 1)]
+)
 def test_an_open_address_is_warned_of(command, host, warned):
     code, err = command(*UPSTREAM, "--host", host)
     assert code == 2 * warned
     if warned:
-        assert "it needs keys (`keys: FILE` in the policy) and TLS (--tls-cert and --tls-key); or give --exposed" in err
+        assert (
+            "it needs keys (`keys: FILE` in the policy) and TLS (--tls-cert and --tls-key); or give --exposed"
+            in err
+        )
         code, err = command(*UPSTREAM, "--host", host, "--exposed")
         assert code == 0
     assert err.count("textveil: warning: other machines can reach the gateway") == warned
@@ -708,7 +857,9 @@ def test_the_playground_is_there_where_the_policy_says_so(command, applications,
         ("0.0.0.0", ("--exposed",), False),
     ],
 )
-def test_a_host_that_is_named_is_allowed(command, applications, monkeypatch, host, arguments, allowed):
+def test_a_host_that_is_named_is_allowed(
+    command, applications, monkeypatch, host, arguments, allowed
+):
     """As --allow-host, or as the address that is bound."""
     monkeypatch.setattr("textveil.gateway.listen", lambda _, port: listen("127.0.0.1", port))
     assert command(*UPSTREAM, "--host", host, *arguments)[0] == 0
@@ -719,7 +870,9 @@ def test_a_host_that_is_named_is_allowed(command, applications, monkeypatch, hos
             "10.0.0.7": True,
             "evil.example": False,
         }
-        answers = {name: client.get("/v1/nowhere", headers={"Host": name}).status_code for name in hosts}
+        answers = {
+            name: client.get("/v1/nowhere", headers={"Host": name}).status_code for name in hosts
+        }
     assert answers == {name: 404 if known else 403 for name, known in hosts.items()}
 
 
@@ -731,9 +884,13 @@ def test_the_policy_of_a_command(command, monkeypatch):
         return server(gateway, *rest, **more)
 
     monkeypatch.setattr("textveil.gateway.server", noted)
-    code, _ = command(*UPSTREAM, "--media", "pass", "--schemas", "pass", "--unknown", "drop", "--users", "drop")
+    code, _ = command(
+        *UPSTREAM, "--media", "pass", "--schemas", "pass", "--unknown", "drop", "--users", "drop"
+    )
     assert code == 0
-    expected = Policy(upstream=UPSTREAM[1], media="pass", schemas="pass", unknown="drop", users="drop")
+    expected = Policy(
+        upstream=UPSTREAM[1], media="pass", schemas="pass", unknown="drop", users="drop"
+    )
     assert made[0].policy == expected
 
 
@@ -772,13 +929,23 @@ SITES = [
 
 def test_without_keys_no_web_site_drives_a_gateway(served, journal):
     body = {"model": "foreign", "messages": user(ASKED)}
-    asked = ("GET", "/v1/models"), ("GET", "/metrics"), ("GET", "/ready"), ("GET", "/nowhere"), ("POST", "/v1/messages")
+    asked = (
+        ("GET", "/v1/models"),
+        ("GET", "/metrics"),
+        ("GET", "/ready"),
+        ("GET", "/nowhere"),
+        ("POST", "/v1/messages"),
+    )
     with httpx2.Client(trust_env=False, base_url=served.removesuffix("/v1")) as http:
         for headers, code in SITES:
             for method, path in (*asked, ("POST", "/v1/chat/completions")):
-                answer = http.request(method, path, json=body if method == "POST" else None, headers=headers)
+                answer = http.request(
+                    method, path, json=body if method == "POST" else None, headers=headers
+                )
                 assert answer.status_code == 403, (headers, path)
-                assert answer.json()["error"]["message"].startswith("textveil: this gateway answers")
+                assert answer.json()["error"]["message"].startswith(
+                    "textveil: this gateway answers"
+                )
                 assert path == "/v1/messages" or answer.json()["error"]["code"] == code
             assert http.get("/health", headers=headers).status_code == 200
         assert http.get("/ready", headers={"Host": "localhost:1"}).status_code in (200, 503)
@@ -788,7 +955,9 @@ def test_without_keys_no_web_site_drives_a_gateway(served, journal):
 
 def test_names_are_allowed_and_keys_keep_web_sites_out(openai_server, privatizer, tmp_path):
     host = {"Host": "veil.lan:8600"}
-    named = Gateway(privatizer=privatizer, upstream=openai_server, policy=Policy(hosts=("veil.lan",)))
+    named = Gateway(
+        privatizer=privatizer, upstream=openai_server, policy=Policy(hosts=("veil.lan",))
+    )
     with serving(named) as url:
         body = {"model": "echo", "messages": user(ASKED)}
         assert post(url, body, **host)[0] == 200

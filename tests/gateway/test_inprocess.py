@@ -19,7 +19,11 @@ CANARY = "zyxqorvian@example.org"
 
 def said(*texts, **more):
     roles = ("user", "assistant")
-    return {"model": "m", "messages": [{"role": roles[i % 2], "content": text} for i, text in enumerate(texts)], **more}
+    return {
+        "model": "m",
+        "messages": [{"role": roles[i % 2], "content": text} for i, text in enumerate(texts)],
+        **more,
+    }
 
 
 def test_each_message_is_released_once():
@@ -27,7 +31,11 @@ def test_each_message_is_released_once():
     first = guard.begin(CHAT, said("Ingrid hid the money"))
     again = guard.begin(CHAT, said("Ingrid hid the money"))
     assert first.sent == again.sent
-    assert (first.statement["drawn"], again.statement["drawn"], again.statement["repeated"]) == (1, 0, 1)
+    assert (first.statement["drawn"], again.statement["drawn"], again.statement["repeated"]) == (
+        1,
+        0,
+        1,
+    )
     assert first.statement["kind"] == "ldp"
     came = {"choices": [{"message": {"role": "assistant", "content": "so be it"}}]}
     first.answered(zip(CHAT.said(came), CHAT.said(first.restored(came)), strict=True))
@@ -70,10 +78,19 @@ def test_what_cannot_be_protected_is_refused_in_words_of_a_library():
 
 
 def test_settings_are_plain_data_or_of_the_program():
-    data, passed = plain({"note": CANARY, "deep": [{"a": None}], "of": ChatGuard, "by": len, "by one": Decimal(2)})
+    data, passed = plain(
+        {"note": CANARY, "deep": [{"a": None}], "of": ChatGuard, "by": len, "by one": Decimal(2)}
+    )
     assert data == {"note": CANARY, "deep": [{"a": None}]}
     assert passed == {"of": ChatGuard, "by": len, "by one": Decimal(2)}
-    for odd in (object(), {CANARY}, CANARY.encode(), [ChatGuard], {"a": {"b": object()}}, partial(print, CANARY)):
+    for odd in (
+        object(),
+        {CANARY},
+        CANARY.encode(),
+        [ChatGuard],
+        {"a": {"b": object()}},
+        partial(print, CANARY),
+    ):
         with pytest.raises(InputError, match="the setting") as refused:
             plain({"note": CANARY, "odd": odd})
         assert CANARY not in str(refused.value)

@@ -238,7 +238,10 @@ def test_keys_by_the_command_line(tmp_path, monkeypatch, capsys):
     code, listed, _ = run("list")
     assert code == 0
     assert key.strip() not in listed
-    assert [line.split()[0::2][:2] for line in listed.splitlines()] == [["name", "state"], ["anna", "valid"]]
+    assert [line.split()[0::2][:2] for line in listed.splitlines()] == [
+        ["name", "state"],
+        ["anna", "valid"],
+    ]
     assert run("create", "anna")[0] == 2
     code, _, said = run("revoke", "anna")
     assert code == 0

@@ -25,7 +25,14 @@ def test_the_suite_calls_the_command_clean(tmp_path):
     port, reports = free_port(), tmp_path / "reports"
     suite = Path(sys.executable).with_name("pii-leak-benchmark")
     with commanded(f"http://127.0.0.1:{port}/v1", tmp_path / "said") as url:
-        asked = ["--target-base-url", f"{url}/v1", "--capture-port", str(port), "--out", str(reports)]
+        asked = [
+            "--target-base-url",
+            f"{url}/v1",
+            "--capture-port",
+            str(port),
+            "--out",
+            str(reports),
+        ]
         ran = subprocess.run(
             [suite, "ci", "--seed", "one", "--duty", "restore", "--timeout-seconds", "60", *asked],
             capture_output=True,
@@ -34,7 +41,10 @@ def test_the_suite_calls_the_command_clean(tmp_path):
             cwd=tmp_path,
         )
     assert ran.returncode == 0, ran.stdout
-    run, raw = (json.loads((reports / name).read_text("utf-8")) for name in ("current.json", "current.raw.json"))
+    run, raw = (
+        json.loads((reports / name).read_text("utf-8"))
+        for name in ("current.json", "current.raw.json")
+    )
     assert run["verdict"] == "CLEAN"
     assert [name for name, check in raw["checks"].items() if not check["passed"]] == []
     assert raw["checks"]["configured_upstream_boundary"]["captured_requests"] > 0

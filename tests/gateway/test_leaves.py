@@ -22,7 +22,9 @@ from openai.types import (
 )
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
-from openai.types.completion_create_params import CompletionCreateParamsBase as PromptCompletionCreateParamsBase
+from openai.types.completion_create_params import (
+    CompletionCreateParamsBase as PromptCompletionCreateParamsBase,
+)
 from openai.types.conversations import ConversationCreateParams, ConversationItemList
 from openai.types.responses import (
     CompactedResponse,
@@ -150,8 +152,16 @@ def without(rule: LeafRule, path: tuple[str, ...]) -> LeafRule:
         ("chat answer", ("choices", "*", "message", "refusal"), ["choices[].message.refusal"]),
         ("chat chunk", ("choices", "*", "delta", "tool_calls", "*", "function"), None),
         ("responses request", ("instructions",), ["instructions"]),
-        ("responses request", ("input", "*", "custom_tool_call", "input"), ["input[]<custom_tool_call>.input"]),
-        ("responses answer", ("output", "*", "program_output", "result"), ["output[]<program_output>.result"]),
+        (
+            "responses request",
+            ("input", "*", "custom_tool_call", "input"),
+            ["input[]<custom_tool_call>.input"],
+        ),
+        (
+            "responses answer",
+            ("output", "*", "program_output", "result"),
+            ["output[]<program_output>.result"],
+        ),
         ("responses event", ("item", "mcp_call", "output"), None),
     ],
 )

@@ -41,7 +41,14 @@ class Asking:
     def post(self, path: str, body: Any, **headers: str) -> Any:
         return self.client.post(path, json=body, headers=headers)
 
-    def generic(self, kind: str = "request", *, call: str | None = "call-1", who: str = "anna", **fields: Any) -> Any:
+    def generic(
+        self,
+        kind: str = "request",
+        *,
+        call: str | None = "call-1",
+        who: str = "anna",
+        **fields: Any,
+    ) -> Any:
         data = {"user_api_key_hash": "hash", "user_api_key_end_user_id": who}
         body = {"input_type": kind, "litellm_call_id": call, "request_data": data, **fields}
         came = self.post(GENERIC, body, **{"x-api-key": "sk"})
@@ -54,7 +61,9 @@ class Asking:
     def rehydrated(self, *texts: str, session: str = "s-1") -> list[str]:
         return self._guard(REHYDRATE, {"texts": list(texts)}, session)["texts"]
 
-    def piece(self, text: str, carry: str, *, final: bool = False, session: str = "s-1") -> tuple[str, str]:
+    def piece(
+        self, text: str, carry: str, *, final: bool = False, session: str = "s-1"
+    ) -> tuple[str, str]:
         came = self._guard(PIECE, {"text": text, "carry": carry, "final": final}, session)
         return came["text"], came["carry"]
 
@@ -71,7 +80,9 @@ def asks() -> Iterator[Callable[..., Asking]]:
 
         def made(**options: Any) -> Asking:
             gateway = guarding("http://127.0.0.1:9/v1", **options)
-            return Asking(stack.enter_context(TestClient(application(gateway), base_url="http://127.0.0.1")))
+            return Asking(
+                stack.enter_context(TestClient(application(gateway), base_url="http://127.0.0.1"))
+            )
 
         yield made
 
@@ -88,7 +99,11 @@ def test_what_litellm_asked(asking, name) -> None:
         came = asking.post(said["path"], said["body"], **said["headers"])
         assert came.status_code == 200, came.text
         if said["path"] == REDACT or said["body"].get("input_type") == "request":
-            assert not [canary for canary in CANARIES if canary in json.dumps(came.json(), ensure_ascii=False)]
+            assert not [
+                canary
+                for canary in CANARIES
+                if canary in json.dumps(came.json(), ensure_ascii=False)
+            ]
         else:
             shown.append(came.json())
     if shown:
@@ -105,7 +120,9 @@ def test_the_page_shows_the_guardrails_that_are_tested() -> None:
         (yaml.safe_load(files["generic.yaml"]), "generic"),
     ):
         ours = {**GUARDRAILS[tested]}
-        ours.pop("streaming_sampling_rate", None)  # each letter is looked at in tests, every fifth piece otherwise
+        ours.pop(
+            "streaming_sampling_rate", None
+        )  # each letter is looked at in tests, every fifth piece otherwise
         assert {name: value for name, value in shown.items() if name not in own} == {
             name: value for name, value in ours.items() if name not in own
         }
@@ -122,7 +139,10 @@ def test_texts_that_stand_in_no_message_are_released_and_restored(asking) -> Non
 
 def test_nothing_changes_where_nothing_is_private(asking) -> None:
     rows = [{"role": "user", "content": "hello", "name": None}]
-    assert asking.generic(texts=["hello"], structured_messages=rows) == {"action": "NONE", "texts": ["hello"]}
+    assert asking.generic(texts=["hello"], structured_messages=rows) == {
+        "action": "NONE",
+        "texts": ["hello"],
+    }
 
 
 def test_arguments_of_tools_come_back_in_messages(asking) -> None:
@@ -132,9 +152,14 @@ def test_arguments_of_tools_come_back_in_messages(asking) -> None:
         {"role": "user", "content": "hello"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
     ]
-    came = asking.generic(texts=["hello"], structured_messages=rows, tool_calls=[{**call, "index": 0}])
+    came = asking.generic(
+        texts=["hello"], structured_messages=rows, tool_calls=[{**call, "index": 0}]
+    )
     assert came["structured_messages"][0] == rows[0]
-    assert came["structured_messages"][1]["tool_calls"][0]["function"]["arguments"] == '{"to": "<EMAIL_1>"}'
+    assert (
+        came["structured_messages"][1]["tool_calls"][0]["function"]["arguments"]
+        == '{"to": "<EMAIL_1>"}'
+    )
 
 
 def test_signed_thinking_goes_on_as_it_is_or_not_at_all(asking) -> None:
@@ -147,11 +172,18 @@ def test_signed_thinking_goes_on_as_it_is_or_not_at_all(asking) -> None:
     came = asking.generic(texts=["yes"], structured_messages=rows)
     assert came["structured_messages"][0]["thinking_blocks"] == [blocks[0], blocks[2]]
     rows = [{"role": "assistant", "content": "yes", "thinking_blocks": blocks[:1]}]
-    assert asking.generic(texts=["yes"], structured_messages=rows) == {"action": "NONE", "texts": ["yes"]}
+    assert asking.generic(texts=["yes"], structured_messages=rows) == {
+        "action": "NONE",
+        "texts": ["yes"],
+    }
 
 
 def test_arguments_that_stand_in_no_message_are_blocked(asking) -> None:
-    call: dict[str, Any] = {"id": "call_1", "type": "function", "function": {"name": "mail", "arguments": "{}"}}
+    call: dict[str, Any] = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "mail", "arguments": "{}"},
+    }
     assert asking.generic(tool_calls=[call])["action"] == "NONE"
     call["function"]["arguments"] = json.dumps({"to": MAIL})
     assert asking.generic(tool_calls=[call])["action"] == "BLOCKED"
@@ -161,7 +193,11 @@ def test_arguments_that_stand_in_no_message_are_blocked(asking) -> None:
     "fields",
     [
         {"structured_messages": [{"role": "user", "content": "hello", "secret": "x"}]},
-        {"structured_messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}]},
+        {
+            "structured_messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}
+            ]
+        },
         {"images": ["data:image/png;base64,AAAA"]},
         {"documents": ["new in a later version"]},
         {"texts": [1]},
@@ -231,7 +267,10 @@ def test_of_a_growing_stream_what_may_yet_change_is_withheld(asking) -> None:
 
 
 def test_texts_of_a_session_are_redacted_and_rehydrated(asking) -> None:
-    assert asking.redacted(f"to {MAIL}", json.dumps({"to": MAIL})) == ["to <EMAIL_1>", '{"to": "<EMAIL_1>"}']
+    assert asking.redacted(f"to {MAIL}", json.dumps({"to": MAIL})) == [
+        "to <EMAIL_1>",
+        '{"to": "<EMAIL_1>"}',
+    ]
     assert asking.redacted("to ana@example.com") == ["to <EMAIL_2>"]
     assert asking.rehydrated("<EMAIL_1> <EMAIL_2>", '{"to": "<EMAIL_1>"}') == [
         f"{MAIL} ana@example.com",
@@ -263,14 +302,20 @@ def at_once(first: Asking, second: Asking, monkeypatch: pytest.MonkeyPatch) -> l
     return sorted(each.status_code for each in came)
 
 
-def test_two_texts_of_a_session_at_once_are_redacted_one_after_the_other(asking, monkeypatch) -> None:
+def test_two_texts_of_a_session_at_once_are_redacted_one_after_the_other(
+    asking, monkeypatch
+) -> None:
     assert at_once(asking, asking, monkeypatch) == [200, 200]
 
 
-def test_of_two_texts_of_a_session_in_two_processes_one_is_redacted(asks, monkeypatch, tmp_path) -> None:
+def test_of_two_texts_of_a_session_in_two_processes_one_is_redacted(
+    asks, monkeypatch, tmp_path
+) -> None:
     nobody = Running(nobody=b"as the workers of one gateway")
     with SessionStore(f"sqlite:///{tmp_path / 'veil.db'}") as store:
-        assert at_once(asks(store=store, running=nobody), asks(store=store, running=nobody), monkeypatch) == [200, 409]
+        assert at_once(
+            asks(store=store, running=nobody), asks(store=store, running=nobody), monkeypatch
+        ) == [200, 409]
 
 
 def test_originals_in_json_are_escaped(asks) -> None:
@@ -282,13 +327,18 @@ def test_originals_in_json_are_escaped(asks) -> None:
     assert json.loads(back) == {"to": 'Neil "Nell"'}
 
 
-@pytest.mark.parametrize("store", ["memory:", pytest.param("sqlite:///{}/veil.db", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "store", ["memory:", pytest.param("sqlite:///{}/veil.db", marks=pytest.mark.slow)]
+)
 def test_any_cut_of_a_stream_gives_the_same(asks, tmp_path, monkeypatch, store) -> None:
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "00" * 32)
     with SessionStore(store.format(tmp_path)) as kept:
         asking = asks(store=kept)
         asking.redacted(f"to {MAIL} and {{}}")
-        for answer in ("Dear <EMAIL_1>, [x](http://evil.example/<EMAIL_1>) \\<EMAIL_1>", '{"to": "<EMAIL_1>", "a": 1}'):
+        for answer in (
+            "Dear <EMAIL_1>, [x](http://evil.example/<EMAIL_1>) \\<EMAIL_1>",
+            '{"to": "<EMAIL_1>", "a": 1}',
+        ):
             (whole,) = asking.rehydrated(answer)
             chooser = random.Random(7)
             cuts = [list(range(1, len(answer))), *([cut] for cut in range(1, len(answer), 3))]
@@ -365,7 +415,9 @@ def test_many_calls_are_compared_in_linear_time() -> None:
         calls = [{"id": f"{i}", "function": {"name": "f", "arguments": "{}"}} for i in range(count)]
         others = [{**call, "id": f"other {i}"} for i, call in enumerate(calls)]
         started = time.process_time()
-        read = litellm._read({"structured_messages": [{"tool_calls": calls}], "tool_calls": others + calls}, {})
+        read = litellm._read(
+            {"structured_messages": [{"tool_calls": calls}], "tool_calls": others + calls}, {}
+        )
         assert read["tool_calls"] == others
         return time.process_time() - started
 
@@ -401,7 +453,12 @@ def test_a_gateway_with_keys_of_its_own_answers_nobody_else(asks, tmp_path) -> N
     body = {"input_type": "request", "litellm_call_id": "call-1", "texts": [MAIL]}
     came = asking.post(GENERIC, body, **{"x-api-key": "sk-of-nobody"})
     assert (came.status_code, came.json()["action"]) == (200, "BLOCKED")
-    assert asking.post(REDACT, {"texts": [MAIL]}, authorization="Bearer sk", **{"x-session-id": "s"}).status_code == 401
+    assert (
+        asking.post(
+            REDACT, {"texts": [MAIL]}, authorization="Bearer sk", **{"x-session-id": "s"}
+        ).status_code
+        == 401
+    )
     assert asking.post(GENERIC, body, **{"x-api-key": own}).json()["texts"] == ["<EMAIL_1>"]
     asked = {"authorization": f"Bearer {own}", "x-session-id": "s"}
     assert asking.post(REDACT, {"texts": [MAIL]}, **asked).json() == {"texts": ["<EMAIL_1>"]}

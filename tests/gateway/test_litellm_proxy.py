@@ -19,7 +19,15 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.gateway.litellm_cases import CANARIES, CASES, GUARDRAILS, MAIL, RECORDED, answer, guarding
+from tests.gateway.litellm_cases import (
+    CANARIES,
+    CASES,
+    GUARDRAILS,
+    MAIL,
+    RECORDED,
+    answer,
+    guarding,
+)
 from tests.gateway.servers import Asked, Upstream, serving, serving_upstream
 
 import textveil
@@ -52,7 +60,9 @@ def tapping(gateway: str) -> Iterator[Upstream]:
 
     def passed(asked: Asked) -> tuple[int, Any]:
         try:
-            with urllib.request.urlopen(urllib.request.Request(gateway + asked.path, asked.raw, kept(asked))) as came:
+            with urllib.request.urlopen(
+                urllib.request.Request(gateway + asked.path, asked.raw, kept(asked))
+            ) as came:
                 return came.status, json.load(came)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
@@ -99,14 +109,28 @@ def proxying(folder: Path, upstream: str, guardrails: list[dict[str, Any]]) -> I
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     port = free()
-    command = [LITELLM, "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port), "--telemetry", "False"]
+    command = [
+        LITELLM,
+        "--config",
+        "config.yaml",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--telemetry",
+        "False",
+    ]
     with open(folder / "log.txt", "w") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **LOCAL})
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **LOCAL}
+        )
     try:
         for _ in range(600):
             assert process.poll() is None, (folder / "log.txt").read_text()[-2_000:]
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health/liveliness", timeout=1).close()
+                urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/health/liveliness", timeout=1
+                ).close()
                 break
             except OSError:
                 time.sleep(0.2)
@@ -135,7 +159,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any, 
             for name, params in GUARDRAILS.items()
         ]
         open_ = {"fail_on_error": False, "unreachable_fallback": "fail_open", "api_base": base}
-        guardrails.append({"guardrail_name": "open", "litellm_params": {**GUARDRAILS["generic"], **open_}})
+        guardrails.append(
+            {"guardrail_name": "open", "litellm_params": {**GUARDRAILS["generic"], **open_}}
+        )
         with proxying(tmp_path_factory.mktemp("litellm"), upstream.url, guardrails) as proxy:
             yield proxy, upstream, tap
 
@@ -167,18 +193,25 @@ def test_the_upstream_sees_no_canary_and_the_client_gets_it_back(stage, guardrai
     if arguments is not None and guardrail in case.restores_arguments:
         assert MAIL in arguments
     elif arguments is not None:
-        assert "<EMAIL_" in arguments, "LiteLLM takes these from the reply by now: say so in the documents"
+        assert "<EMAIL_" in arguments, (
+            "LiteLLM takes these from the reply by now: say so in the documents"
+        )
     recorded(
-        f"{guardrail} {name}", [{"path": each.path, "headers": kept(each), "body": each.body} for each in tap.asked]
+        f"{guardrail} {name}",
+        [{"path": each.path, "headers": kept(each), "body": each.body} for each in tap.asked],
     )
 
 
 def recorded(name: str, said: list[dict[str, Any]]) -> None:
     """Compare what LiteLLM asked with what it asked when it was recorded, but for its own names and times."""
-    known = {each["name"]: each["said"] for each in map(json.loads, RECORDED.read_text().splitlines())}
+    known = {
+        each["name"]: each["said"] for each in map(json.loads, RECORDED.read_text().splitlines())
+    }
     if os.environ.get("TEXTVEIL_LITELLM_RECORD"):
         known[name] = said
-        RECORDED.write_text("".join(json.dumps({"name": key, "said": own}) + "\n" for key, own in known.items()))
+        RECORDED.write_text(
+            "".join(json.dumps({"name": key, "said": own}) + "\n" for key, own in known.items())
+        )
     assert [bare(each) for each in said] == [bare(each) for each in known[name]]
 
 
@@ -188,7 +221,11 @@ def bare(said: dict[str, Any]) -> Any:
         for key, value in said["body"].items()
         if key not in ("litellm_call_id", "litellm_trace_id", "litellm_version", "request_headers")
     }
-    return said["path"], sorted(said["headers"]), re.sub(r"resp_[\w=-]+", "", json.dumps(body, sort_keys=True))
+    return (
+        said["path"],
+        sorted(said["headers"]),
+        re.sub(r"resp_[\w=-]+", "", json.dumps(body, sort_keys=True)),
+    )
 
 
 @pytest.mark.parametrize("guardrail", [f"gone-{name}" for name in GUARDRAILS])
@@ -205,7 +242,10 @@ def test_what_the_gateway_refuses_is_not_sent_where_litellm_is_told_to_go_on(sta
     proxy, upstream, _ = stage
     upstream.asked.clear()
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    body = {"model": "gpt", "messages": [{"role": "user", "content": [{"type": "text", "text": "see"}, part]}]}
+    body = {
+        "model": "gpt",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "see"}, part]}],
+    }
     status, came = ask(proxy, "/v1/chat/completions", {**body, "guardrails": ["open"]})
     assert status == 400
     assert "cannot be protected" in came
@@ -216,7 +256,12 @@ def test_one_call_id_given_by_two_clients_restores_nothing_of_the_other(stage) -
     proxy, upstream, _ = stage
     upstream.asked.clear()
     for who, text in (("anna", f"Write to {MAIL}"), ("bea", "Write to bea@example.net")):
-        body = {"model": "gpt", "messages": [{"role": "user", "content": text}], "user": who, "guardrails": ["generic"]}
+        body = {
+            "model": "gpt",
+            "messages": [{"role": "user", "content": text}],
+            "user": who,
+            "guardrails": ["generic"],
+        }
         status, came = ask(proxy, "/v1/chat/completions", body, **{"x-litellm-call-id": "the-same"})
         assert status == 200
         assert (MAIL in came) == (who == "anna")

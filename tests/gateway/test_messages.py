@@ -36,7 +36,11 @@ MODEL = {"model": "claude-opus-5", "max_tokens": 1000}
 TOOL = {
     "name": "find_person",
     "description": "Finds people. Ask ops@example.org for access.",
-    "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    "input_schema": {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    },
 }
 PATH = f'C:\\{CANARY}\\"new"'
 """What has to be escaped in JSON."""
@@ -58,7 +62,13 @@ def said(text, citations=None):
 
 
 def call(**given):
-    return {"type": "tool_use", "id": "toolu_1", "name": "find_person", "input": given, "caller": {"type": "direct"}}
+    return {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "find_person",
+        "input": given,
+        "caller": {"type": "direct"},
+    }
 
 
 def message(*content, stop_reason="end_turn", stop_sequence=None):
@@ -94,7 +104,9 @@ def events(whole, cut):
 
         if kind == "text":
             yield from (delta("text_delta", text=piece) for piece in cut(block["text"]))
-            yield from (delta("citations_delta", citation=each) for each in block["citations"] or ())
+            yield from (
+                delta("citations_delta", citation=each) for each in block["citations"] or ()
+            )
         if kind == "thinking":
             yield from (delta("thinking_delta", thinking=piece) for piece in cut(block["thinking"]))
             yield delta("signature_delta", signature=block["signature"])
@@ -112,7 +124,11 @@ def sse(event):
 
 
 def refusal(status, kind, says):
-    return status, {"type": "error", "error": {"type": kind, "message": says}, "request_id": "req_1"}
+    return status, {
+        "type": "error",
+        "error": {"type": kind, "message": says},
+        "request_id": "req_1",
+    }
 
 
 def text_of(block_or_text):
@@ -128,8 +144,12 @@ def claude(*turns, cut=list):
     def answer(asked):
         for own in asked.body["messages"]:
             for block in own["content"] if isinstance(own["content"], list) else ():
-                if block["type"] == "thinking" and block["signature"] != signature(block["thinking"]):
-                    return refusal(400, "invalid_request_error", "Invalid `signature` in `thinking` block")
+                if block["type"] == "thinking" and block["signature"] != signature(
+                    block["thinking"]
+                ):
+                    return refusal(
+                        400, "invalid_request_error", "Invalid `signature` in `thinking` block"
+                    )
         if asked.path.endswith("/count_tokens"):
             return {"input_tokens": len(json.dumps(asked.body))}
         echo = said(text_of(asked.body["messages"][-1]["content"]))
@@ -148,7 +168,9 @@ def privatizer(small_table):
 def running(privatizer):
     with (
         serving_upstream(claude()) as server,
-        serving(Gateway(privatizer=privatizer, upstream=server.url, policy=Policy(timeout=5))) as url,
+        serving(
+            Gateway(privatizer=privatizer, upstream=server.url, policy=Policy(timeout=5))
+        ) as url,
     ):
         yield server, url
 
@@ -168,7 +190,9 @@ def client(running):
 
 def client_of(url, key):
     http = httpx2.Client(trust_env=False)
-    return anthropic.Anthropic(base_url=url.removesuffix("/v1"), api_key=key, max_retries=0, http_client=http)
+    return anthropic.Anthropic(
+        base_url=url.removesuffix("/v1"), api_key=key, max_retries=0, http_client=http
+    )
 
 
 @pytest.fixture(params=["whole", "streamed"])
@@ -208,12 +232,17 @@ def test_two_turns(upstream, ask):
     assert answer.usage.output_tokens == 4
     first = last(upstream)
     assert CANARY not in json.dumps(first)
-    turns += [back(answer), user([{"type": "text", "text": CANARY, "cache_control": {"type": "ephemeral"}}])]
+    turns += [
+        back(answer),
+        user([{"type": "text", "text": CANARY, "cache_control": {"type": "ephemeral"}}]),
+    ]
     assert ask(system=f"You help {CANARY}.", messages=turns).content[0].text == CANARY
     second = last(upstream)
     assert second["system"] == first["system"]
     assert second["messages"][0] == first["messages"][0]
-    assert second["messages"][1]["content"] == [{"type": "text", "text": first["messages"][0]["content"]}]
+    assert second["messages"][1]["content"] == [
+        {"type": "text", "text": first["messages"][0]["content"]}
+    ]
     assert second["messages"][2]["content"][0]["cache_control"] == {"type": "ephemeral"}
     assert CANARY not in upstream.seen
 
@@ -229,19 +258,30 @@ def test_the_system_prompt_is_text_or_blocks_and_the_conversation_is_the_same(up
 def test_a_client_that_names_itself_anew_goes_on_with_its_conversation(upstream, client):
     turns, statements = [user(f"{ASKED} of one who names itself")], []
     for number in range(3):
-        names = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number}f{number};"}
+        names = {
+            "type": "text",
+            "text": f"x-anthropic-billing-header: cc_version=2.1; cch={number}f{number};",
+        }
         system = [names, {"type": "text", "text": f"You follow {CANARY}."}]
         raw = client.messages.with_raw_response.create(**MODEL, system=system, messages=turns)
         turns += [back(raw.parse()), user(f"And {CANARY}?")]
         statements.append(json.loads(raw.headers["textveil-statement"]))
-    assert [each["new"] for each in statements] == [3, 2, 1]  # what names it, and a question that was not asked before
+    assert [each["new"] for each in statements] == [
+        3,
+        2,
+        1,
+    ]  # what names it, and a question that was not asked before
     assert [each["repeated"] for each in statements] == [0, 3, 6]
     assert CANARY not in upstream.seen
 
 
 def test_tools_there_and_back(upstream, ask):
     upstream.answer = claude(
-        message(said("I look for <WORD_1>."), call(name="<WORD_1>", also=["<WORD_3>", 7, None]), stop_reason="tool_use")
+        message(
+            said("I look for <WORD_1>."),
+            call(name="<WORD_1>", also=["<WORD_3>", 7, None]),
+            stop_reason="tool_use",
+        )
     )
     turns = [user(ASKED)]
     answer = ask(messages=turns, tools=[TOOL], tool_choice={"type": "tool", "name": "find_person"})
@@ -252,13 +292,19 @@ def test_tools_there_and_back(upstream, ask):
     assert sent["tools"][0]["name"] == "find_person"
     assert sent["tools"][0]["input_schema"] == TOOL["input_schema"]
     assert sent["tools"][0]["description"] == "Finds people. Ask <EMAIL_1> for access."
-    found = {"type": "tool_result", "tool_use_id": "toolu_1", "content": f"Nobody is called {CANARY} Jarndyce"}
+    found = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": f"Nobody is called {CANARY} Jarndyce",
+    }
     turns += [back(answer), user([found])]
     answer = ask(messages=turns, tools=[TOOL])
     assert answer.content[0].text == ""
     _, came, result = last(upstream)["messages"]
     assert came["content"][0] == {"type": "text", "text": "I look for <WORD_1>."}
-    assert came["content"][1] == call(name="<WORD_1>", also=["<WORD_3>", 7]) | {"input": came["content"][1]["input"]}
+    assert came["content"][1] == call(name="<WORD_1>", also=["<WORD_3>", 7]) | {
+        "input": came["content"][1]["input"]
+    }
     assert came["content"][1]["input"] == {"name": "<WORD_1>", "also": ["<WORD_3>", 7, None]}
     assert result["content"][0]["tool_use_id"] == "toolu_1"
     assert "<WORD_1>" in result["content"][0]["content"]
@@ -275,14 +321,21 @@ def test_the_input_of_a_tool_is_json_whatever_is_put_in_it(upstream, ask):
 
 def test_thinking_goes_back_as_it_came(upstream, ask):
     thinking = "<WORD_1> is asked about. \\n <WORD_3> may know."
-    upstream.answer = claude(message(thought(thinking), said("About <WORD_1>:"), call(name="<WORD_3>")))
+    upstream.answer = claude(
+        message(thought(thinking), said("About <WORD_1>:"), call(name="<WORD_3>"))
+    )
     turns = [user(ASKED)]
     answer = ask(messages=turns, thinking={"type": "enabled", "budget_tokens": 1024})
     assert answer.content[0].thinking == f"{CANARY} is asked about. \\n Quillimar may know."
-    turns += [back(answer), user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "none"}])]
+    turns += [
+        back(answer),
+        user([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "none"}]),
+    ]
     ask(messages=turns)
     assert last(upstream)["messages"][1]["content"][0] == thought(thinking)
-    ask(messages=turns, system="it is so")  # another conversation, where nothing is known but the thinking
+    ask(
+        messages=turns, system="it is so"
+    )  # another conversation, where nothing is known but the thinking
     assert last(upstream)["messages"][1]["content"][0] == thought(thinking)
     assert CANARY not in upstream.seen
 
@@ -298,8 +351,18 @@ def test_thinking_that_is_not_known_is_left_out(running, upstream, ask):
         other.messages.create(**MODEL, messages=[user(ASKED), back(answer), user("And?")])
     assert [block["type"] for block in last(upstream)["messages"][1]["content"]] == ["text"]
     hidden = {"type": "redacted_thinking", "data": "c2VhbGVk"}
-    empty = {"type": "thinking", "thinking": "", "signature": signature("")}  # what the upstream shows nobody
-    ask(messages=[user(ASKED), {"role": "assistant", "content": [hidden, empty, said("x")]}, user("And?")])
+    empty = {
+        "type": "thinking",
+        "thinking": "",
+        "signature": signature(""),
+    }  # what the upstream shows nobody
+    ask(
+        messages=[
+            user(ASKED),
+            {"role": "assistant", "content": [hidden, empty, said("x")]},
+            user("And?"),
+        ]
+    )
     assert last(upstream)["messages"][1]["content"][:2] == [hidden, empty]
     assert CANARY not in upstream.seen
 
@@ -325,23 +388,43 @@ def test_thinking_that_would_mean_somebody_else_is_left_out(upstream, client):
     upstream.answer = claude(message(thought("It is <WORD_1>."), said("yes")))
     answer = client.messages.create(**MODEL, messages=[user(CANARY)])
     upstream.answer = claude()
-    client.messages.create(**MODEL, messages=[user("Jarndyce"), user(CANARY), back(answer), user("And?")])
+    client.messages.create(
+        **MODEL, messages=[user("Jarndyce"), user(CANARY), back(answer), user("And?")]
+    )
     assert [block["type"] for block in last(upstream)["messages"][2]["content"]] == ["text"]
 
 
 def test_an_answer_without_its_thinking_is_known(upstream, ask):
     upstream.answer = claude(message(thought("It is <WORD_1>."), said("About <WORD_1>, shortly:")))
     answer = ask(messages=[user(ASKED)])
-    ask(messages=[user(ASKED), {"role": "assistant", "content": answer.content[1].text}, user("And?")])
+    ask(
+        messages=[
+            user(ASKED),
+            {"role": "assistant", "content": answer.content[1].text},
+            user("And?"),
+        ]
+    )
     assert last(upstream)["messages"][1]["content"] == "About <WORD_1>, shortly:"
 
 
 def test_documents_and_citations(upstream, ask):
     texts = {"title": f"on {CANARY}", "context": f"by {CANARY}"}
     text = f"{ASKED} ; {CANARY} left Quillimar"
-    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}, **texts}
-    parts = {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": ASKED}]}}
-    found = {"type": "search_result", "source": CANARY, "title": CANARY, "content": [{"type": "text", "text": ASKED}]}
+    document = {
+        "type": "document",
+        "source": {"type": "text", "media_type": "text/plain", "data": text},
+        **texts,
+    }
+    parts = {
+        "type": "document",
+        "source": {"type": "content", "content": [{"type": "text", "text": ASKED}]},
+    }
+    found = {
+        "type": "search_result",
+        "source": CANARY,
+        "title": CANARY,
+        "content": [{"type": "text", "text": ASKED}],
+    }
     asked = user([document, parts, found, {"type": "text", "text": "Who?"}])
     ask(messages=[asked])
     sent = last(upstream)["messages"][0]["content"]
@@ -350,9 +433,19 @@ def test_documents_and_citations(upstream, ask):
     cited = [
         {"type": "char_location", "cited_text": data, "document_title": title, "document_index": 0}
         | {"start_char_index": 0, "end_char_index": len(data)},
-        {"type": "char_location", "cited_text": data[begin:], "document_title": None, "document_index": 0}
+        {
+            "type": "char_location",
+            "cited_text": data[begin:],
+            "document_title": None,
+            "document_index": 0,
+        }
         | {"start_char_index": begin, "end_char_index": len(data)},
-        {"type": "char_location", "cited_text": "<WORD_3>", "document_title": None, "document_index": 7}
+        {
+            "type": "char_location",
+            "cited_text": "<WORD_3>",
+            "document_title": None,
+            "document_index": 7,
+        }
         | {"start_char_index": 3, "end_char_index": 11},  # where nobody can tell
     ]
     upstream.answer = claude(message(said(f"See {data}", cited)))
@@ -366,12 +459,16 @@ def test_documents_and_citations(upstream, ask):
     assert (third.cited_text, third.start_char_index) == ("Quillimar", 3)
     ask(messages=[asked, back(answer), user("And?")])
     returned = last(upstream)["messages"][1]["content"][0]["citations"]
-    assert returned == [{name: value for name, value in each.items() if value is not None} for each in cited]
+    assert returned == [
+        {name: value for name, value in each.items() if value is not None} for each in cited
+    ]
     assert CANARY not in upstream.seen
 
 
 def test_words_to_stop_at(upstream, ask):
-    upstream.answer = claude(message(said("x"), stop_reason="stop_sequence", stop_sequence="<WORD_1>"))
+    upstream.answer = claude(
+        message(said("x"), stop_reason="stop_sequence", stop_sequence="<WORD_1>")
+    )
     answer = ask(messages=[user(ASKED)], stop_sequences=[CANARY])
     assert last(upstream)["stop_sequences"] == ["<WORD_1>"]
     assert answer.stop_sequence == CANARY
@@ -380,8 +477,13 @@ def test_words_to_stop_at(upstream, ask):
 def test_an_answer_in_json(upstream, ask):
     ask(messages=[user(PATH)])
     released = last(upstream)["messages"][0]["content"]
-    upstream.answer = claude(message(thought(f"So {released}"), said(json.dumps({"path": released}))))
-    schema = {"type": "json_schema", "schema": {"type": "object", "description": "of ops@example.org"}}
+    upstream.answer = claude(
+        message(thought(f"So {released}"), said(json.dumps({"path": released})))
+    )
+    schema = {
+        "type": "json_schema",
+        "schema": {"type": "object", "description": "of ops@example.org"},
+    }
     answer = ask(messages=[user(PATH)], output_config={"format": schema})
     assert json.loads(answer.content[1].text) == {"path": PATH}
     assert answer.content[0].thinking == f"So {PATH}"
@@ -390,8 +492,15 @@ def test_an_answer_in_json(upstream, ask):
 
 def test_counting_tokens_draws_nothing_twice(upstream, small_table):
     noise = Privatizer("noise", epsilon=5.0, table=small_table)
-    with serving(Gateway(privatizer=noise, upstream=upstream.url)) as url, client_of(url, "sk-ant-1") as client:
-        asked = {"model": MODEL["model"], "system": "garden", "messages": [user("house"), user("river")]}
+    with (
+        serving(Gateway(privatizer=noise, upstream=upstream.url)) as url,
+        client_of(url, "sk-ant-1") as client,
+    ):
+        asked = {
+            "model": MODEL["model"],
+            "system": "garden",
+            "messages": [user("house"), user("river")],
+        }
         counted = client.messages.with_raw_response.count_tokens(**asked)
         sent = last(upstream)
         assert counted.parse().input_tokens == len(json.dumps(sent))
@@ -429,7 +538,10 @@ def test_only_what_the_api_needs_is_forwarded(upstream, client):
 
 
 def test_models(upstream, client):
-    upstream.answer = lambda _: {"data": [{"type": "model", "id": "claude-opus-5"}], "has_more": False}
+    upstream.answer = lambda _: {
+        "data": [{"type": "model", "id": "claude-opus-5"}],
+        "has_more": False,
+    }
     assert [model.id for model in client.models.list(limit=5)] == ["claude-opus-5"]
     assert upstream.asked[-1].headers["anthropic-version"]
 
@@ -440,10 +552,26 @@ def test_models(upstream, client):
 @pytest.mark.parametrize(
     ("more", "name"),
     [
-        ({"mcp_servers": [{"type": "url", "url": "https://example.org", "name": CANARY}]}, "mcp_servers"),
-        ({"messages": [user([{"type": "image", "source": {"type": "url", "url": CANARY}}])]}, "url"),
-        ({"messages": [user([{"type": "document", "source": {"type": "file", "file_id": CANARY}}])]}, "file_id"),
-        ({"messages": [user([{"type": "text", "text": "x", "kind": CANARY}])]}, "messages[0].content[0].kind"),
+        (
+            {"mcp_servers": [{"type": "url", "url": "https://example.org", "name": CANARY}]},
+            "mcp_servers",
+        ),
+        (
+            {"messages": [user([{"type": "image", "source": {"type": "url", "url": CANARY}}])]},
+            "url",
+        ),
+        (
+            {
+                "messages": [
+                    user([{"type": "document", "source": {"type": "file", "file_id": CANARY}}])
+                ]
+            },
+            "file_id",
+        ),
+        (
+            {"messages": [user([{"type": "text", "text": "x", "kind": CANARY}])]},
+            "messages[0].content[0].kind",
+        ),
         ({"messages": [user([{"type": CANARY, "text": "x"}])]}, "messages[0].content[0]"),
         ({"service_tier": CANARY}, "service_tier"),
     ],
@@ -461,7 +589,9 @@ def test_what_cannot_be_protected_is_refused_in_the_form_of_the_api(upstream, cl
 def test_media_pass_by_policy(upstream, privatizer):
     source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
     with (
-        serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))) as url,
+        serving(
+            Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))
+        ) as url,
         client_of(url, "sk-ant-1") as client,
     ):
         client.messages.create(**MODEL, messages=[user([{"type": "image", "source": source}])])
@@ -472,7 +602,10 @@ def test_errors_of_the_upstream_keep_their_type(upstream, client):
     upstream.answer = lambda _: refusal(529, "overloaded_error", "Overloaded by <WORD_1>")
     with pytest.raises(anthropic.OverloadedError) as error:
         client.messages.create(**MODEL, messages=[user(CANARY)])
-    assert error.value.body["error"] == {"type": "overloaded_error", "message": f"Overloaded by {CANARY}"}
+    assert error.value.body["error"] == {
+        "type": "overloaded_error",
+        "message": f"Overloaded by {CANARY}",
+    }
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(upstream, client):
@@ -497,7 +630,10 @@ def test_a_stream_that_breaks_off_ends_with_an_error(upstream, client):
 
 ANSWER = message(
     thought("Is it <WORD_1>? Or <WORD_2>?"),
-    said("See <WORD_1> < <WORD_2>, <WORD_9>", [{"type": "search_result_location", "cited_text": "<WORD_1>"}]),
+    said(
+        "See <WORD_1> < <WORD_2>, <WORD_9>",
+        [{"type": "search_result_location", "cited_text": "<WORD_1>"}],
+    ),
     call(path="<WORD_2>", more=[{"of": "<WORD_1> é"}]),
     said("and <WORD_2>"),
     stop_reason="stop_sequence",
@@ -518,7 +654,9 @@ def fed(came):
     stream = protocol.MessageEvents(restoring())
     blocks: list[dict[str, Any]] = []
     started: dict[str, Any] = {}
-    for event in [*itertools.chain.from_iterable(stream.feed(Event(each["type"], each)) for each in came)]:
+    for event in [
+        *itertools.chain.from_iterable(stream.feed(Event(each["type"], each)) for each in came)
+    ]:
         data = event.data
         assert event.name == data["type"]
         if event.name == "message_start":
@@ -553,7 +691,9 @@ def cuts(text):
     yield from (lambda whole, at=at: [whole[:at], whole[at:]] for at in range(1, len(text)))
     for _ in range(30):
         places = sorted(rng.sample(range(len(text)), 5))
-        yield lambda whole, places=places: [whole[i:j] for i, j in itertools.pairwise([0, *places, len(whole)])]
+        yield lambda whole, places=places: [
+            whole[i:j] for i, j in itertools.pairwise([0, *places, len(whole)])
+        ]
 
 
 def test_every_cut_gives_the_answer_that_comes_whole():
@@ -564,7 +704,10 @@ def test_every_cut_gives_the_answer_that_comes_whole():
         made, pairs = fed(events(ANSWER, cut))
         assert made == whole
         assert pairs == [
-            ({"role": "assistant", "content": ANSWER["content"]}, {"role": "assistant", "content": whole["content"]})
+            (
+                {"role": "assistant", "content": ANSWER["content"]},
+                {"role": "assistant", "content": whole["content"]},
+            )
         ]
 
 
@@ -572,7 +715,8 @@ def test_events_may_be_cut_anywhere(upstream, client):
     """In lines, in characters, in JSON."""
     whole = message(said("é <WORD_1> 🙂"), call(name="🙂 <WORD_1>"))
     read = "".join(
-        f"event: {each['type']}\ndata: {json.dumps(each, ensure_ascii=False)}\n\n" for each in events(whole, list)
+        f"event: {each['type']}\ndata: {json.dumps(each, ensure_ascii=False)}\n\n"
+        for each in events(whole, list)
     )
     upstream.answer = lambda _: (bytes([byte]) for byte in read.encode())
     with client.messages.stream(**MODEL, messages=[user(CANARY)]) as stream:
@@ -588,12 +732,18 @@ def test_servers_that_leave_things_out():
     for block in begun:
         came.append({"type": "content_block_start", "content_block": block})
         if block["type"] == "text":
-            came.append({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "RD_1>"}})
+            came.append(
+                {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "RD_1>"}}
+            )
         came.append({"type": "content_block_stop"})
     for i, event in enumerate(each for each in came if each["type"] == "content_block_start"):
         event["index"] = i
     stream = protocol.MessageEvents(restoring())
-    shown = [event.data for each in [*came, {"type": "message_stop"}] for event in stream.feed(Event("", each))]
+    shown = [
+        event.data
+        for each in [*came, {"type": "message_stop"}]
+        for event in stream.feed(Event("", each))
+    ]
     texts = [each["delta"]["text"] for each in shown if each["type"] == "content_block_delta"]
     starts = [each["content_block"] for each in shown if each["type"] == "content_block_start"]
     assert starts[0]["text"] + "".join(texts) == f"It is {CANARY}"
@@ -604,7 +754,11 @@ def test_servers_that_leave_things_out():
 
 
 def test_an_input_that_breaks_off_is_not_remembered():
-    came = [event for event in events(message(call(name="<WORD_1>")), list) if event["type"] != "content_block_stop"]
+    came = [
+        event
+        for event in events(message(call(name="<WORD_1>")), list)
+        if event["type"] != "content_block_stop"
+    ]
     deltas = [i for i, event in enumerate(came) if event["type"] == "content_block_delta"]
     stream = protocol.MessageEvents(restoring())
     for event in [*came[: deltas[-3]], *came[deltas[-1] + 1 :]]:
@@ -632,9 +786,13 @@ HEADERS = {"betas"}
 @pytest.mark.parametrize(("kind", "rule"), TABLES, ids=[str(i) for i in range(len(TABLES))])
 def test_every_leaf_of_the_sdk_has_an_act(kind, rule):
     found = [leaf for value in samples(kind) for leaf in leaves(value, rule)]
-    assert {leaf.path for leaf in found if leaf.act is Act.UNKNOWN and leaf.path[0] not in HEADERS} == set()
+    assert {
+        leaf.path for leaf in found if leaf.act is Act.UNKNOWN and leaf.path[0] not in HEADERS
+    } == set()
     assert any(leaf.act is Act.PASS for leaf in found)
-    assert [path for path in unclassified(kind, rule) if path.partition("[")[0] not in HEADERS] == []
+    assert [
+        path for path in unclassified(kind, rule) if path.partition("[")[0] not in HEADERS
+    ] == []
 
 
 def planted(body):
@@ -648,7 +806,9 @@ def planted(body):
         elif act is Act.OBJECT:
             changed[path] = {"to": [secret, {"of": {"them": secret}}]}
         elif act is Act.SCHEMA:
-            changed[path] = f"of {secret}" if isinstance(value, str) else {"description": f"of {secret}"}
+            changed[path] = (
+                f"of {secret}" if isinstance(value, str) else {"description": f"of {secret}"}
+            )
         elif act is Act.USER:
             changed[path] = secret
         elif act in (Act.UNKNOWN, Act.REFUSE):
@@ -659,10 +819,14 @@ def planted(body):
 
 def test_nothing_private_leaves_in_any_leaf(upstream, privatizer):
     upstream.answer = lambda asked: message(said("yes"))
-    bodies = list(itertools.islice(samples(beta_params.MessageCreateParamsBase), 2))  # the first has all messages
+    bodies = list(
+        itertools.islice(samples(beta_params.MessageCreateParamsBase), 2)
+    )  # the first has all messages
     total = 0
     with (
-        serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))) as url,
+        serving(
+            Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))
+        ) as url,
         client_of(url, "sk-ant-1") as client,
     ):
         for body in bodies:
@@ -681,7 +845,10 @@ def test_everything_is_restored_in_any_leaf_of_an_answer():
     inputs = [leaf.path for leaf in found if leaf.act is Act.OBJECT]
     assert len(texts) > 30
     assert len(inputs) > 2
-    came = rebuilt(answer, {path: "<WORD_1>" if path in texts else {"of": ["<WORD_1>"]} for path in texts + inputs})
+    came = rebuilt(
+        answer,
+        {path: "<WORD_1>" if path in texts else {"of": ["<WORD_1>"]} for path in texts + inputs},
+    )
     made = json.dumps(restoring().whole(came, protocol.ANSWER))
     assert made.count(CANARY) == len(texts) + len(inputs)
     assert "<WORD_1>" not in made

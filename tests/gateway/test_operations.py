@@ -62,7 +62,9 @@ def http():
 
 
 def ask(http, url, **changed):
-    return http.post(f"{url}/v1/chat/completions", json={"model": "m", "messages": ASKED, **changed}, headers=KEY)
+    return http.post(
+        f"{url}/v1/chat/completions", json={"model": "m", "messages": ASKED, **changed}, headers=KEY
+    )
 
 
 def samples(http, url):
@@ -91,10 +93,17 @@ def test_ready_once_the_models_are_loaded(privatizer, upstream, http, monkeypatc
     with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
         assert http.get(f"{url}/health").status_code == 200
         answer = http.get(f"{url}/ready")
-        assert (answer.status_code, answer.json()) == (503, {"ready": False, "models": "loading", "store": "ready"})
+        assert (answer.status_code, answer.json()) == (
+            503,
+            {"ready": False, "models": "loading", "store": "ready"},
+        )
         go.set()
         until(lambda: http.get(f"{url}/ready").status_code == 200)
-        assert http.get(f"{url}/ready").json() == {"ready": True, "models": "ready", "store": "ready"}
+        assert http.get(f"{url}/ready").json() == {
+            "ready": True,
+            "models": "ready",
+            "store": "ready",
+        }
 
 
 def test_a_program_that_goes_on_does_not_keep_the_gateway(privatizer, upstream, http):
@@ -119,10 +128,16 @@ def test_models_that_cannot_be_loaded(privatizer, upstream, http, monkeypatch, c
     assert "the models cannot be loaded: the folder of the model is empty" in caplog.text
 
 
-def test_loading_loads_what_releases_need_and_tells_nobody(small_table, upstream, tmp_path, monkeypatch):
+def test_loading_loads_what_releases_need_and_tells_nobody(
+    small_table, upstream, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     with SessionStore(f"sqlite:///{tmp_path}/veil.db") as store:
-        gateway = Gateway(privatizer=Privatizer("placeholder", table=small_table), upstream=upstream.url, store=store)
+        gateway = Gateway(
+            privatizer=Privatizer("placeholder", table=small_table),
+            upstream=upstream.url,
+            store=store,
+        )
         gateway.load()
         assert store.sessions() == []
     assert upstream.bodies == []
@@ -160,7 +175,10 @@ def test_a_store_whose_file_is_gone_is_not_ready_and_nothing_is_sent(
         sent = len(upstream.asked)
         for stream in (False, True):
             answer = ask(http, url, stream=stream)
-            assert (answer.status_code, answer.json()["error"]["message"]) == (500, f"textveil: {GONE}")
+            assert (answer.status_code, answer.json()["error"]["message"]) == (
+                500,
+                f"textveil: {GONE}",
+            )
         assert len(upstream.asked) == sent
     assert path.exists() == (going is not deleted_file)
 
@@ -216,10 +234,16 @@ def test_metrics_count_what_is_spent_and_what_has_no_bound(small_table, upstream
     noise = Privatizer("noise", epsilon=5.0, table=small_table)
     with serving(Gateway(privatizer=noise, upstream=upstream.url)) as url:
         for _ in range(2):  # the same message again spends nothing
-            assert ask(http, url, messages=[{"role": "user", "content": "garden"}]).status_code == 200
-        assert samples(http, url)['textveil_epsilon_spent_total{metric="chord"}'] == pytest.approx(5, rel=1e-3)
+            assert (
+                ask(http, url, messages=[{"role": "user", "content": "garden"}]).status_code == 200
+            )
+        assert samples(http, url)['textveil_epsilon_spent_total{metric="chord"}'] == pytest.approx(
+            5, rel=1e-3
+        )
     metrics, record = Metrics(), RequestRecord("openai.chat")
-    record.spends([Spend(metric="chord", table="t", epsilon=0, ldp=0, words=1, infinite="no bound")])
+    record.spends(
+        [Spend(metric="chord", table="t", epsilon=0, ldp=0, words=1, infinite="no bound")]
+    )
     metrics.count(record)
     assert b"\ntextveil_unbounded_total 1.0\n" in metrics.page()[0]
 
@@ -232,12 +256,16 @@ def test_open_streams_are_counted(privatizer, openai_server, http):
             next(coming)
             assert samples(http, url)["textveil_streams_open"] == 1
         until(lambda: "textveil_streams_open" not in samples(http, url))
-        assert samples(http, url)['textveil_requests_total{operation="openai.chat",status="499"}'] == 1
+        assert (
+            samples(http, url)['textveil_requests_total{operation="openai.chat",status="499"}'] == 1
+        )
 
 
 @pytest.mark.parametrize(("metrics", "status"), [("local", 200), ("all", 200), ("off", 404)])
 def test_who_may_read_metrics(privatizer, upstream, http, metrics, status):
-    with serving(Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(metrics=metrics))) as url:
+    with serving(
+        Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(metrics=metrics))
+    ) as url:
         assert http.get(f"{url}/metrics").status_code == status
 
 
@@ -261,14 +289,22 @@ def lines(path):
 
 def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, tmp_path):
     path = tmp_path / "audit.jsonl"
-    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    gateway = Gateway(
+        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+    )
     with serving(gateway) as url:
-        answers = [ask(http, url), ask(http, url, stream=True), ask(http, url, model=f"x{'y' * 150}", logprobs=True)]
+        answers = [
+            ask(http, url),
+            ask(http, url, stream=True),
+            ask(http, url, model=f"x{'y' * 150}", logprobs=True),
+        ]
         assert http.get(f"{url}/ready").json()["audit log"] == "ready"
     first, *requests, last = lines(path)
     assert (first["event"], last["event"]) == ("start", "stop")
     assert first["process"] == last["process"] == os.getpid()
-    assert [each["request"] for each in requests] == [each.headers["textveil-request-id"] for each in answers]
+    assert [each["request"] for each in requests] == [
+        each.headers["textveil-request-id"] for each in answers
+    ]
     whole, streamed, refused = requests
     milliseconds = whole.pop("milliseconds")
     assert milliseconds["gateway"] > 0
@@ -293,43 +329,66 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
     }
     assert (streamed["key"], streamed["drawn"], streamed["unresolved"]) == (key, 0, 1)
     assert (refused["status"], refused["reason"], refused["model"]) == (400, "unprotected", OTHER)
-    assert refused["field"] == answers[2].headers["textveil-field"] == answers[2].json()["error"]["param"] == "logprobs"
+    assert (
+        refused["field"]
+        == answers[2].headers["textveil-field"]
+        == answers[2].json()["error"]["param"]
+        == "logprobs"
+    )
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_audit_log_marks_dry_runs(privatizer, upstream, http, tmp_path):
     path = tmp_path / "audit.jsonl"
-    with serving(Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))) as url:
+    with serving(
+        Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    ) as url:
         for dry, more in (("1", {}), ("1", {"logprobs": True}), ("0", {})):
             http.post(
                 f"{url}/v1/chat/completions",
                 json={"model": "m", "messages": ASKED, **more},
                 headers={**KEY, "textveil-dry-run": dry},
             )
-    assert [(each["dry"], each["status"]) for each in lines(path)[1:-1]] == [(True, 200), (True, 400), (False, 200)]
+    assert [(each["dry"], each["status"]) for each in lines(path)[1:-1]] == [
+        (True, 200),
+        (True, 400),
+        (False, 200),
+    ]
     assert len(upstream.bodies) == 1
 
 
 @pytest.mark.parametrize(
     "model",
-    ["anna.kowalski@example.org", "212-555-0148", "GB82WEST12345698765432", f"tv-{'aB3' * 14}x", "sk-of-the-client"],
+    [
+        "anna.kowalski@example.org",
+        "212-555-0148",
+        "GB82WEST12345698765432",
+        f"tv-{'aB3' * 14}x",
+        "sk-of-the-client",
+    ],
 )
 def test_what_looks_like_no_model_is_not_logged(privatizer, upstream, http, tmp_path, model):
     """In requests that are refused, and in those for which there is an answer."""
     path = tmp_path / "audit.jsonl"
-    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    gateway = Gateway(
+        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+    )
     with serving(gateway) as url:
         answers = [ask(http, url, model=model, logprobs=refused) for refused in (None, True)]
     assert [each.status_code for each in answers] == [400 if "@" in model else 200, 400]
     assert [each["model"] for each in lines(path)[1:-1]] == [OTHER, OTHER]
 
 
-def test_models_are_logged_that_the_policy_names_or_the_upstream_knows(privatizer, upstream, http, tmp_path):
+def test_models_are_logged_that_the_policy_names_or_the_upstream_knows(
+    privatizer, upstream, http, tmp_path
+):
     path = tmp_path / "audit.jsonl"
     policy = Policy(rules=(PolicyRule(models=("named-1", "any-*"), media="pass"),))
     running = Running(audit_log=str(path))
     known = ["gpt-4o-2024-08-06", "meta-llama/Llama-3.1-8B-Instruct", "any-1"]
-    with serving(Gateway(privatizer=privatizer, upstream=upstream.url, policy=policy, running=running)) as url:
+    with serving(
+        Gateway(privatizer=privatizer, upstream=upstream.url, policy=policy, running=running)
+    ) as url:
         for model in known:
             assert ask(http, url, model=model).status_code == 200
         upstream.answer = lambda _: (404, {}, {"error": {"message": "no such model"}})
@@ -368,7 +427,10 @@ def test_several_processes_write_one_log(tmp_path):
     path = tmp_path / "audit.jsonl"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) for _ in range(2)]
     assert [each.wait(60) for each in writers] == [0, 0]
-    assert sorted(each["event"] for each in lines(path)) == ["request"] * 600 + ["start"] * 2 + ["stop"] * 2
+    assert (
+        sorted(each["event"] for each in lines(path))
+        == ["request"] * 600 + ["start"] * 2 + ["stop"] * 2
+    )
 
 
 LIMITED = """
@@ -417,7 +479,9 @@ def test_a_full_disk_stops_requests_and_loses_no_line(tmp_path):
 
 def test_what_cannot_be_logged_is_not_sent(privatizer, upstream, http, tmp_path, monkeypatch):
     path = tmp_path / "audit.jsonl"
-    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    gateway = Gateway(
+        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+    )
     with serving(gateway) as url:
         monkeypatch.setattr("textveil.gateway.auditing.SPARE", 1 << 62)  # more than any disk has
         answer = ask(http, url)
@@ -433,7 +497,15 @@ def test_what_cannot_be_logged_is_not_sent(privatizer, upstream, http, tmp_path,
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_a_log_that_cannot_be_opened_is_said_before_the_address(tmp_path, capsys, workers):
-    asked = ["gateway", "--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--audit-log", str(tmp_path / "no" / "a")]
+    asked = [
+        "gateway",
+        "--upstream",
+        "http://127.0.0.1:9/v1",
+        "--port",
+        "0",
+        "--audit-log",
+        str(tmp_path / "no" / "a"),
+    ]
     assert cli.main([*asked, "--store", f"sqlite:///{tmp_path}/veil.db", *workers]) == 2
     said = "textveil: error: --audit-log must be a file that can be written: No such file or directory\n"
     assert capsys.readouterr() == ("", said)
@@ -445,7 +517,9 @@ def test_a_log_that_cannot_be_opened(tmp_path):
             AuditLog(str(path))
 
 
-def test_what_breaks_off_is_logged_as_failed_and_before_it_is_counted(privatizer, tmp_path, monkeypatch):
+def test_what_breaks_off_is_logged_as_failed_and_before_it_is_counted(
+    privatizer, tmp_path, monkeypatch
+):
     def fail(*_):
         raise OSError("no space left")
 
@@ -479,13 +553,21 @@ def spans(monkeypatch):
 @pytest.mark.parametrize("stream", [False, True])
 def test_spans_of_a_request(privatizer, upstream, http, spans, stream):
     trace_id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-    headers = {"traceparent": f"00-{trace_id}-{parent}-01", "tracestate": f"who={CANARY}", "baggage": f"who={CANARY}"}
+    headers = {
+        "traceparent": f"00-{trace_id}-{parent}-01",
+        "tracestate": f"who={CANARY}",
+        "baggage": f"who={CANARY}",
+    }
     with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
         body = {"model": "m", "messages": ASKED, "stream": stream}
-        assert http.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+        assert (
+            http.post(f"{url}/v1/chat/completions", json=body, headers=headers).status_code == 200
+        )
     found = {each.name: each for each in spans()}
     request = found["textveil.request"]
-    assert found.keys() == {f"textveil.{name}" for name in ("request", "protect", "upstream", "restore")}
+    assert found.keys() == {
+        f"textveil.{name}" for name in ("request", "protect", "upstream", "restore")
+    }
     assert f"{request.context.trace_id:032x}" == trace_id
     assert f"{request.parent.span_id:016x}" == parent
     steps = [each for each in found.values() if each is not request]
@@ -494,7 +576,10 @@ def test_spans_of_a_request(privatizer, upstream, http, spans, stream):
     assert request.attributes["textveil.unresolved"] == 1
     assert request.attributes["http.response.status_code"] == 200
     assert request.attributes["gen_ai.request.model"] == "m"
-    assert all(request.attributes[f"textveil.{step}.seconds"] > 0 for step in ("protect", "upstream", "restore"))
+    assert all(
+        request.attributes[f"textveil.{step}.seconds"] > 0
+        for step in ("protect", "upstream", "restore")
+    )
     assert CANARY not in "".join(each.to_json() for each in spans())
 
 
@@ -510,7 +595,9 @@ class Failing(Privatizer):
 
 def everything(privatizer, upstream, http, spans, path):
     """All that a gateway says about requests that hold the canary wherever they can."""
-    gateway = Gateway(privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path)))
+    gateway = Gateway(
+        privatizer=privatizer, upstream=upstream.url, running=Running(audit_log=str(path))
+    )
     with serving(gateway) as url:
         for body in (
             {},
@@ -523,7 +610,9 @@ def everything(privatizer, upstream, http, spans, path):
         ):
             headers = {"X-Request-Id": CANARY, "Idempotency-Key": CANARY, "traceparent": CANARY}
             asked = {"model": "m", "messages": ASKED, **body}
-            http.post(f"{url}/v1/chat/completions?{CANARY}={CANARY}", json=asked, headers=KEY | headers)
+            http.post(
+                f"{url}/v1/chat/completions?{CANARY}={CANARY}", json=asked, headers=KEY | headers
+            )
         http.post(f"{url}/v1/{CANARY}", json=ASKED)
         said = http.get(f"{url}/metrics").text + http.get(f"{url}/ready").text
     return said + path.read_text() + "".join(each.to_json() for each in spans())
@@ -531,8 +620,14 @@ def everything(privatizer, upstream, http, spans, path):
 
 @pytest.mark.parametrize("kind", [Privatizer, Failing])
 def test_no_text_is_told(small_table, upstream, http, spans, tmp_path, capfd, caplog, kind):
-    upstream.answer = lambda asked: (500, {}, {"error": {"message": CANARY, "code": CANARY, "type": CANARY}})
-    said = everything(kind("placeholder", table=small_table), upstream, http, spans, tmp_path / "audit.jsonl")
+    upstream.answer = lambda asked: (
+        500,
+        {},
+        {"error": {"message": CANARY, "code": CANARY, "type": CANARY}},
+    )
+    said = everything(
+        kind("placeholder", table=small_table), upstream, http, spans, tmp_path / "audit.jsonl"
+    )
     assert "openai.chat" in said
     assert '"field": "no_such_field"' in said
     for secret in (CANARY, KEY["Authorization"].split()[1], "Quillimar"):
@@ -540,7 +635,9 @@ def test_no_text_is_told(small_table, upstream, http, spans, tmp_path, capfd, ca
 
 
 @pytest.mark.parametrize("leak", ["key", "model", "reason", "operation", "field"])
-def test_the_test_above_would_notice(privatizer, upstream, http, spans, tmp_path, monkeypatch, leak):
+def test_the_test_above_would_notice(
+    privatizer, upstream, http, spans, tmp_path, monkeypatch, leak
+):
     add = AuditLog.add
 
     def leaking(log, record):
@@ -554,7 +651,9 @@ def test_the_test_above_would_notice(privatizer, upstream, http, spans, tmp_path
 def test_an_error_of_the_log_says_what_to_do(tmp_path):
     log = AuditLog(str(tmp_path / "audit.jsonl"))
     log._path = str(tmp_path / "gone" / "audit.jsonl")
-    with pytest.raises(RequestError, match="the audit log cannot be written, so that nothing is sent"):
+    with pytest.raises(
+        RequestError, match="the audit log cannot be written, so that nothing is sent"
+    ):
         log.check()
     log.add(RequestRecord("openai.chat"))
     assert log.close() == 2

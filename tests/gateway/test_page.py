@@ -15,7 +15,9 @@ from tests.gateway.playground import CANARY, PROMPT, playing
 from textveil.gateway import GatewayKeys, Policy
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+)
 expect = sync_api.expect
 
 pytestmark = pytest.mark.browser
@@ -66,10 +68,17 @@ def visit(chromium):
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda said: (
+                complaints.append(said.text) if said.type in ("error", "warning") else None
+            ),
+        )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         context.on("request", lambda request: asked.append((urlsplit(request.url).netloc, request)))
-        page.add_init_script("addEventListener('securitypolicyviolation', (e) => console.error(e.violatedDirective))")
+        page.add_init_script(
+            "addEventListener('securitypolicyviolation', (e) => console.error(e.violatedDirective))"
+        )
         page.goto(url)
         page.asked, page.complaints = asked, complaints
         return page
@@ -98,7 +107,9 @@ def audited(page):
 
 
 def narrow(page):
-    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    return page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
 
 
 # ---- what it shows ---------------------------------------------------------------------------------------------------
@@ -107,13 +118,19 @@ def narrow(page):
 def test_what_would_be_sent_is_shown_while_typing(page):
     page.locator("#prompt").press_sequentially(PROMPT, delay=3)
     expect(page.locator("#sent")).to_have_text(
-        re.compile(r"Write to <PERSON_1> \(person .*\) at <EMAIL_1> \(e-mail address .*\) about the lease\.")
+        re.compile(
+            r"Write to <PERSON_1> \(person .*\) at <EMAIL_1> \(e-mail address .*\) about the lease\."
+        )
     )
-    expect(page.locator("#legend li")).to_have_text(["1e-mail address", "1person", re.compile("^7words and marks")])
+    expect(page.locator("#legend li")).to_have_text(
+        ["1e-mail address", "1person", re.compile("^7words and marks")]
+    )
     expect(page.locator("#hidden")).to_contain_text("1 person and 1 e-mail address replaced")
     expect(page.locator("#statement")).not_to_be_empty()
     page.locator(".mark").first.hover()
-    expect(page.locator("#explained")).to_have_text(f"<PERSON_1>: person (who somebody is). You wrote Anna {CANARY}.")
+    expect(page.locator("#explained")).to_have_text(
+        f"<PERSON_1>: person (who somebody is). You wrote Anna {CANARY}."
+    )
     page.locator("#full summary").click()
     expect(page.locator("#explanation")).to_contain_text("epsilon")
 
@@ -145,7 +162,9 @@ def test_an_old_answer_never_takes_the_place_of_a_newer_one(page, opened):
         page.wait_for_timeout(20)
     held[1].continue_()
     expect(page.locator(".mark")).to_have_count(2)
-    old = held[0].fetch()  # the gateway answers that it is old, and an answer that comes late changes nothing
+    old = held[
+        0
+    ].fetch()  # the gateway answers that it is old, and an answer that comes late changes nothing
     held[0].fulfill(response=old)
     page.wait_for_timeout(200)
     expect(page.locator(".mark")).to_have_count(2)
@@ -155,7 +174,9 @@ def test_an_old_answer_never_takes_the_place_of_a_newer_one(page, opened):
 def test_a_page_that_is_left_is_forgotten(page, opened):
     typed(page)
     expect(page.locator(".mark")).to_have_count(2)
-    (said,) = [json.loads(each.post_data) for _, each in page.asked if CANARY in (each.post_data or "")]
+    (said,) = [
+        json.loads(each.post_data) for _, each in page.asked if CANARY in (each.post_data or "")
+    ]
     restored = {"token": said["token"], "number": said["number"], "answer": "<PERSON_1>"}
     assert CANARY in opened.post("/playground/restore", restored).text
     page.goto("about:blank")
@@ -180,7 +201,9 @@ def test_a_pasted_answer_is_restored(page):
     page.locator("#answer").fill("Dear <PERSON_1>, dear <PERSON_5>")
     expect(page.locator("#restored")).to_have_text(f"Dear Anna {CANARY}, dear <PERSON_5>")
     expect(page.locator(".restored-word")).to_have_text([f"Anna {CANARY}"])
-    expect(page.locator("#restored-about")).to_contain_text("1 place restored. 1 placeholder was left")
+    expect(page.locator("#restored-about")).to_contain_text(
+        "1 place restored. 1 placeholder was left"
+    )
     typed(page, "Write to Peter Marsh")
     expect(page.locator("#restored")).to_contain_text("Dear Peter Marsh")
 
@@ -204,7 +227,11 @@ def test_a_model_is_asked_what_is_shown_and_nothing_before(page, opened):
     assert CANARY.lower() not in opened.upstream.seen.lower()
     expect(page.locator("#requests tbody tr").first).to_contain_text("playground")
     expect(page.locator("#requests tbody tr").first).to_contain_text("1 e-mail address, 1 person")
-    told = [urlsplit(each.url).path for _, each in page.asked if CANARY in (each.post_data or "") + each.url]
+    told = [
+        urlsplit(each.url).path
+        for _, each in page.asked
+        if CANARY in (each.post_data or "") + each.url
+    ]
     assert set(told) == {"/playground/protect"}
     assert page.evaluate("localStorage.length + sessionStorage.length") == 0
     assert page.context.cookies() == []
@@ -215,7 +242,10 @@ def test_an_upstream_that_fails_is_said(visit, opened):
     typed(page)
     expect(page.locator(".mark")).to_have_count(2)
     page.locator("#model").fill("small")
-    kept, opened.upstream.answer = opened.upstream.answer, lambda asked: (429, {"error": {"message": "slow down"}})
+    kept, opened.upstream.answer = (
+        opened.upstream.answer,
+        lambda asked: (429, {"error": {"message": "slow down"}}),
+    )
     try:
         page.locator("#model").press("Enter")
         expect(page.locator("#restored")).to_have_text("slow down")
@@ -236,7 +266,9 @@ def test_all_of_it_works_by_keys_alone(page):
     def tab_to(name):
         for _ in range(40):
             keys.press("Tab")
-            reached.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
+            reached.append(
+                page.evaluate("document.activeElement.id || document.activeElement.className")
+            )
             if name in reached[-1]:
                 return
         pytest.fail(f"{name} cannot be reached: {reached}")
@@ -329,7 +361,10 @@ def test_a_gateway_with_keys_wants_one(chromium, tmp_path):
 
 def test_another_site_can_neither_read_nor_drive_it(chromium, opened):
     page = chromium.new_page()
-    page.route("http://evil.example/**", lambda route: route.fulfill(body="<p>evil", content_type="text/html"))
+    page.route(
+        "http://evil.example/**",
+        lambda route: route.fulfill(body="<p>evil", content_type="text/html"),
+    )
     page.goto("http://evil.example/")
     tried = """async ([url, kind, mode]) => {
         try {

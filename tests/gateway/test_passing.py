@@ -35,7 +35,12 @@ def passing(rule: LeafRule, path: str = "") -> Iterator[tuple[str, str | None]]:
 def tables() -> str:
     """All of them as Markdown: of each route a line for each form."""
     headers = dict.fromkeys(name for operation in operations() for name in operation.forwards)
-    lines = ["## Headers", "", f"{', '.join(f'`{name}`' for name in headers)}; each where its API has it.", ""]
+    lines = [
+        "## Headers",
+        "",
+        f"{', '.join(f'`{name}`' for name in headers)}; each where its API has it.",
+        "",
+    ]
     seen: dict[str, str] = {}
     for operation in operations():
         if operation.name.startswith("litellm"):
@@ -44,7 +49,8 @@ def tables() -> str:
         for path, form in passing(operation.request):
             by_form.setdefault(form, set()).add(".".join(path.split(".")[-2:]))
         shown = [
-            f"| `{_cell(form)}` | {', '.join(f'`{each}`' for each in sorted(own))} |" for form, own in by_form.items()
+            f"| `{_cell(form)}` | {', '.join(f'`{each}`' for each in sorted(own))} |"
+            for form, own in by_form.items()
         ]
         same = seen.setdefault("\n".join(shown), operation.name)
         lines += [f"## {operation.method} {operation.path.replace(':path', '')}", ""]
@@ -75,10 +81,14 @@ def test_the_page_says_what_passes():
 def test_nothing_passes_that_may_be_any_text():
     """Every string that passes on its way up has a form, and no form has room for a sentence or for a mail address."""
     for operation in operations():
-        for path, form in passing(operation.request) if not operation.name.startswith("litellm") else ():
+        for path, form in (
+            passing(operation.request) if not operation.name.startswith("litellm") else ()
+        ):
             assert form is not None, path
             assert not regex.fullmatch(form, "Elena is ill"), path
-            assert operation.name == "models.one" or not regex.fullmatch(form, "elena@example.org"), path
+            assert operation.name == "models.one" or not regex.fullmatch(
+                form, "elena@example.org"
+            ), path
 
 
 if __name__ == "__main__":

@@ -87,10 +87,12 @@ def test_an_empty_prompt_is_shown_as_that(opened):
 
 def test_an_older_prompt_never_takes_the_place_of_a_newer_one(opened):
     token, _ = opened.shows(PROMPT, number=5)
-    assert opened.asked("protect", token=token, number=3, text="old", profile="prompt", level="personal") == {
-        "number": 3
-    }
-    answer = opened.post("/playground/restore", {"token": token, "number": 3, "answer": "<PERSON_1>"})
+    assert opened.asked(
+        "protect", token=token, number=3, text="old", profile="prompt", level="personal"
+    ) == {"number": 3}
+    answer = opened.post(
+        "/playground/restore", {"token": token, "number": 3, "answer": "<PERSON_1>"}
+    )
     assert answer.status_code == 409
     back = opened.asked("restore", token=token, number=5, answer="<PERSON_1>")
     assert texts(back["parts"]) == f"Anna {CANARY}"
@@ -103,8 +105,14 @@ def test_an_older_prompt_never_takes_the_place_of_a_newer_one(opened):
 
 def test_an_answer_is_restored_and_it_says_where(opened):
     token, _ = opened.shows(PROMPT)
-    back = opened.asked("restore", token=token, number=1, answer="Dear <PERSON_1>, no <PERSON_7>!\n")
-    assert back["parts"] == [["Dear "], [f"Anna {CANARY}", "restored", "<PERSON_1>"], [", no <PERSON_7>!\n"]]
+    back = opened.asked(
+        "restore", token=token, number=1, answer="Dear <PERSON_1>, no <PERSON_7>!\n"
+    )
+    assert back["parts"] == [
+        ["Dear "],
+        [f"Anna {CANARY}", "restored", "<PERSON_1>"],
+        [", no <PERSON_7>!\n"],
+    ]
     assert back["unresolved"] == 1
     long = " ".join(["word"] * routes.LONGEST)[: routes.LONGEST - 20] + " <PERSON_1>"
     back = opened.asked("restore", token=token, number=1, answer=long)
@@ -120,7 +128,9 @@ def test_nothing_is_sent_before_it_is_asked_and_then_what_is_shown(drawing):
     assert len(opened.upstream.asked) == before
     for _ in range(2):  # what was drawn is sent again as it was
         answer = opened.post(
-            "/playground/ask", {"token": token, "number": 1, "model": "small"}, Authorization="Bearer k"
+            "/playground/ask",
+            {"token": token, "number": 1, "model": "small"},
+            Authorization="Bearer k",
         )
         assert answer.status_code == 200
         asked = opened.upstream.asked[-1]
@@ -142,7 +152,9 @@ def test_the_models_answer_is_restored_while_it_comes(opened):
     assert ": textveil-unresolved: 1" in answer.text
 
 
-@pytest.mark.parametrize(("profile", "level"), [("prompt", "identifiers"), ("document", "personal")])
+@pytest.mark.parametrize(
+    ("profile", "level"), [("prompt", "identifiers"), ("document", "personal")]
+)
 def test_other_options_are_only_looked_at(opened, profile, level):
     before = len(opened.upstream.asked)
     token, _ = opened.shows(PROMPT, profile=profile, level=level)
@@ -156,19 +168,34 @@ def test_only_the_options_of_a_key_are_sent(tmp_path):
     made = {name: GatewayKeys(file, new=True).create(name) for name in ("anna", "bert")}
     with playing() as opened:
         upstream = opened.upstream.url
-        policy = Policy(upstream=upstream, keys=file, rules=(PolicyRule(keys=("anna",), level="names"),))
+        policy = Policy(
+            upstream=upstream, keys=file, rules=(PolicyRule(keys=("anna",), level="names"),)
+        )
         gateway = Gateway(policy=policy)
-        with TestClient(application(gateway, Playground(gateway)), base_url="http://127.0.0.1") as http:
+        with TestClient(
+            application(gateway, Playground(gateway)), base_url="http://127.0.0.1"
+        ) as http:
             statuses = {}
             page, asks = {}, {}
             for name, key in made.items():
                 page = {"Origin": "http://127.0.0.1", "Authorization": f"Bearer {key}"}
                 token = http.post("/playground/open", json={}, headers=page).json()["token"]
                 for number, level in enumerate(("names", "personal"), 1):
-                    typed = {"token": token, "number": number, "text": PROMPT, "profile": "prompt", "level": level}
-                    assert http.post("/playground/protect", json=typed, headers=page).status_code == 200
+                    typed = {
+                        "token": token,
+                        "number": number,
+                        "text": PROMPT,
+                        "profile": "prompt",
+                        "level": level,
+                    }
+                    assert (
+                        http.post("/playground/protect", json=typed, headers=page).status_code
+                        == 200
+                    )
                     asks = {"token": token, "number": number, "model": "m"}
-                    statuses[name, level] = http.post("/playground/ask", json=asks, headers=page).status_code
+                    statuses[name, level] = http.post(
+                        "/playground/ask", json=asks, headers=page
+                    ).status_code
             asked = len(opened.upstream.asked)
             gateway.reload(policy)
             late = http.post("/playground/ask", json=asks, headers=page)
@@ -181,7 +208,10 @@ def test_only_the_options_of_a_key_are_sent(tmp_path):
 
 def test_an_upstream_that_refuses_is_said(opened):
     token, _ = opened.shows(PROMPT)
-    kept, opened.upstream.answer = opened.upstream.answer, lambda asked: (429, {"error": {"message": "slow down"}})
+    kept, opened.upstream.answer = (
+        opened.upstream.answer,
+        lambda asked: (429, {"error": {"message": "slow down"}}),
+    )
     try:
         answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
     finally:
@@ -197,11 +227,17 @@ def test_the_risk_is_that_of_the_release_that_is_shown(opened):
     token, shown = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
     found = opened.asked("risk", token=token, number=1, prior="unigram")
     assert texts(found["parts"]) == texts(shown["parts"])
-    assert re.search(r" is expected to name \d(\.\d)? of your 6 .* public texts of the same kind", found["sentence"])
+    assert re.search(
+        r" is expected to name \d(\.\d)? of your 6 .* public texts of the same kind",
+        found["sentence"],
+    )
     assert "Choosing among draws" in found["caution"]
     assert all(len(part) == 1 or part[1].startswith("level") for part in found["parts"])
     token, _ = opened.shows(PROMPT)
-    assert "No word is drawn" in opened.asked("risk", token=token, number=1, prior="unigram")["sentence"]
+    assert (
+        "No word is drawn"
+        in opened.asked("risk", token=token, number=1, prior="unigram")["sentence"]
+    )
 
 
 # ---- its own page only -----------------------------------------------------------------------------------------------
@@ -229,7 +265,9 @@ def test_other_sites_are_refused(opened, path):
         assert answer.json()["error"]["code"] in ("host", "origin")
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
 def test_only_json_is_read(opened, kind):
     assert opened.post("/playground/open", {}, **{"Content-Type": kind}).status_code == 415
 
@@ -239,16 +277,22 @@ def test_nothing_is_read_by_get(opened):
         assert opened.http.get(f"{opened.url}/playground/{path}").status_code == 405
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8600", "localhost", "localhost:1", "[::1]:8600", "10.0.0.7", "veil.lan"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8600", "localhost", "localhost:1", "[::1]:8600", "10.0.0.7", "veil.lan"]
+)
 def test_addresses_and_allowed_names_are_answered(host):
     check_reader({"host": host}, ("Veil.lan",))
-    check_page({"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}, ("veil.lan",))
+    check_page(
+        {"host": host, "origin": f"http://{host}", "sec-fetch-site": "same-origin"}, ("veil.lan",)
+    )
     check_page({"host": host, "origin": f"https://{host}"}, ("veil.lan",))
 
 
 def test_the_page_may_be_linked_but_not_embedded(opened):
     get = opened.http.get
-    page = get(f"{opened.url}/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+    page = get(
+        f"{opened.url}/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    )
     assert page.status_code == 200
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -301,7 +345,13 @@ def test_bad_input_is_refused_and_not_repeated(opened, path, body):
 
 def test_long_texts_are_refused(opened):
     token, _ = opened.shows(PROMPT)
-    body = {"token": token, "number": 2, "text": "a" * (routes.LONGEST + 1), "profile": "prompt", "level": "personal"}
+    body = {
+        "token": token,
+        "number": 2,
+        "text": "a" * (routes.LONGEST + 1),
+        "profile": "prompt",
+        "level": "personal",
+    }
     assert opened.post("/playground/protect", body).status_code == 413
 
 
@@ -315,7 +365,9 @@ def test_a_token_that_was_not_given_opens_nothing(opened):
 def test_a_closed_page_is_forgotten(opened):
     token, _ = opened.shows(PROMPT)
     opened.asked("close", token=token)
-    answer = opened.post("/playground/restore", {"token": token, "number": 1, "answer": "<PERSON_1>"})
+    answer = opened.post(
+        "/playground/restore", {"token": token, "number": 1, "answer": "<PERSON_1>"}
+    )
     assert answer.status_code == 410
     assert CANARY not in answer.text
 
@@ -363,15 +415,24 @@ def test_texts_of_the_playground_are_in_no_store_and_what_it_asks_is_spent(tmp_p
         playing(store=store, config=resolve(profile="document")) as opened,
     ):
         token, _ = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
-        assert opened.asked("activity", token=token)["budgets"] == []  # what is only shown spends nothing
+        assert (
+            opened.asked("activity", token=token)["budgets"] == []
+        )  # what is only shown spends nothing
         for _ in range(2):
-            assert opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"}).status_code == 200
+            assert (
+                opened.post(
+                    "/playground/ask", {"token": token, "number": 1, "model": "m"}
+                ).status_code
+                == 200
+            )
         accounts = opened.asked("activity", token=token)["budgets"]
         assert {each["releases"] for each in accounts} == {1}  # the same draw was sent twice
         account = accounts[0]
         assert account["ldp"] > 5
         assert store.sessions() == []  # no conversation of a client
-        store.ledger.limit(account["subject"], account["metric"], account["table"], account["epsilon"] + 1)
+        store.ledger.limit(
+            account["subject"], account["metric"], account["table"], account["epsilon"] + 1
+        )
         asked = len(opened.upstream.asked)
         token, _ = opened.shows("Anna owes the bank nine hundred pounds", profile="document")
         answer = opened.post("/playground/ask", {"token": token, "number": 1, "model": "m"})
@@ -403,7 +464,9 @@ def test_a_budget_holds_for_what_the_playground_asks_too(tmp_path, monkeypatch):
         assert opened.post("/playground/open", {}, **of("tv-wrong")).status_code == 401
         first = page(anna)
         assert opened.post("/playground/ask", first).status_code == 401
-        assert [opened.post("/playground/ask", first, **of(anna)).status_code for _ in range(2)] == [200, 200]
+        assert [
+            opened.post("/playground/ask", first, **of(anna)).status_code for _ in range(2)
+        ] == [200, 200]
         assert opened.post("/playground/ask", page(anna), **of(anna)).status_code == 429
         assert len(opened.upstream.asked) == 2
         assert all("authorization" not in each.headers for each in opened.upstream.asked)
@@ -424,9 +487,17 @@ def test_names_are_allowed_by_policy():
 
 
 def test_a_prompt_may_be_as_large_as_the_policy_says_that_was_read_last():
-    gateway = Gateway(privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=Policy(limit=10))
+    gateway = Gateway(
+        privatizer=Privatizer("placeholder"),
+        upstream="http://127.0.0.1:9/v1",
+        policy=Policy(limit=10),
+    )
     with TestClient(application(gateway, Playground(gateway)), base_url="http://127.0.0.1") as http:
-        opened = [http.post("/playground/open", json={"more": "x"}, headers={"Origin": "http://127.0.0.1"})]
+        opened = [
+            http.post(
+                "/playground/open", json={"more": "x"}, headers={"Origin": "http://127.0.0.1"}
+            )
+        ]
         gateway.reload(Policy())
         opened += [http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})]
         gateway.reload(Policy(limit=1))
@@ -437,11 +508,18 @@ def test_a_prompt_may_be_as_large_as_the_policy_says_that_was_read_last():
 @pytest.mark.parametrize("local", [True, False])
 def test_a_policy_that_is_read_again_closes_the_page_to_other_machines(local):
     everywhere = Policy(playground="everywhere")
-    gateway = Gateway(privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=everywhere)
+    gateway = Gateway(
+        privatizer=Privatizer("placeholder"), upstream="http://127.0.0.1:9/v1", policy=everywhere
+    )
     playground = Playground(gateway, local=local)
     with TestClient(application(gateway, playground), base_url="http://127.0.0.1") as http:
         answers = []
-        for policy in (everywhere, Policy(playground="local"), Policy(playground="never"), everywhere):
+        for policy in (
+            everywhere,
+            Policy(playground="local"),
+            Policy(playground="never"),
+            everywhere,
+        ):
             gateway.reload(policy)
             token = http.post("/playground/open", json={}, headers={"Origin": "http://127.0.0.1"})
             answers.append((http.get("/").status_code, token.status_code))

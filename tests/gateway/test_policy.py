@@ -13,7 +13,15 @@ import yaml
 
 from textveil import cli
 from textveil.errors import ConfigError
-from textveil.gateway import GatewayKeys, Policy, PolicyError, check_named, explained, policy_schema, read_policy
+from textveil.gateway import (
+    GatewayKeys,
+    Policy,
+    PolicyError,
+    check_named,
+    explained,
+    policy_schema,
+    read_policy,
+)
 from textveil.gateway.policy import Credential, KeyBudget, PolicyRule, Upstream
 
 SECRET = "sk-of-the-upstream-0123456789"
@@ -67,7 +75,9 @@ def written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def write(content):
-        (tmp_path / "gateway.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
+        (tmp_path / "gateway.yaml").write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
         return "gateway.yaml"
 
     return write
@@ -87,10 +97,18 @@ def test_a_file_says_all_of_a_policy(written, tmp_path):
     assert {each.name for each in fields(Policy)} == yaml.safe_load(WHOLE).keys()
     assert (made.level, made.unknown, made.requests, made.timeout) == ("personal", "drop", 60, 30.0)
     assert made.tls is not None
-    for name, expected in ((made.keys, "gateway.keys"), (made.tls.certificate, "chain.pem"), (made.tls.key, "key.pem")):
+    for name, expected in (
+        (made.keys, "gateway.keys"),
+        (made.tls.certificate, "chain.pem"),
+        (made.tls.key, "key.pem"),
+    ):
         assert name == str(tmp_path / expected)
     config = made.config()
-    assert (config.profile, config.protect.timeout, config.protect.always) == ("prompt", 20.0, (NAME,))
+    assert (config.profile, config.protect.timeout, config.protect.always) == (
+        "prompt",
+        20.0,
+        (NAME,),
+    )
 
 
 def test_rules_hold_for_routes_models_and_keys(written):
@@ -106,7 +124,11 @@ def test_rules_hold_for_routes_models_and_keys(written):
     for asked, expected in ways.items():
         assert made.rules_for(*asked) == expected
     under = made.under((0, 1, 2))
-    assert (under.level, under.media, under.upstream) == ("identifiers", "pass", "far")  # the later rule counts
+    assert (under.level, under.media, under.upstream) == (
+        "identifiers",
+        "pass",
+        "far",
+    )  # the later rule counts
     assert (under.always, under.never) == ((NAME, "Quillimar"), ("Contoso",))  # lists are added
     assert (under.requests, under.budget, under.rules) == (10, KeyBudget(epsilon=4), ())
     assert (made.requests_of("team-a/anna"), made.requests_of("bert")) == (10, 60)
@@ -114,14 +136,19 @@ def test_rules_hold_for_routes_models_and_keys(written):
 
 
 def test_what_is_typed_goes_with_the_file_where_that_says_nothing(written):
-    assert read_policy(written("media: pass\n"), upstream="http://a/v1", media=None).upstream == "http://a/v1"
+    assert (
+        read_policy(written("media: pass\n"), upstream="http://a/v1", media=None).upstream
+        == "http://a/v1"
+    )
     assert faults(written("media: pass\n"), media="refuse", timeout=3.0) == [
         "gateway.yaml:1: media is said here, and by an option: leave one of them out"
     ]
 
 
 def test_files_are_looked_for_beside_the_policy(tmp_path):
-    (tmp_path / "a.yaml").write_text("upstreams: {a: {url: http://h/v1, credential: {file: key.txt}}}\nupstream: a\n")
+    (tmp_path / "a.yaml").write_text(
+        "upstreams: {a: {url: http://h/v1, credential: {file: key.txt}}}\nupstream: a\n"
+    )
     (tmp_path / "key.txt").write_text(f"{SECRET}\n")
     credential = read_policy(str(tmp_path / "a.yaml")).to("a").credential
     assert credential is not None
@@ -129,12 +156,21 @@ def test_files_are_looked_for_beside_the_policy(tmp_path):
 
 
 def test_the_schema_that_is_shipped_is_the_one_of_the_classes():
-    shipped = json.loads((files("textveil") / "data" / "gateway.schema.json").read_text(encoding="utf-8"))
-    assert shipped == json.loads(json.dumps(policy_schema()))  # else: textveil gateway check --schema > that file
+    shipped = json.loads(
+        (files("textveil") / "data" / "gateway.schema.json").read_text(encoding="utf-8")
+    )
+    assert shipped == json.loads(
+        json.dumps(policy_schema())
+    )  # else: textveil gateway check --schema > that file
     jsonschema.Draft202012Validator.check_schema(shipped)
     validator = jsonschema.Draft202012Validator(shipped)
-    page = (Path(__file__).parents[2] / "docs" / "do" / "gateway-policy.md").read_text(encoding="utf-8")
-    for example in (WHOLE, re.findall(r"^```yaml.*?\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]):
+    page = (Path(__file__).parents[2] / "docs" / "do" / "gateway-policy.md").read_text(
+        encoding="utf-8"
+    )
+    for example in (
+        WHOLE,
+        re.findall(r"^```yaml.*?\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0],
+    ):
         validator.validate(yaml.safe_load(example))
     for wrong in ({"kyes": "a"}, {"level": "some"}, {"rules": [{"levels": "names"}]}, {"limit": 0}):
         assert not validator.is_valid(wrong)
@@ -148,7 +184,9 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     assert cli.main(["gateway", "check", path]) == 0
     out, err = capsys.readouterr()
     says = "there is no such file; `textveil gateway keys create` makes it"
-    assert re.fullmatch(rf"textveil: warning: gateway\.yaml:19: keys: .* cannot be used: {says}\n", err)
+    assert re.fullmatch(
+        rf"textveil: warning: gateway\.yaml:19: keys: .* cannot be used: {says}\n", err
+    )
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
@@ -242,7 +280,10 @@ def test_every_fault_is_told(written, capsys):
     ("content", "says"),
     [
         ("a: 1\nb: 2\na: 3\n", "has 'a' twice, in lines 1 and 3"),
-        ("rules:\n- {level: names, models: [a], level: names}\n", "has 'level' twice, in lines 2 and 2"),
+        (
+            "rules:\n- {level: names, models: [a], level: names}\n",
+            "has 'level' twice, in lines 2 and 2",
+        ),
         ("[1, 2", "is not valid YAML at line 1, column 6"),
         ("- a\n", "must be a mapping of options, got list"),
         (b"\xff\xfe\x00", "must be UTF-8; byte 0 is not"),
@@ -276,7 +317,9 @@ def test_an_empty_file_is_refused(written, content):
 
 
 def test_aliases_cannot_make_a_file_large(written):
-    lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}, *a{i - 1}]" for i in range(1, 40)]
+    lines = ["a0: &a0 [x, x]"] + [
+        f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}, *a{i - 1}]" for i in range(1, 40)
+    ]
     assert len(faults(written("\n".join(lines)))) == 20
 
 
@@ -327,12 +370,17 @@ MISSING = {
 
 
 @pytest.mark.parametrize("content", MISSING)
-def test_what_is_missing_is_one_line_in_a_check_and_at_the_start(written, tmp_path, capsys, content):
+def test_what_is_missing_is_one_line_in_a_check_and_at_the_start(
+    written, tmp_path, capsys, content
+):
     path = written(content)
     for arguments in (["gateway", "check", path], ["gateway", "--policy", path, "--port", "0"]):
         assert cli.main(arguments) == 2
         out, err = capsys.readouterr()
-        assert (out, err.replace(str(tmp_path), "...")) == ("", f"textveil: error: {MISSING[content]}\n")
+        assert (out, err.replace(str(tmp_path), "...")) == (
+            "",
+            f"textveil: error: {MISSING[content]}\n",
+        )
 
 
 def test_a_variable_that_is_not_set_may_be_when_the_gateway_starts(written, capsys, monkeypatch):
@@ -340,7 +388,9 @@ def test_a_variable_that_is_not_set_may_be_when_the_gateway_starts(written, caps
     path = written(asked("http://h/v1"))
     says = "gateway.yaml:5: upstreams.far.credential: the upstream's key must be in"
     assert cli.main(["gateway", "check", path]) == 0
-    assert capsys.readouterr().err.startswith(f"textveil: warning: {says} the environment variable FAR_KEY, which is")
+    assert capsys.readouterr().err.startswith(
+        f"textveil: warning: {says} the environment variable FAR_KEY, which is"
+    )
     assert cli.main(["gateway", "--policy", path, "--port", "0"]) == 2
     assert capsys.readouterr().err.startswith(f"textveil: error: {says}")
     monkeypatch.setenv("FAR_KEY", "two words")
@@ -357,7 +407,14 @@ def test_what_no_request_needs_may_be_missing(written, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "url", ["https://h", "https://h/v1", "https://h/models", "https://h/models/v1/", "https://h/completions/openai"]
+    "url",
+    [
+        "https://h",
+        "https://h/v1",
+        "https://h/models",
+        "https://h/models/v1/",
+        "https://h/completions/openai",
+    ],
 )
 def test_addresses_that_only_look_like_routes(url):
     assert Policy(upstream=url).upstream == url

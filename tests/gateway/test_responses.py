@@ -31,7 +31,13 @@ OTHER = "Quillimar"
 
 def message(text, *annotations, id="msg_1"):
     part = {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
-    return {"type": "message", "id": id, "status": "completed", "role": "assistant", "content": [part]}
+    return {
+        "type": "message",
+        "id": id,
+        "status": "completed",
+        "role": "assistant",
+        "content": [part],
+    }
 
 
 def call(arguments, id="fc_1"):
@@ -81,7 +87,9 @@ def events(whole, cut=list):
 
     def pieces(kind, text, **places):
         for piece in cut(text):
-            extra = {"logprobs": [{"token": piece, "logprob": -1.0}]} if "output_text" in kind else {}
+            extra = (
+                {"logprobs": [{"token": piece, "logprob": -1.0}]} if "output_text" in kind else {}
+            )
             yield event(f"{kind}.delta", delta=piece, obfuscation="xyz", **places, **extra)
 
     begun = {**whole, "status": "in_progress", "output": []}
@@ -89,7 +97,9 @@ def events(whole, cut=list):
     yield event("response.in_progress", response=begun)
     for i, item in enumerate(whole["output"]):
         at = {"output_index": i, "item_id": item["id"]}
-        yield event("response.output_item.added", output_index=i, item={**item, "status": "in_progress"})
+        yield event(
+            "response.output_item.added", output_index=i, item={**item, "status": "in_progress"}
+        )
         if item["type"] == "message":
             for k, part in enumerate(item["content"]):
                 places = {**at, "content_index": k}
@@ -97,7 +107,10 @@ def events(whole, cut=list):
                 yield from pieces("response.output_text", part["text"], **places)
                 for n, annotation in enumerate(part["annotations"]):
                     yield event(
-                        "response.output_text.annotation.added", annotation_index=n, annotation=annotation, **places
+                        "response.output_text.annotation.added",
+                        annotation_index=n,
+                        annotation=annotation,
+                        **places,
                     )
                 yield event("response.output_text.done", text=part["text"], logprobs=[], **places)
                 yield event("response.content_part.done", part=part, **places)
@@ -108,7 +121,12 @@ def events(whole, cut=list):
                 yield event("response.reasoning_summary_text.done", text=part["text"], **places)
         elif item["type"] == "function_call":
             yield from pieces("response.function_call_arguments", item["arguments"], **at)
-            yield event("response.function_call_arguments.done", arguments=item["arguments"], name="find", **at)
+            yield event(
+                "response.function_call_arguments.done",
+                arguments=item["arguments"],
+                name="find",
+                **at,
+            )
         yield event("response.output_item.done", output_index=i, item=item)
     yield event("response.completed", response=whole)
 
@@ -124,7 +142,9 @@ def last_text(asked):
 
 def echo(asked):
     """Says the last text again, and what its instructions are."""
-    made = answer(asked, message(f"is {last_text(asked)}?"), id=f"resp_{last_text(asked).count('WORD')}")
+    made = answer(
+        asked, message(f"is {last_text(asked)}?"), id=f"resp_{last_text(asked).count('WORD')}"
+    )
     return [written(each) for each in events(made)] if asked.body.get("stream") else made
 
 
@@ -167,11 +187,21 @@ def test_the_upstream_sees_the_release_and_the_client_the_originals(client, upst
     assert made.instructions == f"{CANARY} speaks"
     sent = upstream.asked[-1].body
     assert sent.pop("user").startswith("user-")
-    assert sent == {"model": "m", "instructions": "<WORD_1> <WORD_2>", "input": "where is <WORD_1>", "temperature": 0.5}
+    assert sent == {
+        "model": "m",
+        "instructions": "<WORD_1> <WORD_2>",
+        "input": "where is <WORD_1>",
+        "temperature": 0.5,
+    }
 
 
 def test_what_cannot_be_protected_is_refused(client, upstream, privatizer):
-    image = [{"role": "user", "content": [{"type": "input_image", "image_url": "data:", "detail": "auto"}]}]
+    image = [
+        {
+            "role": "user",
+            "content": [{"type": "input_image", "image_url": "data:", "detail": "auto"}],
+        }
+    ]
     secret = [{"type": "mcp", "server_label": "x", "authorization": CANARY}]
     for more in (
         {"input": image},
@@ -201,9 +231,13 @@ def test_citations_point_into_the_restored_text(client, upstream):
     }
     upstream.answer = lambda asked: answer(asked, message(shown, citation))
     whole = client.responses.create(model="m", input=CANARY)
-    upstream.answer = lambda asked: [written(each) for each in events(answer(asked, message(shown, citation)))]
+    upstream.answer = lambda asked: [
+        written(each) for each in events(answer(asked, message(shown, citation)))
+    ]
     came = list(client.responses.create(model="m", input=CANARY, stream=True))
-    (added,) = [each.annotation for each in came if each.type == "response.output_text.annotation.added"]
+    (added,) = [
+        each.annotation for each in came if each.type == "response.output_text.annotation.added"
+    ]
     for final in (whole, came[-1].response):
         (part,) = final.output[0].content
         assert [each.model_dump() for each in part.annotations] == [added.model_dump()]
@@ -224,7 +258,10 @@ def test_a_second_turn_knows_what_the_upstream_remembers(client, upstream, strea
     first = ask(f"{CANARY} is {OTHER}")
     second = ask(f"Jarndyce and {OTHER}", previous_response_id=first.id)
     assert second.output_text == f"is Jarndyce and {OTHER}?"
-    assert [each.body["input"] for each in upstream.asked] == ["<WORD_1> is <WORD_2>", "<WORD_3> and <WORD_2>"]
+    assert [each.body["input"] for each in upstream.asked] == [
+        "<WORD_1> is <WORD_2>",
+        "<WORD_3> and <WORD_2>",
+    ]
     upstream.answer = lambda asked: answer(asked, message("<WORD_1> and <WORD_3>"), id="resp_z")
     third = client.responses.create(model="m", input="who", previous_response_id=second.id)
     assert third.output_text == f"{CANARY} and Jarndyce"
@@ -238,7 +275,9 @@ def test_another_process_goes_on_from_what_the_upstream_remembers(upstream, priv
     with SessionStore(url) as store:
         made = Gateway(privatizer=privatizer, upstream=upstream.url, store=store)
         with serving(made) as address, client_of(address) as client:
-            second = client.responses.create(model="m", input=f"{OTHER} is", previous_response_id=first.id)
+            second = client.responses.create(
+                model="m", input=f"{OTHER} is", previous_response_id=first.id
+            )
             assert upstream.asked[-1].body["input"] == "<WORD_2> is"
             assert second.output_text == f"is {OTHER} is?"
 
@@ -309,7 +348,11 @@ def test_clients_with_the_same_names_of_answers_are_not_mixed(gateway, upstream)
         own = f"Blorvequine{'abcdefghijkl'[number]}"
         with client_of(gateway).with_options(api_key=f"sk-of-client-{number}") as client:
             first = client.responses.create(model="m", input=own)
-            came = list(client.responses.create(model="m", input="is", previous_response_id=first.id, stream=True))
+            came = list(
+                client.responses.create(
+                    model="m", input="is", previous_response_id=first.id, stream=True
+                )
+            )
         return first.output_text == f"is {own}?" and came[-1].response.output_text == own
 
     upstream.answer = lambda asked: (
@@ -331,10 +374,21 @@ def test_what_a_server_must_not_store_is_not_remembered_here(client, upstream):
 
 
 def test_a_conversation(client, upstream):
-    upstream.answer = lambda asked: {"id": "conv_1", "object": "conversation", "created_at": 1, "metadata": {}}
-    made = client.conversations.create(items=[{"type": "message", "role": "user", "content": f"is {CANARY}"}])
-    assert upstream.asked[-1].body == {"items": [{"type": "message", "role": "user", "content": "is <WORD_1>"}]}
-    upstream.answer = lambda asked: answer(asked, message("<WORD_1> <WORD_2>"), conversation={"id": "conv_1"})
+    upstream.answer = lambda asked: {
+        "id": "conv_1",
+        "object": "conversation",
+        "created_at": 1,
+        "metadata": {},
+    }
+    made = client.conversations.create(
+        items=[{"type": "message", "role": "user", "content": f"is {CANARY}"}]
+    )
+    assert upstream.asked[-1].body == {
+        "items": [{"type": "message", "role": "user", "content": "is <WORD_1>"}]
+    }
+    upstream.answer = lambda asked: answer(
+        asked, message("<WORD_1> <WORD_2>"), conversation={"id": "conv_1"}
+    )
     said = client.responses.create(model="m", input=OTHER, conversation=made.id)
     assert said.output_text == f"{CANARY} {OTHER}"
     upstream.answer = lambda _: (500, {"error": {"message": "later"}})
@@ -344,30 +398,63 @@ def test_a_conversation(client, upstream):
     said = client.responses.create(model="m", input="Snagsby", conversation={"id": made.id})
     assert upstream.asked[-1].body["input"] == "<WORD_4>"
     assert said.output_text == "Jarndyce Snagsby"
-    page = {"object": "list", "data": [message("<WORD_3>")], "first_id": "a", "last_id": "a", "has_more": False}
+    page = {
+        "object": "list",
+        "data": [message("<WORD_3>")],
+        "first_id": "a",
+        "last_id": "a",
+        "has_more": False,
+    }
     upstream.answer = lambda asked: page
-    assert [each.content[0].text for each in client.conversations.items.list(made.id)] == ["Jarndyce"]
+    assert [each.content[0].text for each in client.conversations.items.list(made.id)] == [
+        "Jarndyce"
+    ]
 
 
 def test_items_may_be_added_to_a_conversation(client, upstream):
-    upstream.answer = lambda asked: {"id": "conv_1", "object": "conversation", "created_at": 1, "metadata": {}}
-    made = client.conversations.create(items=[{"type": "message", "role": "user", "content": f"is {CANARY}"}])
+    upstream.answer = lambda asked: {
+        "id": "conv_1",
+        "object": "conversation",
+        "created_at": 1,
+        "metadata": {},
+    }
+    made = client.conversations.create(
+        items=[{"type": "message", "role": "user", "content": f"is {CANARY}"}]
+    )
     said = {"type": "message", "id": "m", "role": "user", "status": "completed"}
     added = {**said, "content": [{"type": "input_text", "text": "<WORD_2> is <WORD_1>"}]}
     upstream.answer = lambda asked: {"object": "list", "data": [added], "has_more": False}
     item = {"type": "message", "role": "user", "content": f"{OTHER} is {CANARY}"}
-    page = client.conversations.items.create(made.id, items=[item], include=["reasoning.encrypted_content"])
+    page = client.conversations.items.create(
+        made.id, items=[item], include=["reasoning.encrypted_content"]
+    )
     assert page.data[0].content[0].text == f"{OTHER} is {CANARY}"
     assert upstream.asked[-1].body == {"items": [{**item, "content": "<WORD_2> is <WORD_1>"}]}
-    assert upstream.asked[-1].path == "/v1/conversations/conv_1/items?include%5B%5D=reasoning.encrypted_content"
+    assert (
+        upstream.asked[-1].path
+        == "/v1/conversations/conv_1/items?include%5B%5D=reasoning.encrypted_content"
+    )
     upstream.answer = lambda asked: added
-    assert client.conversations.items.retrieve("m", conversation_id=made.id).content[0].text == f"{OTHER} is {CANARY}"
+    assert (
+        client.conversations.items.retrieve("m", conversation_id=made.id).content[0].text
+        == f"{OTHER} is {CANARY}"
+    )
     assert upstream.asked[-1].path == "/v1/conversations/conv_1/items/m"
-    upstream.answer = lambda asked: {"id": "conv_1", "object": "conversation", "created_at": 1, "metadata": {}}
+    upstream.answer = lambda asked: {
+        "id": "conv_1",
+        "object": "conversation",
+        "created_at": 1,
+        "metadata": {},
+    }
     client.conversations.items.delete("m", conversation_id=made.id)
-    assert (upstream.asked[-1].method, upstream.asked[-1].path) == ("DELETE", "/v1/conversations/conv_1/items/m")
+    assert (upstream.asked[-1].method, upstream.asked[-1].path) == (
+        "DELETE",
+        "/v1/conversations/conv_1/items/m",
+    )
     upstream.answer = echo
-    assert OTHER in client.responses.create(model="m", input=OTHER, conversation=made.id).output_text
+    assert (
+        OTHER in client.responses.create(model="m", input=OTHER, conversation=made.id).output_text
+    )
     assert upstream.asked[-1].body["input"] == "<WORD_2>"
     asked = len(upstream.asked)
     with pytest.raises(openai.BadRequestError, match="not known"):
@@ -380,11 +467,16 @@ def test_a_stream_goes_on_where_the_client_left_it(client, upstream):
     """Its events are counted as the client got them, which are not those of the upstream."""
     whole = list(client.responses.create(model="m", input=f"is {CANARY}", stream=True))
     said = message("is is <WORD_1>?")
-    upstream.answer = lambda asked: [written(each) for each in events(answer(asked._replace(raw=b"{}"), said))]
+    upstream.answer = lambda asked: [
+        written(each) for each in events(answer(asked._replace(raw=b"{}"), said))
+    ]
     for after in (0, 3, len(whole) - 2):
         more = client.responses.retrieve("resp_1", stream=True, starting_after=after)
         rest = [(each.sequence_number, each.type, getattr(each, "delta", None)) for each in more]
-        wanted = [(each.sequence_number, each.type, getattr(each, "delta", None)) for each in whole[after + 1 :]]
+        wanted = [
+            (each.sequence_number, each.type, getattr(each, "delta", None))
+            for each in whole[after + 1 :]
+        ]
         assert rest == wanted
         assert upstream.asked[-1].path == "/v1/responses/resp_1?stream=true"
     assert CANARY in whole[-1].response.output_text
@@ -393,13 +485,29 @@ def test_a_stream_goes_on_where_the_client_left_it(client, upstream):
 def test_what_is_stored_is_restored(client, upstream):
     first = client.responses.create(model="m", input=f"is {CANARY}")
     upstream.answer = lambda asked: {**answer(asked._replace(raw=b"{}"), message("<WORD_1>"))}
-    assert client.responses.retrieve(first.id, include=["reasoning.encrypted_content"]).output_text == CANARY
-    assert upstream.asked[-1].path == f"/v1/responses/{first.id}?include%5B%5D=reasoning.encrypted_content"
+    assert (
+        client.responses.retrieve(first.id, include=["reasoning.encrypted_content"]).output_text
+        == CANARY
+    )
+    assert (
+        upstream.asked[-1].path
+        == f"/v1/responses/{first.id}?include%5B%5D=reasoning.encrypted_content"
+    )
     assert client.responses.cancel(first.id).output_text == CANARY
-    assert (upstream.asked[-1].method, upstream.asked[-1].path) == ("POST", f"/v1/responses/{first.id}/cancel")
-    item = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "<WORD_1>"}]}
+    assert (upstream.asked[-1].method, upstream.asked[-1].path) == (
+        "POST",
+        f"/v1/responses/{first.id}/cancel",
+    )
+    item = {
+        "type": "message",
+        "id": "m",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "<WORD_1>"}],
+    }
     upstream.answer = lambda asked: {"object": "list", "data": [item], "has_more": False}
-    assert [each.content[0].text for each in client.responses.input_items.list(first.id, limit=3)] == [CANARY]
+    assert [
+        each.content[0].text for each in client.responses.input_items.list(first.id, limit=3)
+    ] == [CANARY]
     with pytest.raises(openai.BadRequestError):
         client.responses.input_items.list(first.id, after=f"{CANARY}?")
     upstream.answer = lambda asked: {"id": first.id, "object": "response", "deleted": True}
@@ -412,7 +520,9 @@ def test_what_is_counted_or_summed_up_is_released_alike(client, upstream):
     assert client.responses.input_tokens.count(model="m", input=f"is {CANARY}").input_tokens == 3
     assert upstream.asked[-1].body["input"] == "is <WORD_1>"
     summary = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
-    upstream.answer = lambda asked: answer(asked, message("<WORD_1>"), summary, object="response.compaction")
+    upstream.answer = lambda asked: answer(
+        asked, message("<WORD_1>"), summary, object="response.compaction"
+    )
     made = client.responses.compact(model="gpt-5.5", input=f"is {CANARY}")
     assert made.output[0].content[0].text == CANARY
     kept = [made.output[1].model_dump(exclude_none=True), {"role": "user", "content": OTHER}]
@@ -426,7 +536,11 @@ def test_what_is_counted_or_summed_up_is_released_alike(client, upstream):
 @pytest.mark.parametrize("stream", [False, True])
 def test_items_that_come_back_are_sent_as_they_came(client, upstream, stream):
     """The model spells a placeholder otherwise; it gets its own words again."""
-    items = [reasoning("on < word_1 >"), call('{"whom": "\\u003cWORD_1>", "what": "x"}'), message("let me see: WORD_1")]
+    items = [
+        reasoning("on < word_1 >"),
+        call('{"whom": "\\u003cWORD_1>", "what": "x"}'),
+        message("let me see: WORD_1"),
+    ]
 
     def ask(history):
         came = client.responses.create(model="m", input=history, store=False, stream=stream)
@@ -445,7 +559,13 @@ def test_items_that_come_back_are_sent_as_they_came(client, upstream, stream):
     assert json.loads(first.output[1].arguments) == {"whom": CANARY, "what": "x"}
     assert first.output_text == f"let me see: {CANARY}"
     history += [each.model_dump(exclude_none=True) for each in first.output]
-    history += [{"type": "function_call_output", "call_id": "call_1", "output": f'{{"place": "{OTHER}, {CANARY}"}}'}]
+    history += [
+        {
+            "type": "function_call_output",
+            "call_id": "call_1",
+            "output": f'{{"place": "{OTHER}, {CANARY}"}}',
+        }
+    ]
     ask(history)
     sent = upstream.asked[-1].body["input"]
     assert sent[1]["summary"] == items[0]["summary"]
@@ -467,7 +587,9 @@ def test_items_that_come_back_are_sent_as_they_came(client, upstream, stream):
 def test_items_may_come_back_by_their_names(gateway, client, upstream, stream):
     items = [reasoning("on <WORD_1>"), message("see <WORD_1>")]
     upstream.answer = lambda asked: (
-        [written(each) for each in events(answer(asked, *items))] if asked.body.get("stream") else answer(asked, *items)
+        [written(each) for each in events(answer(asked, *items))]
+        if asked.body.get("stream")
+        else answer(asked, *items)
     )
     history: list[object] = [{"role": "user", "content": f"is {CANARY}"}]
     for _ in range(2):
@@ -480,7 +602,11 @@ def test_items_may_come_back_by_their_names(gateway, client, upstream, stream):
     assert upstream.asked[-1].body["input"][1] == {"type": "item_reference", "id": "rs_1"}
     count = len(upstream.asked)
     with client_of(gateway).with_options(api_key="sk-of-another") as other:
-        for asking, asked in ((other, history), (client, history[1:]), (client, [*history, history[1]])):
+        for asking, asked in (
+            (other, history),
+            (client, history[1:]),
+            (client, [*history, history[1]]),
+        ):
             with pytest.raises(openai.BadRequestError, match="not known"):
                 asking.responses.create(model="m", input=asked)
     assert len(upstream.asked) == count
@@ -495,7 +621,10 @@ def test_an_answer_may_come_back_as_a_plain_message(client, upstream):
         {"role": "user", "content": "is"},
     ]
     client.responses.create(model="m", input=history)
-    assert upstream.asked[-1].body["input"][1] == {"role": "assistant", "content": "let me see: WORD_1"}
+    assert upstream.asked[-1].body["input"][1] == {
+        "role": "assistant",
+        "content": "let me see: WORD_1",
+    }
 
 
 class Found(BaseModel):
@@ -508,7 +637,12 @@ class Found(BaseModel):
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_in_json_is_parsed(client, upstream, stream):
     upstream.answer = lambda asked: (
-        [written(each) for each in events(answer(asked, message('{"name": "<WORD_1>\\u0022", "is_known": true}')))]
+        [
+            written(each)
+            for each in events(
+                answer(asked, message('{"name": "<WORD_1>\\u0022", "is_known": true}'))
+            )
+        ]
         if asked.body.get("stream")
         else answer(asked, message('{"name": "<WORD_1>\\u0022", "is_known": true}'))
     )
@@ -552,7 +686,9 @@ def restored(came):
 def everything():
     arguments = json.dumps({"a": "<WORD_2>", "b": ["<WORD_1>"]})
     class_ = type("Asked", (), {"body": {"instructions": "<WORD_1>"}})
-    return answer(class_, reasoning(SPOKEN), message(SPOKEN), call(arguments), message("<WORD_2>", id="msg_2"))
+    return answer(
+        class_, reasoning(SPOKEN), message(SPOKEN), call(arguments), message("<WORD_2>", id="msg_2")
+    )
 
 
 def summed(made):
@@ -571,14 +707,20 @@ def parts(text, rng):
 
 
 @pytest.mark.parametrize(
-    "cut", [list, lambda text: [text], *([lambda text, i=i: [text[:i], text[i:]] for i in range(40)])]
+    "cut",
+    [list, lambda text: [text], *([lambda text, i=i: [text[:i], text[i:]] for i in range(40)])],
 )
 def test_pieces_and_whole_texts_agree_at_every_cut(cut):
     whole = everything()
     made, stream = restored(events(whole, cut))
     name = f'{OTHER} "the" \\ old'
     spoken = f"so 🙂 {CANARY} is {name}, not <WORD_9"
-    said = {(0, 0): spoken, (1, 0): spoken, (2, None): json.dumps({"a": name, "b": [CANARY]}), (3, 0): name}
+    said = {
+        (0, 0): spoken,
+        (1, 0): spoken,
+        (2, None): json.dumps({"a": name, "b": [CANARY]}),
+        (3, 0): name,
+    }
     assert summed(made) == said
     final = made[-1]["response"]
     assert final["output"][1]["content"][0]["text"] == spoken
@@ -606,8 +748,13 @@ def test_pieces_and_whole_texts_agree_at_random_cuts():
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_bytes_may_come_in_any_pieces(client, upstream, size):
-    said = lambda asked: b"".join(map(written, events(answer(asked, message(f"🙂 {last_text(asked)} <WORD")))))  # noqa: E731
-    upstream.answer = lambda asked: (said(asked)[i : i + size] for i in range(0, len(said(asked)), size))
+    def said(asked):
+        made = answer(asked, message(f"🙂 {last_text(asked)} <WORD"))
+        return b"".join(map(written, events(made)))
+
+    upstream.answer = lambda asked: (
+        said(asked)[i : i + size] for i in range(0, len(said(asked)), size)
+    )
     with client.responses.stream(model="m", input=f"is {CANARY}") as stream:
         deltas = [each.delta for each in stream if each.type == "response.output_text.delta"]
         final = stream.get_final_response()
@@ -616,7 +763,9 @@ def test_bytes_may_come_in_any_pieces(client, upstream, size):
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(client, upstream):
-    upstream.answer = lambda asked: [written(each) for each in events(answer(asked, message("is <WORD_1>")))][:9]
+    upstream.answer = lambda asked: [
+        written(each) for each in events(answer(asked, message("is <WORD_1>")))
+    ][:9]
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.responses.create(model="m", input=CANARY, stream=True))
 
@@ -626,7 +775,10 @@ def test_events_that_lack_what_servers_forget():
         {"type": "response.created", "response": {"id": "resp_1"}},
         {"type": "response.output_text.delta", "delta": "<WO"},
         {"type": "response.output_text.delta", "delta": "RD_1>"},
-        {"type": "response.completed", "response": {"id": "resp_1", "output": [message("<WORD_1>")]}},
+        {
+            "type": "response.completed",
+            "response": {"id": "resp_1", "output": [message("<WORD_1>")]},
+        },
     ]
     made, stream = restored(came)
     assert [each.get("delta") for each in made] == [None, CANARY, None]
@@ -636,28 +788,57 @@ def test_events_that_lack_what_servers_forget():
 
 def test_a_text_without_a_place_ends_no_other():
     came = [
-        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "see <WO"},
+        {
+            "type": "response.output_text.delta",
+            "output_index": 0,
+            "content_index": 0,
+            "delta": "see <WO",
+        },
         {"type": "response.audio.transcript.delta", "delta": "said <WORD_"},
         {"type": "response.audio.delta", "delta": "AAAA"},
         {"type": "response.audio.transcript.done"},
-        {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "RD_1>"},
+        {
+            "type": "response.output_text.delta",
+            "output_index": 0,
+            "content_index": 0,
+            "delta": "RD_1>",
+        },
         {"type": "response.completed", "response": {"id": "r", "output": []}},
     ]
     made, _ = restored(came)
-    assert [each.get("delta") for each in made] == ["see ", "said ", "AAAA", "<WORD_", None, CANARY, None]
+    assert [each.get("delta") for each in made] == [
+        "see ",
+        "said ",
+        "AAAA",
+        "<WORD_",
+        None,
+        CANARY,
+        None,
+    ]
 
 
 def test_both_outputs_of_a_shell_are_texts_of_their_own():
-    kind, at = "response.shell_call_output_content.delta", {"output_index": 0, "command_index": 0, "item_id": "x"}
+    kind, at = (
+        "response.shell_call_output_content.delta",
+        {"output_index": 0, "command_index": 0, "item_id": "x"},
+    )
     came = [
         {"type": kind, "delta": {"stdout": "<WOR", "stderr": "<WORD"}, **at},
         {"type": kind, "delta": {"stdout": "D_1>", "stderr": "_1"}, **at},
-        {"type": kind.replace("delta", "done"), "output": [{"stdout": "<WORD_1>", "stderr": "<WORD_1"}], **at},
+        {
+            "type": kind.replace("delta", "done"),
+            "output": [{"stdout": "<WORD_1>", "stderr": "<WORD_1"}],
+            **at,
+        },
         {"type": "response.completed", "response": {"id": "r", "output": []}},
     ]
     made, _ = restored(came)
     said = [each["delta"] for each in made if "delta" in each]
-    assert "".join(each.get("stdout", "") for each in said) == CANARY == made[-2]["output"][0]["stdout"]
+    assert (
+        "".join(each.get("stdout", "") for each in said)
+        == CANARY
+        == made[-2]["output"][0]["stdout"]
+    )
     assert "".join(each.get("stderr", "") for each in said) == made[-2]["output"][0]["stderr"]
 
 
@@ -680,7 +861,9 @@ def test_no_canary_leaves(client, upstream):
                 body.pop(name, None)
             if isinstance(body["input"], list):
                 body["input"] = [
-                    each for each in body["input"] if each.get("type") not in ("compaction", "item_reference")
+                    each
+                    for each in body["input"]
+                    if each.get("type") not in ("compaction", "item_reference")
                 ]
             client.post("/responses", body=body, cast_to=object)
             planted += json.dumps(body).count("blorvequine")
@@ -693,7 +876,9 @@ def test_each_text_of_an_answer_is_restored():
     restoring = Restoring(session())
     kept = (Act.SCHEMA, Act.MEDIA, Act.PASS, Act.REFUSE)
     for rule in (responses.ANSWER, responses.LIST, responses.EVENT):
-        for whole in specimens(rule, lambda act: None if act in kept else 7 if act is Act.OFFSET else "<WORD_1>"):
+        for whole in specimens(
+            rule, lambda act: None if act in kept else 7 if act is Act.OFFSET else "<WORD_1>"
+        ):
             made = json.dumps(restoring.whole(whole, rule))
             assert "WORD" not in made
             assert CANARY in made

@@ -37,8 +37,22 @@ def whole(name: str) -> list[tuple[Operation, Data]]:
     call = {"id": "a", "type": "function", "function": {"name": name, "arguments": ARGUMENTS}}
     return [
         (CHAT, {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}),
-        (MESSAGES, {"content": [{"type": "tool_use", "id": "a", "name": name, "input": json.loads(ARGUMENTS)}]}),
-        (RESPONSES, {"output": [{"type": "function_call", "call_id": "a", "name": name, "arguments": ARGUMENTS}]}),
+        (
+            MESSAGES,
+            {
+                "content": [
+                    {"type": "tool_use", "id": "a", "name": name, "input": json.loads(ARGUMENTS)}
+                ]
+            },
+        ),
+        (
+            RESPONSES,
+            {
+                "output": [
+                    {"type": "function_call", "call_id": "a", "name": name, "arguments": ARGUMENTS}
+                ]
+            },
+        ),
     ]
 
 
@@ -49,7 +63,12 @@ def streamed(name: str) -> list[tuple[Operation, list[Data]]]:
     calls = [first, *({"index": 0, "function": {"arguments": piece}} for piece in pieces)]
     item = {"type": "function_call", "id": "i", "call_id": "a", "name": name, "arguments": ""}
     delta = {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "i"}
-    done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "i", "arguments": ARGUMENTS}
+    done = {
+        "type": "response.function_call_arguments.done",
+        "output_index": 0,
+        "item_id": "i",
+        "arguments": ARGUMENTS,
+    }
     return [
         (
             CHAT,
@@ -91,8 +110,18 @@ def streamed(name: str) -> list[tuple[Operation, list[Data]]]:
 def said(data: Any) -> str:
     """All that JSON says of arguments, as one text."""
     if isinstance(data, dict):
-        return "".join(said(value) for key, value in data.items() if key not in ("name", "id", "type", "call_id"))
-    return "".join(map(said, data)) if isinstance(data, list) else data if isinstance(data, str) else ""
+        return "".join(
+            said(value)
+            for key, value in data.items()
+            if key not in ("name", "id", "type", "call_id")
+        )
+    return (
+        "".join(map(said, data))
+        if isinstance(data, list)
+        else data
+        if isinstance(data, str)
+        else ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,19 +135,27 @@ def said(data: Any) -> str:
     ],
 )
 @pytest.mark.parametrize("name", ["write_file", "fetch"])
-def test_tools_and_hosts_that_the_policy_names(session: Session, options: RestoreOptions, put: Any, name: str) -> None:
+def test_tools_and_hosts_that_the_policy_names(
+    session: Session, options: RestoreOptions, put: Any, name: str
+) -> None:
     for operation, answer in whole(name):
         made = said(Restoring(session, options=options).whole(answer, operation.answer))
         assert (MAIL in made) is (name in put), operation.name
     for operation, events in streamed(name):
         assert operation.stream is not None
         stream = operation.stream(Restoring(session, options=options))
-        made = "".join(said(out.data) for data in events for out in stream.feed(Event(str(data.get("type", "")), data)))
+        made = "".join(
+            said(out.data)
+            for data in events
+            for out in stream.feed(Event(str(data.get("type", "")), data))
+        )
         assert (MAIL in made, "<EMAIL_1>" in made) == (name in put, name not in put), operation.name
 
 
 def test_the_policy_says_it() -> None:
-    policy = Policy(upstream="https://HOST/v1", restore=RestoreOptions(hosts=("a.example",), tools=("write_*",)))
+    policy = Policy(
+        upstream="https://HOST/v1", restore=RestoreOptions(hosts=("a.example",), tools=("write_*",))
+    )
     lines = "\n".join(explained(policy))
     assert "into addresses of a.example" in lines
     assert "arguments of these tools: write_*" in lines
@@ -149,7 +186,8 @@ def test_results_of_tools_are_tools_whatever_the_role() -> None:
         ("and http://10.0.0.8/", "user"),
     ]
     sources = {
-        role: Utterance(role, ("x",)).source(0) for role in ("system", "developer", "assistant", "tool", "", "odd")
+        role: Utterance(role, ("x",)).source(0)
+        for role in ("system", "developer", "assistant", "tool", "", "odd")
     }
     assert sources == {
         "system": "user",

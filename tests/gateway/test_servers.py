@@ -19,7 +19,10 @@ from tests.gateway.test_tools import upstream as upstream
 MAIL, CARD = "zoë.quillimar@example.org", "4111 1111 1111 1111"
 ARGUMENTS = {"to": "<EMAIL_1>", "note": 'card "<CARD_1>" – ü', "n": 2}
 TOOLS: list[Any] = [
-    {"type": "function", "function": {"name": "send_mail", "parameters": {"type": "object", "properties": {}}}}
+    {
+        "type": "function",
+        "function": {"name": "send_mail", "parameters": {"type": "object", "properties": {}}},
+    }
 ]
 FINAL = "Sent to <EMAIL_1>, with <CARD_1>."
 
@@ -50,13 +53,24 @@ def _pieces(text: str, size: int) -> list[str]:
 # ---- OpenAI ----------------------------------------------------------------------------------------------------------
 
 HEAD = {"id": "chatcmpl-B1", "created": 1_764_000_000, "model": "gpt-9", "service_tier": "default"}
-USAGE = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14, "prompt_tokens_details": {"cached_tokens": 0}}
+USAGE = {
+    "prompt_tokens": 9,
+    "completion_tokens": 5,
+    "total_tokens": 14,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
 
 
 def openai_whole(message: Message, finish: str) -> Any:
     own = {"refusal": None, "annotations": [], **message}
     choice = {"index": 0, "message": own, "logprobs": None, "finish_reason": finish}
-    return {**HEAD, "object": "chat.completion", "choices": [choice], "usage": USAGE, "system_fingerprint": "fp_1"}
+    return {
+        **HEAD,
+        "object": "chat.completion",
+        "choices": [choice],
+        "usage": USAGE,
+        "system_fingerprint": "fp_1",
+    }
 
 
 def openai_chunks(message: Message, finish: str) -> list[bytes]:
@@ -64,7 +78,13 @@ def openai_chunks(message: Message, finish: str) -> list[bytes]:
 
     def chunk(delta: Any, finish: str | None = None) -> Any:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return {**HEAD, "object": "chat.completion.chunk", "choices": [choice], "usage": None, "obfuscation": "aB3"}
+        return {
+            **HEAD,
+            "object": "chat.completion.chunk",
+            "choices": [choice],
+            "usage": None,
+            "obfuscation": "aB3",
+        }
 
     made = [chunk({"role": "assistant", "content": message["content"] and "", "refusal": None})]
     made += [chunk({"content": piece}) for piece in _pieces(message["content"] or "", 3)]
@@ -74,7 +94,16 @@ def openai_chunks(message: Message, finish: str) -> list[bytes]:
         for piece in _pieces(call["function"]["arguments"], 4):
             made.append(chunk({"tool_calls": [{"index": i, "function": {"arguments": piece}}]}))
     made.append(chunk({}, finish))
-    return _sse(*made, {**HEAD, "object": "chat.completion.chunk", "choices": [], "usage": USAGE, "obfuscation": ""})
+    return _sse(
+        *made,
+        {
+            **HEAD,
+            "object": "chat.completion.chunk",
+            "choices": [],
+            "usage": USAGE,
+            "obfuscation": "",
+        },
+    )
 
 
 # ---- vLLM ------------------------------------------------------------------------------------------------------------
@@ -97,7 +126,12 @@ def vllm_whole(message: Message, finish: str) -> Any:
         "stop_reason": None,
         "token_ids": None,
     }
-    more = {"prompt_logprobs": None, "prompt_token_ids": None, "kv_transfer_params": None, "system_fingerprint": None}
+    more = {
+        "prompt_logprobs": None,
+        "prompt_token_ids": None,
+        "kv_transfer_params": None,
+        "system_fingerprint": None,
+    }
     return {**HEAD, "object": "chat.completion", "choices": [choice], "usage": USAGE, **more}
 
 
@@ -105,7 +139,13 @@ def vllm_chunks(message: Message, finish: str) -> list[bytes]:
     """A call's id and type come with each piece of its arguments or with the first; usage with each chunk."""
 
     def chunk(delta: Any, finish: str | None = None) -> Any:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, "token_ids": None}
+        choice = {
+            "index": 0,
+            "delta": delta,
+            "logprobs": None,
+            "finish_reason": finish,
+            "token_ids": None,
+        }
         return {
             "id": "chatcmpl-7",
             "object": "chat.completion.chunk",
@@ -122,11 +162,21 @@ def vllm_chunks(message: Message, finish: str) -> list[bytes]:
         for k, piece in enumerate(_pieces(call["function"]["arguments"], 7)):
             function = {"name": call["function"]["name"] if k == 0 else None, "arguments": piece}
             made.append(
-                chunk({"tool_calls": [{"id": call["id"], "type": "function", "index": i, "function": function}]})
+                chunk(
+                    {
+                        "tool_calls": [
+                            {"id": call["id"], "type": "function", "index": i, "function": function}
+                        ]
+                    }
+                )
             )
     made.append(
         chunk({"content": ""}, finish)
-        | {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": finish, "stop_reason": None}]}
+        | {
+            "choices": [
+                {"index": 0, "delta": {"content": ""}, "finish_reason": finish, "stop_reason": None}
+            ]
+        }
     )
     return _sse(
         *made,
@@ -208,21 +258,35 @@ def ollama_chunks(message: Message, finish: str) -> list[bytes]:
             "choices": [{"index": 0, "delta": delta, "finish_reason": None}],
         }
         for delta in [
-            *({"role": "assistant", "content": piece} for piece in _pieces(message["content"] or "", 6)),
+            *(
+                {"role": "assistant", "content": piece}
+                for piece in _pieces(message["content"] or "", 6)
+            ),
             *(
                 {"role": "assistant", "content": "", "tool_calls": [{"index": i, **call}]}
                 for i, call in enumerate(message.get("tool_calls", ()))
             ),
         ]
     ]
-    end = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
+    end = {
+        "choices": [
+            {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+        ]
+    }
     return _sse(*made, end)
 
 
 def mistral_whole(message: Message, finish: str) -> Any:
     """Calls without a type."""
-    calls = [{"id": call["id"], "function": call["function"]} for call in message.get("tool_calls", ())]
-    own = {"role": "assistant", "content": message["content"] or "", "tool_calls": calls or None, "prefix": False}
+    calls = [
+        {"id": call["id"], "function": call["function"]} for call in message.get("tool_calls", ())
+    ]
+    own = {
+        "role": "assistant",
+        "content": message["content"] or "",
+        "tool_calls": calls or None,
+        "prefix": False,
+    }
     return {
         "id": "x",
         "object": "chat.completion",
@@ -239,12 +303,16 @@ def mistral_chunks(message: Message, finish: str) -> list[bytes]:
         deltas.append(
             {
                 "content": "",
-                "tool_calls": [{"index": i, "id": c["id"], "function": c["function"]} for i, c in enumerate(calls)],
+                "tool_calls": [
+                    {"index": i, "id": c["id"], "function": c["function"]}
+                    for i, c in enumerate(calls)
+                ],
             }
         )
     deltas[0] = {"role": "assistant", **deltas[0]}
     made: list[Any] = [
-        {"id": "x", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+        {"id": "x", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
     ]
     made[-1]["choices"][0]["finish_reason"] = finish
     return _sse(*made)
@@ -252,7 +320,9 @@ def mistral_chunks(message: Message, finish: str) -> list[bytes]:
 
 def bare_whole(message: Message, finish: str) -> Any:
     """No id, object, time, model, index, role, reason to end or usage."""
-    return {"choices": [{"message": {name: value for name, value in message.items() if name != "role"}}]}
+    return {
+        "choices": [{"message": {name: value for name, value in message.items() if name != "role"}}]
+    }
 
 
 def bare_chunks(message: Message, finish: str) -> list[bytes]:
@@ -260,8 +330,15 @@ def bare_chunks(message: Message, finish: str) -> list[bytes]:
     deltas: list[Any] = [{"content": piece} for piece in _pieces(message["content"] or "", 3)]
     for i, call in enumerate(message.get("tool_calls", ())):
         text = call["function"]["arguments"]
-        first = {"index": i, "id": call["id"], "function": {"name": call["function"]["name"], "arguments": text[:11]}}
-        deltas += [{"tool_calls": [first]}, {"tool_calls": [{"index": i, "function": {"arguments": text[11:]}}]}]
+        first = {
+            "index": i,
+            "id": call["id"],
+            "function": {"name": call["function"]["name"], "arguments": text[:11]},
+        }
+        deltas += [
+            {"tool_calls": [first]},
+            {"tool_calls": [{"index": i, "function": {"arguments": text[11:]}}]},
+        ]
     lines = [f"data:{json.dumps({'choices': [{'delta': delta}]})}" for delta in deltas]
     return _sse(*lines, "event: ping\r\ndata: {}", end="\r\n\r\n")
 
@@ -289,12 +366,15 @@ def gathered(chunks: Iterator[Any]) -> Message:
             content += choice.delta.content or ""
             for each in choice.delta.tool_calls or ():
                 own = calls.setdefault(
-                    each.index, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+                    each.index,
+                    {"id": "", "type": "function", "function": {"name": "", "arguments": ""}},
                 )
                 own["id"] = each.id or own["id"]
                 own["function"]["name"] = (each.function.name or "") or own["function"]["name"]
                 own["function"]["arguments"] += each.function.arguments or ""
-    return {"role": "assistant", "content": content or None} | ({"tool_calls": list(calls.values())} if calls else {})
+    return {"role": "assistant", "content": content or None} | (
+        {"tool_calls": list(calls.values())} if calls else {}
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -329,11 +409,18 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
     arguments = [json.loads(each["function"]["arguments"]) for each in called]
     assert arguments[0] == {"to": MAIL, "note": f'card "{CARD}" – ü', "n": 2}
     assert arguments[1] == {"to": "b@example.net", "of": [MAIL]}
-    results = [{"role": "tool", "tool_call_id": each["id"], "content": f"sent to {MAIL}"} for each in called]
+    results = [
+        {"role": "tool", "tool_call_id": each["id"], "content": f"sent to {MAIL}"}
+        for each in called
+    ]
     last = ask([*messages, first, *results])
     assert (last["content"] if stream else last.content) == f"Sent to {MAIL}, with {CARD}."
     came, again = upstream.bodies
-    assert again["messages"][0] == came["messages"][0] == {"role": "user", "content": 'mail "<EMAIL_1>" about <CARD_1>'}
+    assert (
+        again["messages"][0]
+        == came["messages"][0]
+        == {"role": "user", "content": 'mail "<EMAIL_1>" about <CARD_1>'}
+    )
     assert [each["function"]["arguments"] for each in again["messages"][1]["tool_calls"]] == [
         each["function"]["arguments"] for each in calls
     ]
@@ -345,7 +432,9 @@ def test_a_round_trip_of_two_calls(client, upstream, name, stream):
 def test_the_sdk_s_own_stream_puts_it_together(client, upstream, name):
     """Its helper wants the fields that these servers send."""
     calls = [call(1, **ARGUMENTS)]
-    upstream.answer = lambda asked: SERVERS[name].chunks({"content": None, "tool_calls": calls}, "tool_calls")
+    upstream.answer = lambda asked: SERVERS[name].chunks(
+        {"content": None, "tool_calls": calls}, "tool_calls"
+    )
     messages: list[Any] = [{"role": "user", "content": f'mail "{MAIL}" about {CARD}'}]
     with client.chat.completions.stream(model="m", messages=messages, tools=TOOLS) as stream:
         for _ in stream:
@@ -353,14 +442,23 @@ def test_the_sdk_s_own_stream_puts_it_together(client, upstream, name):
         message = stream.get_final_completion().choices[0].message
     assert json.loads(message.tool_calls[0].function.arguments)["to"] == MAIL
     upstream.answer = lambda asked: SERVERS[name].chunks({"content": FINAL}, "stop")
-    with client.chat.completions.stream(model="m", messages=[*messages, message], tools=TOOLS) as stream:
-        assert stream.get_final_completion().choices[0].message.content == f"Sent to {MAIL}, with {CARD}."
+    with client.chat.completions.stream(
+        model="m", messages=[*messages, message], tools=TOOLS
+    ) as stream:
+        assert (
+            stream.get_final_completion().choices[0].message.content
+            == f"Sent to {MAIL}, with {CARD}."
+        )
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_arguments_that_are_an_object(client, upstream, stream):
     """Some servers give JSON instead of a string that holds it, and want it back so."""
-    made = {"id": "call_1", "type": "function", "function": {"name": "send_mail", "arguments": ARGUMENTS}}
+    made = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "send_mail", "arguments": ARGUMENTS},
+    }
     delta = {"role": "assistant", "content": "", "tool_calls": [{"index": 0, **made}]}
     upstream.answer = lambda asked: (
         _sse({"choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]})
@@ -368,17 +466,31 @@ def test_arguments_that_are_an_object(client, upstream, stream):
         else bare_whole({"content": None, "tool_calls": [made]}, "tool_calls")
     )
     messages: list[Any] = [{"role": "user", "content": f'mail "{MAIL}" about {CARD}'}]
-    answer = client.chat.completions.create(model="m", messages=messages, tools=TOOLS, stream=stream)
-    calls = [choice.delta.tool_calls for chunk in answer for choice in chunk.choices] if stream else []
-    (found,) = [each for some in calls for each in some or ()] if stream else answer.choices[0].message.tool_calls
+    answer = client.chat.completions.create(
+        model="m", messages=messages, tools=TOOLS, stream=stream
+    )
+    calls = (
+        [choice.delta.tool_calls for chunk in answer for choice in chunk.choices] if stream else []
+    )
+    (found,) = (
+        [each for some in calls for each in some or ()]
+        if stream
+        else answer.choices[0].message.tool_calls
+    )
     assert found.function.arguments == {"to": MAIL, "note": f'card "{CARD}" – ü', "n": 2}
     upstream.answer = lambda asked: bare_whole({"content": "ok"}, "stop")
     back = {
         "role": "assistant",
-        "tool_calls": [{**made, "function": {"name": "send_mail", "arguments": found.function.arguments}}],
+        "tool_calls": [
+            {**made, "function": {"name": "send_mail", "arguments": found.function.arguments}}
+        ],
     }
     result = {"role": "tool", "tool_call_id": "call_1", "content": "sent"}
-    client.post("/chat/completions", body={"model": "m", "messages": [*messages, back, result]}, cast_to=object)
+    client.post(
+        "/chat/completions",
+        body={"model": "m", "messages": [*messages, back, result]},
+        cast_to=object,
+    )
     assert upstream.bodies[-1]["messages"][1]["tool_calls"] == [made]
 
 
@@ -387,5 +499,7 @@ def test_pings_and_comments_and_blank_lines_are_no_answer(client, upstream):
     noise = [":", "", ": keep-alive", "event: ping", "data:", "retry: 3000", "id: 7"]
     for before, behind in itertools.product(noise, repeat=2):
         upstream.answer = lambda asked, pair=(before, behind): _sse(pair[0], delta, pair[1])
-        answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": MAIL}], stream=True)
+        answer = client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": MAIL}], stream=True
+        )
         assert gathered(answer)["content"] == f"to {MAIL}", (before, behind)

@@ -16,12 +16,17 @@ from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import completions, embeddings, moderations
 
 CANARY, MAIL = "Blorvequine", "b.jarndyce@example.net"
-MODEL_LIST = {"object": "list", "data": [{"id": "meta/llama-9", "object": "model", "created": 1, "owned_by": "x"}]}
+MODEL_LIST = {
+    "object": "list",
+    "data": [{"id": "meta/llama-9", "object": "model", "created": 1, "owned_by": "x"}],
+}
 
 
 def sse(*events):
     """The bytes of a stream."""
-    return "".join(f"data: {each if isinstance(each, str) else json.dumps(each)}\n\n" for each in events).encode()
+    return "".join(
+        f"data: {each if isinstance(each, str) else json.dumps(each)}\n\n" for each in events
+    ).encode()
 
 
 def completion(**choice):
@@ -43,12 +48,28 @@ def said(asked):
         return MODEL_LIST["data"][0]
     if path == "/v1/embeddings":
         count = len(body["input"]) if isinstance(body["input"], list) else 1
-        vectors = [{"object": "embedding", "index": i, "embedding": [0.5, float(i)]} for i in range(count)]
-        return {"object": "list", "data": vectors, "model": "m", "usage": {"prompt_tokens": 1, "total_tokens": 1}}
+        vectors = [
+            {"object": "embedding", "index": i, "embedding": [0.5, float(i)]} for i in range(count)
+        ]
+        return {
+            "object": "list",
+            "data": vectors,
+            "model": "m",
+            "usage": {"prompt_tokens": 1, "total_tokens": 1},
+        }
     if path == "/v1/moderations":
-        return {"id": "modr-1", "model": "m", "results": [{"flagged": False, "categories": {"hate": False}}]}
+        return {
+            "id": "modr-1",
+            "model": "m",
+            "results": [{"flagged": False, "categories": {"hate": False}}],
+        }
     prompt = body["prompt"] if isinstance(body["prompt"], str) else "|".join(body["prompt"])
-    probable = {"tokens": [prompt], "token_logprobs": [-1.0], "text_offset": [0], "top_logprobs": None}
+    probable = {
+        "tokens": [prompt],
+        "token_logprobs": [-1.0],
+        "text_offset": [0],
+        "top_logprobs": None,
+    }
     if not body.get("stream"):
         text = f"{prompt} and {prompt.split()[0]}" if body.get("echo") else prompt.split()[0]
         return completion(text=text, finish_reason="stop", logprobs=probable)
@@ -69,16 +90,27 @@ def privatizer(small_table):
 
 @pytest.fixture
 def client(upstream, privatizer):
-    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url, client_of(url) as made:
+    with (
+        serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url,
+        client_of(url) as made,
+    ):
         yield made
 
 
 def test_a_completion_is_restored_and_its_prompt_too(client, upstream):
-    answer = client.completions.create(model="m", prompt=f"{CANARY} is", suffix=CANARY, stop=["is"], logprobs=3)
+    answer = client.completions.create(
+        model="m", prompt=f"{CANARY} is", suffix=CANARY, stop=["is"], logprobs=3
+    )
     assert answer.choices[0].text == CANARY
     assert answer.choices[0].logprobs is None
     sent = upstream.asked[-1].body
-    assert sent == {"model": "m", "prompt": "<WORD_1> is", "suffix": "<WORD_1>", "stop": ["is"], "logprobs": 3}
+    assert sent == {
+        "model": "m",
+        "prompt": "<WORD_1> is",
+        "suffix": "<WORD_1>",
+        "stop": ["is"],
+        "logprobs": 3,
+    }
     answer = client.completions.create(model="m", prompt=[f"{CANARY} is"], echo=True)
     assert answer.choices[0].text == f"{CANARY} is and {CANARY}"
     assert CANARY not in upstream.seen
@@ -115,13 +147,19 @@ def test_tokens_are_refused_unless_the_policy_lets_them_pass(client, upstream, p
 
 def test_embeddings_are_those_of_the_release(client, upstream):
     answer = client.embeddings.create(
-        model="m", input=[f"is {CANARY}", CANARY], user=CANARY, dimensions=2, encoding_format="float"
+        model="m",
+        input=[f"is {CANARY}", CANARY],
+        user=CANARY,
+        dimensions=2,
+        encoding_format="float",
     )
     assert [each.embedding for each in answer.data] == [[0.5, 0.0], [0.5, 1.0]]
     sent = upstream.asked[-1].body
     assert sent["input"] == ["is <WORD_1>", "<WORD_1>"]
     assert sent["user"].startswith("user-")
-    assert client.embeddings.create(model="m", input="is").data[0].embedding  # as base64, which the SDK asks for
+    assert (
+        client.embeddings.create(model="m", input="is").data[0].embedding
+    )  # as base64, which the SDK asks for
 
 
 def test_moderations(client, upstream):
@@ -142,7 +180,9 @@ def test_models_are_those_of_the_upstream(client, upstream):
     assert upstream.asked[-1].path == "/v1/models?limit=3"
 
 
-@pytest.mark.parametrize("path", ["/models?q=Elena", "/models/..%2Ffiles", "/models/a/../../files", "/models/%3Fa"])
+@pytest.mark.parametrize(
+    "path", ["/models?q=Elena", "/models/..%2Ffiles", "/models/a/../../files", "/models/%3Fa"]
+)
 def test_nothing_else_is_asked_in_the_name_of_models(client, upstream, path):
     with pytest.raises((openai.BadRequestError, openai.NotFoundError)):
         client.get(path, cast_to=object)
@@ -159,22 +199,37 @@ def test_a_name_that_was_dropped_is_missing(upstream, privatizer):
 
 
 def test_an_error_of_the_upstream_keeps_its_status(client, upstream):
-    upstream.answer = lambda _: (404, {"error": {"message": "no such model", "code": "model_not_found"}})
+    upstream.answer = lambda _: (
+        404,
+        {"error": {"message": "no such model", "code": "model_not_found"}},
+    )
     with pytest.raises(openai.NotFoundError, match="no such model") as error:
         client.models.retrieve("x")
     assert error.value.code == "model_not_found"
 
 
-@pytest.mark.parametrize("operation", [completions.COMPLETIONS, embeddings.EMBEDDINGS, moderations.MODERATIONS])
+@pytest.mark.parametrize(
+    "operation", [completions.COMPLETIONS, embeddings.EMBEDDINGS, moderations.MODERATIONS]
+)
 def test_no_canary_leaves(client, upstream, operation):
     def text(act):
-        return None if act in (Act.MEDIA, Act.REFUSE, Act.PASS) else MAIL if act is Act.SCHEMA else CANARY
+        return (
+            None
+            if act in (Act.MEDIA, Act.REFUSE, Act.PASS)
+            else MAIL
+            if act is Act.SCHEMA
+            else CANARY
+        )
 
     upstream.answer = lambda _: {"choices": []}
     bodies = specimens(operation.request, text)
     assert len(bodies) > 1
     for body in bodies:
-        client.post(operation.path, body=body | {"stream": False} if "stream" in body else body, cast_to=object)
+        client.post(
+            operation.path,
+            body=body | {"stream": False} if "stream" in body else body,
+            cast_to=object,
+        )
     assert CANARY not in upstream.seen
     assert MAIL not in upstream.seen
     assert upstream.seen.count("<WORD") >= len(bodies)
@@ -183,7 +238,10 @@ def test_no_canary_leaves(client, upstream, operation):
 REQUEST_LEAVES = [
     (completions.REQUEST, "model prompt prompt[] logit_bias{key} stop stop[] suffix user"),
     (embeddings.REQUEST, "input input[] model user"),
-    (moderations.REQUEST, "input input[] input[]<image_url>.image_url.url input[]<text>.text model"),
+    (
+        moderations.REQUEST,
+        "input input[] input[]<image_url>.image_url.url input[]<text>.text model",
+    ),
 ]
 
 

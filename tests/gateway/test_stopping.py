@@ -91,7 +91,9 @@ def test_open_streams_end_and_new_requests_are_refused(http):
         assert http.get(f"{url}/ready").status_code == 503
         assert http.get(f"{url}/health").status_code == 200
         for path, shape in (("chat/completions", "error"), ("messages", "type")):
-            refused = http.post(f"{url}/v1/{path}", json={"model": "m", "messages": ASKED, "max_tokens": 5})
+            refused = http.post(
+                f"{url}/v1/{path}", json={"model": "m", "messages": ASKED, "max_tokens": 5}
+            )
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert shape in refused.json()
         assert len(upstream.asked) == 1
@@ -107,7 +109,10 @@ def test_a_stream_that_takes_longer_than_the_grace_ends_with_an_error():
         *_, last = [line for line in open_.result(30).splitlines() if line.startswith("data: ")]
         answer.more.set()
         error = json.loads(last.removeprefix("data: "))["error"]
-        assert (error["code"], error["message"]) == ("stopping", "textveil: the gateway stops; ask again")
+        assert (error["code"], error["message"]) == (
+            "stopping",
+            "textveil: the gateway stops; ask again",
+        )
         assert running.wait(30) == 0
         assert running.stderr is not None
         assert running.stderr.read() == ""
@@ -151,7 +156,10 @@ def test_a_client_that_leaves_ends_the_request_to_the_upstream(privatizer, http)
         assert gone.wait(20)
         return answer_of({"content": "x"})
 
-    with serving_upstream() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+    with (
+        serving_upstream() as upstream,
+        serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url,
+    ):
         upstream.answer = wait
         content = json.dumps({"model": "m", "messages": ASKED})
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
@@ -162,7 +170,9 @@ def test_a_client_that_leaves_ends_the_request_to_the_upstream(privatizer, http)
         until(lambda: connections(upstream) == 0)
         until(lambda: 'textveil_refusals_total{reason="left"}' in samples(http, url))
         gone.set()
-        assert samples(http, url)['textveil_requests_total{operation="openai.chat",status="499"}'] == 1
+        assert (
+            samples(http, url)['textveil_requests_total{operation="openai.chat",status="499"}'] == 1
+        )
 
 
 def connections(upstream):
@@ -183,14 +193,23 @@ def test_what_nobody_waits_for_is_not_begun(small_table, http):
             assert go.wait(20)
             return super().privatize_many(texts, *arguments, **options)
 
-    with serving_upstream() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
+    with (
+        serving_upstream() as upstream,
+        pytest.MonkeyPatch.context() as patch,
+        ThreadPoolExecutor(1) as pool,
+    ):
         upstream.answer = lambda _: answer_of({"content": "x"})
         patch.setattr("textveil.gateway.process.SHORT", 1)
         patch.setattr(Gateway, "load", lambda _: None)
-        with serving(Gateway(privatizer=Held("placeholder", table=small_table), upstream=upstream.url)) as url:
+        with serving(
+            Gateway(privatizer=Held("placeholder", table=small_table), upstream=upstream.url)
+        ) as url:
             first = pool.submit(ask, http, url, messages=[{"role": "user", "content": "one"}])
             until(lambda: seen == ["one"])
-            with httpx2.Client(trust_env=False, timeout=0.5) as impatient, pytest.raises(httpx2.TimeoutException):
+            with (
+                httpx2.Client(trust_env=False, timeout=0.5) as impatient,
+                pytest.raises(httpx2.TimeoutException),
+            ):
                 ask(impatient, url, messages=[{"role": "user", "content": "two"}])
             until(lambda: 'textveil_refusals_total{reason="left"}' in samples(http, url))
             go.set()
@@ -211,10 +230,15 @@ def test_more_streams_are_open_than_a_client_of_http_has_connections_by_default(
         assert more.wait(60)
 
     async def open_all(application, url):
-        async with application.router.lifespan_context(application) as state, AsyncExitStack() as until_end:
+        async with (
+            application.router.lifespan_context(application) as state,
+            AsyncExitStack() as until_end,
+        ):
             try:
                 for _ in range(102):
-                    asking = state["client"].stream("POST", f"{url}/chat/completions", json={}, timeout=5)
+                    asking = state["client"].stream(
+                        "POST", f"{url}/chat/completions", json={}, timeout=5
+                    )
                     await until_end.enter_async_context(asking)
             finally:
                 more.set()
@@ -227,12 +251,17 @@ def test_more_streams_are_open_than_a_client_of_http_has_connections_by_default(
 
 def test_a_stream_that_cannot_be_closed_ends_with_an_error(privatizer, http, caplog):
     """As choices with numbers and texts for numbers cannot be put in order."""
-    with serving_upstream() as upstream, serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+    with (
+        serving_upstream() as upstream,
+        serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url,
+    ):
         choices = [{"index": index, "delta": {"content": "<WORD_1>"}} for index in ("0", 1)]
         upstream.answer = lambda _: [f"data: {json.dumps({'choices': choices})}\n\n".encode()]
         *_, last = [line for line in streamed(url).splitlines() if line.startswith("data: ")]
         assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream"
-        assert samples(http, url)['textveil_requests_total{operation="openai.chat",status="502"}'] == 1
+        assert (
+            samples(http, url)['textveil_requests_total{operation="openai.chat",status="502"}'] == 1
+        )
     assert caplog.text == ""
 
 
@@ -300,23 +329,37 @@ def test_a_full_queue_answers_as_the_api_does(small_table, http):
             assert go.wait(20)
             return super().privatize_many(texts, *arguments, **options)
 
-    with serving_upstream() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
+    with (
+        serving_upstream() as upstream,
+        pytest.MonkeyPatch.context() as patch,
+        ThreadPoolExecutor(3) as pool,
+    ):
         upstream.answer = lambda _: answer_of({"content": "x"})
         patch.setattr("textveil.gateway.process.SHORT", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         held = Held("placeholder", table=small_table)
-        with serving(Gateway(privatizer=held, upstream=upstream.url, running=Running(queue=1))) as url:
+        with serving(
+            Gateway(privatizer=held, upstream=upstream.url, running=Running(queue=1))
+        ) as url:
             asked = [pool.submit(ask, http, url)]
             assert held.begun.wait(20)
             asked.append(pool.submit(ask, http, url))
             until(lambda: samples(http, url).get('textveil_waiting{lane="short"}') == 1)
             full = ask(http, url)
-            anthropic = http.post(f"{url}/v1/messages", json={"model": "m", "messages": ASKED, "max_tokens": 5})
+            anthropic = http.post(
+                f"{url}/v1/messages", json={"model": "m", "messages": ASKED, "max_tokens": 5}
+            )
             named = KEY | {"X-Session-ID": "s"}  # an answer that is there already is not refused
-            restored = http.post(f"{url}/v1/guard/rehydrate", json={"texts": ["an answer"]}, headers=named)
+            restored = http.post(
+                f"{url}/v1/guard/rehydrate", json={"texts": ["an answer"]}, headers=named
+            )
             go.set()
             assert [each.result(20).status_code for each in asked] == [200, 200]
-    assert (full.status_code, full.json()["error"]["code"], full.headers["retry-after"]) == (503, "busy", "1")
+    assert (full.status_code, full.json()["error"]["code"], full.headers["retry-after"]) == (
+        503,
+        "busy",
+        "1",
+    )
     assert (restored.status_code, restored.json()["texts"]) == (200, ["an answer"])
     assert anthropic.status_code == 503
     assert anthropic.json()["type"] == "error"
@@ -341,12 +384,18 @@ def test_long_texts_have_a_lane_of_their_own(small_table, http):
     def user(text):
         return {"role": "user", "content": text}
 
-    with serving_upstream() as upstream, pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
+    with (
+        serving_upstream() as upstream,
+        pytest.MonkeyPatch.context() as patch,
+        ThreadPoolExecutor(3) as pool,
+    ):
         upstream.answer = lambda _: answer_of({"content": "x"})
         patch.setattr("textveil.gateway.process.SHORT", 1)
         patch.setattr(Gateway, "load", lambda _: None)
         held = Held("placeholder", table=small_table)
-        with serving(Gateway(privatizer=held, upstream=upstream.url, running=Running(long=400))) as url:
+        with serving(
+            Gateway(privatizer=held, upstream=upstream.url, running=Running(long=400))
+        ) as url:
             go.set()
             known = [user("word " * 79), user("word " * 78)]
             for some in (known[:1], known):

@@ -31,7 +31,10 @@ TOOL = {
     "function": {
         "name": "send_mail",
         "description": f"Sends a mail; ask {OTHER} if it fails.",
-        "parameters": {"type": "object", "properties": {"to": {"type": "string", "default": OTHER}}},
+        "parameters": {
+            "type": "object",
+            "properties": {"to": {"type": "string", "default": OTHER}},
+        },
     },
 }
 
@@ -83,7 +86,9 @@ def accumulated(chunks):
 
 
 def test_the_message_of_an_answer_goes_back_as_it_came(client, upstream):
-    upstream.answer = lambda asked: answer_of({"content": "# To: <EMAIL_1>\n\n**done**", "refusal": None})
+    upstream.answer = lambda asked: answer_of(
+        {"content": "# To: <EMAIL_1>\n\n**done**", "refusal": None}
+    )
     messages: list[Any] = [{"role": "system", "content": "be short"}, user(f"write to {MAIL}")]
     first = client.chat.completions.create(model="m", messages=messages)
     assert first.choices[0].message.content == f"# To: {MAIL}\n\n**done**"
@@ -112,19 +117,28 @@ def test_a_round_trip_of_a_tool(client, upstream, stream):
         else answer_of({"content": None, "tool_calls": [call(said)]})
     )
     messages: list[Any] = [user(f'mail "{MAIL}" about {CARD}')]
-    answer = client.chat.completions.create(model="m", messages=messages, tools=[TOOL], stream=stream)
+    answer = client.chat.completions.create(
+        model="m", messages=messages, tools=[TOOL], stream=stream
+    )
     message = accumulated(answer) if stream else answer.choices[0].message.model_dump()
     (made,) = message["tool_calls"]
     assert json.loads(made["function"]["arguments"]) == {"to": MAIL, "card": CARD, "n": 2}
     found = json.dumps({"sent": MAIL, "copy": "c@third.example"}, ensure_ascii=False)
     messages += [message, {"role": "tool", "tool_call_id": "call_1", "content": found}]
-    upstream.answer = lambda asked: answer_of({"content": "sent to <EMAIL_1>, <EMAIL_2> and <EMAIL_3>"})
+    upstream.answer = lambda asked: answer_of(
+        {"content": "sent to <EMAIL_1>, <EMAIL_2> and <EMAIL_3>"}
+    )
     answer = client.chat.completions.create(model="m", messages=messages, tools=[TOOL])
     assert answer.choices[0].message.content == f"sent to {MAIL}, {OTHER} and c@third.example"
     first, second = upstream.bodies
     assert second["messages"][0] == first["messages"][0] == user('mail "<EMAIL_1>" about <CARD_1>')
-    assert second["messages"][1]["tool_calls"][0]["function"]["arguments"] == said  # as the model gave it
-    assert json.loads(second["messages"][2]["content"]) == {"sent": "<EMAIL_1>", "copy": "<EMAIL_3>"}
+    assert (
+        second["messages"][1]["tool_calls"][0]["function"]["arguments"] == said
+    )  # as the model gave it
+    assert json.loads(second["messages"][2]["content"]) == {
+        "sent": "<EMAIL_1>",
+        "copy": "<EMAIL_3>",
+    }
     assert second["tools"] == first["tools"]
     assert first["tools"][0]["function"]["parameters"]["properties"]["to"]["default"] == "<EMAIL_2>"
 
@@ -133,14 +147,25 @@ def test_each_message_is_released_once_with_tools_too(hiding, upstream):
     gateway = Gateway(privatizer=hiding, upstream=upstream.url)
     messages: list[Any] = [user(f"mail {MAIL}")]
     upstream.asked.clear()
-    upstream.answer = lambda asked: answer_of({"content": None, "tool_calls": [call('{"to": "<EMAIL_1>"}')]})
+    upstream.answer = lambda asked: answer_of(
+        {"content": None, "tool_calls": [call('{"to": "<EMAIL_1>"}')]}
+    )
     with serving(gateway) as url, client_of(url) as client:
         for turn in range(4):
-            raw = client.chat.completions.with_raw_response.create(model="m", messages=messages, tools=[TOOL])
+            raw = client.chat.completions.with_raw_response.create(
+                model="m", messages=messages, tools=[TOOL]
+            )
             promise = json.loads(raw.headers["textveil-statement"])
-            assert (promise["new"], promise["repeated"]) == (2, 3 * turn)  # at first a message and the tools
+            assert (promise["new"], promise["repeated"]) == (
+                2,
+                3 * turn,
+            )  # at first a message and the tools
             assert promise["drawn"] == 0
-            result = {"role": "tool", "tool_call_id": "call_1", "content": f"sent {turn} to {OTHER}"}
+            result = {
+                "role": "tool",
+                "tool_call_id": "call_1",
+                "content": f"sent {turn} to {OTHER}",
+            }
             messages += [raw.parse().choices[0].message, result, user(f"again {turn} {MAIL}")]
     for before, after in zip(upstream.bodies, upstream.bodies[1:], strict=False):
         assert after["messages"][: len(before["messages"])] == before["messages"]
@@ -159,8 +184,12 @@ def test_arguments_that_the_program_makes_up_are_protected(client, upstream):
         MAIL: [None, {"password": "hunter2Xy9kq"}],
     }
     calls = [call(json.dumps(said)), call(f"no JSON, {OTHER}", "call_2")]
-    client.chat.completions.create(model="m", messages=[{"role": "assistant", "tool_calls": calls}, user("x")])
-    sent = [each["function"]["arguments"] for each in upstream.bodies[-1]["messages"][0]["tool_calls"]]
+    client.chat.completions.create(
+        model="m", messages=[{"role": "assistant", "tool_calls": calls}, user("x")]
+    )
+    sent = [
+        each["function"]["arguments"] for each in upstream.bodies[-1]["messages"][0]["tool_calls"]
+    ]
     assert json.loads(sent[0]) == {
         "to": "<EMAIL_1>",
         "card": "<CARD_1>",
@@ -174,9 +203,13 @@ def test_arguments_that_the_program_makes_up_are_protected(client, upstream):
 def test_the_input_of_a_custom_tool_is_text(client, upstream):
     made = {"id": "c", "type": "custom", "custom": {"name": "shell", "input": 'mail "<EMAIL_1>"'}}
     upstream.answer = lambda asked: answer_of({"content": None, "tool_calls": [made]})
-    tools: list[Any] = [{"type": "custom", "custom": {"name": "shell", "description": f"of {OTHER}"}}]
+    tools: list[Any] = [
+        {"type": "custom", "custom": {"name": "shell", "description": f"of {OTHER}"}}
+    ]
     messages: list[Any] = [user(f"mail {MAIL}")]
-    message = client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
+    message = (
+        client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
+    )
     assert message.tool_calls[0].custom.input == f'mail "{MAIL}"'
     client.chat.completions.create(model="m", messages=[*messages, message, user("x")], tools=tools)
     assert upstream.bodies[-1]["messages"][1]["tool_calls"] == [made]
@@ -185,33 +218,53 @@ def test_the_input_of_a_custom_tool_is_text(client, upstream):
 
 def test_an_answer_is_known_without_its_reasoning(client, upstream):
     """Many clients leave it out when they send the answer back."""
-    upstream.answer = lambda asked: answer_of({"content": "*to* <EMAIL_1>", "reasoning_content": "hm, <EMAIL_1>"})
+    upstream.answer = lambda asked: answer_of(
+        {"content": "*to* <EMAIL_1>", "reasoning_content": "hm, <EMAIL_1>"}
+    )
     messages: list[Any] = [user(f"mail {MAIL}")]
     message = client.chat.completions.create(model="m", messages=messages).choices[0].message
     assert message.reasoning_content == f"hm, {MAIL}"
     for back in (message, {"role": "assistant", "content": message.content}):
-        raw = client.chat.completions.with_raw_response.create(model="m", messages=[*messages, back, user("x")])
+        raw = client.chat.completions.with_raw_response.create(
+            model="m", messages=[*messages, back, user("x")]
+        )
         assert json.loads(raw.headers["textveil-statement"])["repeated"] >= 2
         assert upstream.bodies[-1]["messages"][1]["content"] == "*to* <EMAIL_1>"
 
 
 def test_what_other_servers_say_besides_goes_back_as_it_came(client, upstream):
     parts = [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "*hm*, <EMAIL_1>"}], "closed": True},
+        {
+            "type": "thinking",
+            "thinking": [{"type": "text", "text": "*hm*, <EMAIL_1>"}],
+            "closed": True,
+        },
         {"type": "text", "text": "**to** <EMAIL_1>"},
     ]
-    more = {"thinking_blocks": [{"type": "thinking", "thinking": "so: <EMAIL_1>", "signature": "c2ln"}]}
+    more = {
+        "thinking_blocks": [{"type": "thinking", "thinking": "so: <EMAIL_1>", "signature": "c2ln"}]
+    }
     details = {"reasoning_details": [{"type": "reasoning.text", "text": "- <EMAIL_1>", "index": 0}]}
     upstream.answer = lambda asked: answer_of({"content": parts, **more, **details})
-    url, asked = str(client.base_url).rstrip("/"), {"model": "m", "messages": [user(f"mail {MAIL}")]}
+    url, asked = (
+        str(client.base_url).rstrip("/"),
+        {"model": "m", "messages": [user(f"mail {MAIL}")]},
+    )
     message = post(url, asked)[1]["choices"][0]["message"]
     assert message["content"][1]["text"] == f"**to** {MAIL}"
     assert message["thinking_blocks"][0]["thinking"] == f"so: {MAIL}"
     assert post(url, {**asked, "messages": [*asked["messages"], message, user("x")]})[0] == 200
-    assert upstream.bodies[-1]["messages"][1] == {"role": "assistant", "content": parts, **more, **details}
+    assert upstream.bodies[-1]["messages"][1] == {
+        "role": "assistant",
+        "content": parts,
+        **more,
+        **details,
+    }
 
 
-def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_be_left_out(client, upstream):
+def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_be_left_out(
+    client, upstream
+):
     """Signed or sealed, as OpenRouter and LiteLLM stream it."""
     details: list[dict[str, Any]] = [
         {"type": "reasoning.text", "text": "hm, <EMAIL_1> or", "signature": "c2ln", "index": 0},
@@ -219,30 +272,52 @@ def test_reasoning_goes_back_as_it_came_and_what_is_not_known_of_it_is_said_to_b
     ]
     blocks = [{"type": "thinking", "thinking": "so <EMAIL_1>", "signature": "c2ln"}]
     deltas: list[dict[str, Any]] = [{"role": "assistant"}]
-    deltas += [{"reasoning_details": [{**details[0], "text": each, "signature": None}]} for each in details[0]["text"]]
+    deltas += [
+        {"reasoning_details": [{**details[0], "text": each, "signature": None}]}
+        for each in details[0]["text"]
+    ]
     deltas += [{"reasoning_details": [{**details[0], "text": "", "signature": "c2ln"}, details[1]]}]
-    deltas += [{"thinking_blocks": [{"type": "thinking", "thinking": each}]} for each in blocks[0]["thinking"]]
-    deltas += [{"thinking_blocks": [{"type": "thinking", "thinking": "", "signature": "c2ln"}]}, {"content": "*yes*"}]
+    deltas += [
+        {"thinking_blocks": [{"type": "thinking", "thinking": each}]}
+        for each in blocks[0]["thinking"]
+    ]
+    deltas += [
+        {"thinking_blocks": [{"type": "thinking", "thinking": "", "signature": "c2ln"}]},
+        {"content": "*yes*"},
+    ]
     upstream.answer = lambda asked: stream_of(deltas)
     asked: list[Any] = [user(f"mail {MAIL}")]
     made: dict[str, list[Any]] = {"reasoning_details": [{}, {}], "thinking_blocks": [{}]}
     for chunk in client.chat.completions.create(model="m", messages=asked, stream=True):
         for name, items in made.items():
-            for i, part in enumerate((getattr(chunk.choices[0].delta, name, None) or ()) if chunk.choices else ()):
+            for i, part in enumerate(
+                (getattr(chunk.choices[0].delta, name, None) or ()) if chunk.choices else ()
+            ):
                 own = items[part.get("index", i)]
                 for key, value in part.items():
                     joined = key in ("text", "thinking") and key in own
-                    own[key] = own[key] + value if joined else own.get(key) if value is None else value
+                    own[key] = (
+                        own[key] + value if joined else own.get(key) if value is None else value
+                    )
     assert made["reasoning_details"] == [{**details[0], "text": f"hm, {MAIL} or"}, details[1]]
     assert made["thinking_blocks"] == [{**blocks[0], "thinking": f"so {MAIL}"}]
     upstream.answer = lambda asked: answer_of({"content": "x"})
     back = {"role": "assistant", "content": "*yes*", **made}
-    raw = client.chat.completions.with_raw_response.create(model="m", messages=[*asked, back, user("x")])
-    sent = {"role": "assistant", "content": "*yes*", "reasoning_details": details, "thinking_blocks": blocks}
+    raw = client.chat.completions.with_raw_response.create(
+        model="m", messages=[*asked, back, user("x")]
+    )
+    sent = {
+        "role": "assistant",
+        "content": "*yes*",
+        "reasoning_details": details,
+        "thinking_blocks": blocks,
+    }
     assert upstream.bodies[-1]["messages"][1] == sent
     assert "textveil-left-out" not in raw.headers
     made["reasoning_details"][0]["text"] += "!"
-    raw = client.chat.completions.with_raw_response.create(model="m", messages=[*asked, back, user("x")])
+    raw = client.chat.completions.with_raw_response.create(
+        model="m", messages=[*asked, back, user("x")]
+    )
     assert upstream.bodies[-1]["messages"][1] == {**sent, "reasoning_details": details[1:]}
     assert raw.headers["textveil-left-out"] == "1"
 
@@ -251,27 +326,47 @@ def test_a_thinking_part_may_come_in_pieces(session):
     """As Mistral streams it, up to a part that breaks off."""
     restoring = Restoring(session)
     chunks = ChatChunks(restoring)
-    deltas = [{"content": [{"type": "thinking", "thinking": [{"type": "text", "text": each}]}]} for each in "<EMAIL_1>"]
-    made = [each for delta in deltas for each in chunks.feed(Event("", {"choices": [{"delta": delta}]}))]
-    made += chunks.feed(Event("", {"choices": [{"delta": {"content": "<EMAIL_"}, "finish_reason": "length"}]}))
+    deltas = [
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": each}]}]}
+        for each in "<EMAIL_1>"
+    ]
+    made = [
+        each for delta in deltas for each in chunks.feed(Event("", {"choices": [{"delta": delta}]}))
+    ]
+    made += chunks.feed(
+        Event("", {"choices": [{"delta": {"content": "<EMAIL_"}, "finish_reason": "length"}]})
+    )
     parts = [choice["delta"].get("content") for each in made for choice in each.data["choices"]]
-    thought = "".join(part["thinking"][0]["text"] for each in parts if isinstance(each, list) for part in each)
+    thought = "".join(
+        part["thinking"][0]["text"] for each in parts if isinstance(each, list) for part in each
+    )
     assert (thought, "".join(each for each in parts if isinstance(each, str))) == (MAIL, "<EMAIL_")
     assert restoring.unresolved == 1
     assert Restoring(session).text("<b>&lt;EMAIL_1&gt;</b>") == f"<b>{MAIL}</b>"
-    for left, count in (("&lt;EMAIL_7&gt; <EMAIL_7>", 2), ("a &lt;EMAIL_", 1), ("a &lt;EMAIL_7&g", 1)):
+    for left, count in (
+        ("&lt;EMAIL_7&gt; <EMAIL_7>", 2),
+        ("a &lt;EMAIL_", 1),
+        ("a &lt;EMAIL_7&g", 1),
+    ):
         restoring = Restoring(session)
         assert (restoring.text(left), restoring.unresolved) == (left, count)
 
 
 def test_calls_without_an_index_do_not_mix(session):
     chunks = ChatChunks(Restoring(session))
-    pieces = [call('{"a": "<EMA', "a"), call('IL_1>"}', ""), call('{"b": "<EMAIL', "b"), call('_2>"}', "b")]
+    pieces = [
+        call('{"a": "<EMA', "a"),
+        call('IL_1>"}', ""),
+        call('{"b": "<EMAIL', "b"),
+        call('_2>"}', "b"),
+    ]
     for piece in pieces:
         list(chunks.feed(Event("", {"choices": [{"delta": {"tool_calls": [piece]}}]})))
     list(chunks.feed(Event("", {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})))
     ((_, message),) = chunks.messages
-    assert [(each["id"], json.loads(each["function"]["arguments"])) for each in message["tool_calls"]] == [
+    assert [
+        (each["id"], json.loads(each["function"]["arguments"])) for each in message["tool_calls"]
+    ] == [
         ("a", {"a": MAIL}),
         ("b", {"b": OTHER}),
     ]
@@ -297,7 +392,9 @@ def fed(session, deltas):
     events = [{"choices": [{"delta": delta}]} for delta in deltas] + [
         {"choices": [{"delta": {}, "finish_reason": "stop"}]}
     ]
-    made = [piece for event in events for piece in chunks.feed(Event("", event))] + list(chunks.close())
+    made = [piece for event in events for piece in chunks.feed(Event("", event))] + list(
+        chunks.close()
+    )
     content, arguments = "", ""
     for event in made[:-1] if made[-1].data == "[DONE]" else made:
         for choice in event.data["choices"]:
@@ -316,7 +413,10 @@ def test_every_cut_of_a_text_gives_the_same(session):
 def test_every_cut_of_arguments_gives_the_same(session):
     said = r'{"a": "\u003cEMAIL_1> \"x\" <EMAIL_2>"}'
     for i in range(len(said)):
-        deltas = [{"tool_calls": [{"index": 0, "function": {"arguments": each}}]} for each in (said[:i], said[i:])]
+        deltas = [
+            {"tool_calls": [{"index": 0, "function": {"arguments": each}}]}
+            for each in (said[:i], said[i:])
+        ]
         assert json.loads(fed(session, deltas)[1]) == {"a": f'{MAIL} "x" {OTHER}'}
 
 
@@ -325,8 +425,11 @@ def test_a_stream_is_the_same_however_its_bytes_are_cut(client, upstream):
     rng = random.Random(7)
     for _ in range(8):
         cuts = sorted(rng.sample(range(1, len(whole)), 40))
-        upstream.answer = lambda asked: [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]  # noqa: B023
-        chunks = client.chat.completions.create(model="m", messages=[user(f"{MAIL} {OTHER}")], stream=True)
+        pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+        upstream.answer = lambda asked, pieces=pieces: pieces
+        chunks = client.chat.completions.create(
+            model="m", messages=[user(f"{MAIL} {OTHER}")], stream=True
+        )
         assert accumulated(chunks)["content"] == WANTED
 
 
@@ -340,7 +443,10 @@ def test_several_choices_and_calls_do_not_mix(session):
         for (choice, index), said in texts.items():
             delta = {"tool_calls": [{"index": index, "function": {"arguments": said[i : i + 1]}}]}
             events.append({"choices": [{"index": choice, "delta": delta}]})
-    events += [{"choices": [{"index": choice, "delta": {}, "finish_reason": "tool_calls"}]} for choice in (0, 1)]
+    events += [
+        {"choices": [{"index": choice, "delta": {}, "finish_reason": "tool_calls"}]}
+        for choice in (0, 1)
+    ]
     for event in events:
         for piece in chunks.feed(Event("", event)):
             for choice in piece.data["choices"]:
@@ -353,7 +459,10 @@ def test_several_choices_and_calls_do_not_mix(session):
 
 def test_what_was_not_resolved_is_said_at_the_end_of_a_stream(hiding, upstream):
     upstream.answer = lambda asked: stream_of([{"content": SAID}])
-    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, httpx2.Client(trust_env=False) as http:
+    with (
+        serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
+        httpx2.Client(trust_env=False) as http,
+    ):
         body = {"model": "m", "messages": [user(f"{MAIL} {OTHER}")], "stream": True}
         said = http.post(f"{url}/chat/completions", json=body).text
     assert said.endswith("data: [DONE]\n\n: textveil-unresolved: 2\n\n")
@@ -375,25 +484,41 @@ def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeyp
     monkeypatch.setattr(MessageChain, "answered", noted)
     monkeypatch.setattr(Event, "written", noted_too)
     upstream.answer = lambda asked: stream_of([{"content": "a"}, {"content": "b"}])
-    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, client_of(url) as client:
+    with (
+        serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
+        client_of(url) as client,
+    ):
         list(client.chat.completions.create(model="m", messages=[user("x")], stream=True))
     assert told.count("kept") == 1
-    assert told.index("kept") < next(i for i, each in enumerate(told) if 'finish_reason": "stop' in each)
+    assert told.index("kept") < next(
+        i for i, each in enumerate(told) if 'finish_reason": "stop' in each
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_an_answer_cites_stands_where_it_stands_in_the_restored_text(client, upstream, stream):
     said = "write to <EMAIL_1>, as <EMAIL_2> says"
     start = said.index("<EMAIL_2>")
-    cited = {"title": "of <EMAIL_2>", "url": "https://example.org/a", "start_index": start, "end_index": start + 9}
+    cited = {
+        "title": "of <EMAIL_2>",
+        "url": "https://example.org/a",
+        "start_index": start,
+        "end_index": start + 9,
+    }
     noted: dict[str, Any] = {"annotations": [{"type": "url_citation", "url_citation": cited}]}
     deltas: list[dict[str, Any]] = [*({"content": char} for char in said), noted]
-    upstream.answer = lambda asked: stream_of(deltas) if stream else answer_of({"content": said, **noted})
-    answer = client.chat.completions.create(model="m", messages=[user(f"{MAIL} {OTHER}")], stream=stream)
+    upstream.answer = lambda asked: (
+        stream_of(deltas) if stream else answer_of({"content": said, **noted})
+    )
+    answer = client.chat.completions.create(
+        model="m", messages=[user(f"{MAIL} {OTHER}")], stream=stream
+    )
     if stream:
         chunks = list(answer)
         text = accumulated(chunks)["content"]
-        (found,) = [each.choices[0].delta.annotations[0] for each in chunks if "annotations" in str(each)]
+        (found,) = [
+            each.choices[0].delta.annotations[0] for each in chunks if "annotations" in str(each)
+        ]
         found = found["url_citation"]
     else:
         text = answer.choices[0].message.content
@@ -406,8 +531,18 @@ def test_what_an_answer_cites_stands_where_it_stands_in_the_restored_text(client
 
 
 def test_errors_of_the_upstream_keep_what_they_say(client, upstream):
-    error = {"message": "too long: <EMAIL_1>", "type": "tokens", "param": "messages", "code": "context_length_exceeded"}
-    headers = {"Retry-After": "7", "x-ratelimit-remaining-tokens": "5", "x-request-id": "r1", "x-secret": "no"}
+    error = {
+        "message": "too long: <EMAIL_1>",
+        "type": "tokens",
+        "param": "messages",
+        "code": "context_length_exceeded",
+    }
+    headers = {
+        "Retry-After": "7",
+        "x-ratelimit-remaining-tokens": "5",
+        "x-request-id": "r1",
+        "x-secret": "no",
+    }
     upstream.answer = lambda asked: (429, headers, {"error": error})
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model="m", messages=[user(f"write to {MAIL}")])
@@ -434,14 +569,23 @@ def test_an_error_that_repeats_the_key_is_replaced(client, upstream):
 def plain():
     """An API that takes one text."""
     taken = record(text=text())
-    return (Operation(name="plain", path="/plain", request=taken, answer=taken, error=lambda refused: {}),)
+    return (
+        Operation(
+            name="plain", path="/plain", request=taken, answer=taken, error=lambda refused: {}
+        ),
+    )
 
 
 def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):
-    monkeypatch.setitem(registry.PROTOCOLS, "plain", registry.Entry(target=f"{__name__}:plain", summary="one text"))
+    monkeypatch.setitem(
+        registry.PROTOCOLS, "plain", registry.Entry(target=f"{__name__}:plain", summary="one text")
+    )
     upstream.asked.clear()
     upstream.answer = lambda asked: {"text": f"said {asked.body['text']}", "more": ["<EMAIL_1>"]}
-    with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url, httpx2.Client(trust_env=False) as http:
+    with (
+        serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
+        httpx2.Client(trust_env=False) as http,
+    ):
         answer = http.post(f"{url}/plain", json={"text": MAIL})
     assert answer.json() == {"text": f"said {MAIL}", "more": [MAIL]}
     assert upstream.bodies == [{"text": "<EMAIL_1>"}]
@@ -455,20 +599,26 @@ def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream
     """All at once, with their addresses in every leaf that is not refused and does not pass."""
     passing = {Act.MEDIA, Act.REFUSE, Act.PASS}
     upstream.asked.clear()
-    upstream.answer = lambda asked: answer_of({"content": "to <EMAIL_1>", "extra": [{"to": "<EMAIL_1>"}]})
+    upstream.answer = lambda asked: answer_of(
+        {"content": "to <EMAIL_1>", "extra": [{"to": "<EMAIL_1>"}]}
+    )
 
     def ask(number):
         mine = f"client{number}@blorvequine.example"
         bodies = specimens(CHAT.request, lambda act: None if act in passing else mine)
         body = {**bodies[number % len(bodies)], "stream": False}
         body["messages"] = [user(mine), *body["messages"]]
-        answer = http.post(f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {number}"})
+        answer = http.post(
+            f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {number}"}
+        )
         said = answer.json()["choices"][0]["message"] if answer.status_code == 200 else answer.text
         return json.dumps(body).count("blorvequine"), answer.status_code, mine, said
 
     with (
         serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url,
-        httpx2.Client(trust_env=False, timeout=300, limits=httpx2.Limits(max_connections=clients)) as http,
+        httpx2.Client(
+            trust_env=False, timeout=300, limits=httpx2.Limits(max_connections=clients)
+        ) as http,
         ThreadPoolExecutor(clients) as pool,
     ):
         asked = list(pool.map(ask, range(clients)))
@@ -482,14 +632,20 @@ def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream
 
 @pytest.mark.parametrize(
     ("kind", "rule"),
-    [(CompletionCreateParamsBase, CHAT.request), (ChatCompletion, CHAT.answer), (ChatCompletionChunk, CHAT.answer)],
+    [
+        (CompletionCreateParamsBase, CHAT.request),
+        (ChatCompletion, CHAT.answer),
+        (ChatCompletionChunk, CHAT.answer),
+    ],
 )
 def test_nothing_that_the_sdk_allows_is_unknown(kind, rule):
     """Each field, each member of a union, and each of the words that a field may be."""
     allowed = list(samples(kind))
     assert len(allowed) > 5
     for each in allowed:
-        assert [located(leaf.path, each) for leaf in leaves(each, rule) if leaf.act is Act.UNKNOWN] == []
+        assert [
+            located(leaf.path, each) for leaf in leaves(each, rule) if leaf.act is Act.UNKNOWN
+        ] == []
 
 
 def test_settings_of_other_servers_pass(hiding, upstream):
@@ -505,7 +661,12 @@ def test_settings_of_other_servers_pass(hiding, upstream):
         "guided_json": {"const": MAIL},
     }
     _, (sent,) = asked(hiding, upstream, Policy(), body)
-    assert sent == {"model": "m", "messages": [user("x")], **body, "guided_json": {"const": "<EMAIL_1>"}}
+    assert sent == {
+        "model": "m",
+        "messages": [user("x")],
+        **body,
+        "guided_json": {"const": "<EMAIL_1>"},
+    }
 
 
 # ---- policy ----------------------------------------------------------------------------------------------------------
@@ -515,15 +676,22 @@ def asked(hiding, upstream, policy, body, **headers):
     """The answer's status, body and headers, and what was sent."""
     upstream.asked.clear()
     upstream.answer = lambda asked: answer_of({"content": "ok"})
-    with serving(Gateway(privatizer=hiding, upstream=upstream.url, policy=policy)) as url, httpx2.Client() as http:
+    with (
+        serving(Gateway(privatizer=hiding, upstream=upstream.url, policy=policy)) as url,
+        httpx2.Client() as http,
+    ):
         answer = http.post(
-            f"{url}/chat/completions", json={"model": "m", "messages": [user("x")], **body}, headers=headers
+            f"{url}/chat/completions",
+            json={"model": "m", "messages": [user("x")], **body},
+            headers=headers,
         )
     return answer, upstream.bodies
 
 
 def test_users_are_pseudonyms_of_their_client(hiding, upstream):
-    body = dict.fromkeys(("user", "safety_identifier", "prompt_cache_key"), MAIL) | {"metadata": {MAIL: MAIL}}
+    body = dict.fromkeys(("user", "safety_identifier", "prompt_cache_key"), MAIL) | {
+        "metadata": {MAIL: MAIL}
+    }
     store = SessionStore()
     upstream.asked.clear()
     upstream.answer = lambda asked: answer_of({"content": "ok"})
@@ -550,7 +718,12 @@ def test_media_may_pass(hiding, upstream):
 
 
 def test_what_is_unknown_may_be_dropped(hiding, upstream):
-    body = {MAIL: 1, "new_field": MAIL, "messages": [{"role": "user", "content": "x", "mood": MAIL}], "temperature": 1}
+    body = {
+        MAIL: 1,
+        "new_field": MAIL,
+        "messages": [{"role": "user", "content": "x", "mood": MAIL}],
+        "temperature": 1,
+    }
     _, (sent,) = asked(hiding, upstream, Policy(unknown="drop"), body)
     assert sent == {"model": "m", "messages": [user("x")], "temperature": 1}
 
@@ -567,7 +740,11 @@ def test_names_of_fields_in_schemas_hide_identifiers(hiding, upstream):
     schema = {
         "type": "object",
         "$defs": {MAIL: {"type": "string"}},
-        "properties": {MAIL: {"$ref": f"#/$defs/{MAIL}"}, CARD: {"type": "string"}, "<EMAIL_9>": {"type": "null"}},
+        "properties": {
+            MAIL: {"$ref": f"#/$defs/{MAIL}"},
+            CARD: {"type": "string"},
+            "<EMAIL_9>": {"type": "null"},
+        },
         "required": [CARD, MAIL, "<EMAIL_9>"],
     }
     tool = {"type": "function", "function": {"name": "send_mail", "parameters": schema}}
@@ -585,7 +762,9 @@ def test_names_of_fields_in_schemas_hide_identifiers(hiding, upstream):
 @pytest.mark.parametrize(("rest", "parts"), [("", 1), (" ", 1), (" now", 2)])
 def test_a_part_of_which_nothing_is_left_is_not_sent(hiding, upstream, rest, parts):
     said = [{"type": "text", "text": text} for text in (f"mail {MAIL[:9]}", f"{MAIL[9:]}{rest}")]
-    answer, (sent,) = asked(hiding, upstream, Policy(), {"messages": [{"role": "user", "content": said}]})
+    answer, (sent,) = asked(
+        hiding, upstream, Policy(), {"messages": [{"role": "user", "content": said}]}
+    )
     made = [{"type": "text", "text": text} for text in ("mail <EMAIL_1>", rest)]
     assert sent["messages"][0]["content"] == made[:parts]
     statement = json.loads(answer.headers["textveil-statement"])
@@ -603,13 +782,17 @@ def test_schemas_may_pass(hiding, upstream):
 
 @pytest.mark.parametrize("said", ["true", "yes", "", "01", "1, 1"])
 def test_a_dry_run_that_is_said_in_another_way_is_refused(hiding, upstream, said):
-    answer, sent = asked(hiding, upstream, Policy(), {"messages": [user("x")]}, **{"textveil-dry-run": said})
+    answer, sent = asked(
+        hiding, upstream, Policy(), {"messages": [user("x")]}, **{"textveil-dry-run": said}
+    )
     assert (answer.status_code, sent) == (400, [])
     assert "textveil-dry-run must be 1 or 0" in answer.json()["error"]["message"]
 
 
 def test_a_dry_run_that_is_none_is_sent(hiding, upstream):
-    _, sent = asked(hiding, upstream, Policy(), {"messages": [user("x")]}, **{"textveil-dry-run": "0"})
+    _, sent = asked(
+        hiding, upstream, Policy(), {"messages": [user("x")]}, **{"textveil-dry-run": "0"}
+    )
     assert len(sent) == 1
 
 
@@ -619,7 +802,12 @@ def test_a_dry_run_asks_nobody(hiding, upstream):
     assert sent == []
     assert answer.headers["textveil-protected"] == "EMAIL=2"
     released = answer.json()
-    assert released == {"model": "m", "messages": [user("mail <EMAIL_1>")], "stop": ["<EMAIL_2>"], "stream": True}
+    assert released == {
+        "model": "m",
+        "messages": [user("mail <EMAIL_1>")],
+        "stop": ["<EMAIL_2>"],
+        "stream": True,
+    }
 
 
 def test_the_name_of_a_participant_is_one_word(hiding, upstream):

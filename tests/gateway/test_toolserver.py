@@ -53,7 +53,9 @@ def test_every_leaf_of_an_answer_is_in_its_table(name) -> None:
 
 @pytest.fixture(scope="module")
 def privatizer() -> Privatizer:
-    return Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": ("patterns", "structure")})
+    return Privatizer.from_profile(
+        "prompt", protect={"level": "identifiers", "detectors": ("patterns", "structure")}
+    )
 
 
 def free() -> int:
@@ -133,9 +135,15 @@ def test_results_are_protected_and_arguments_restored(run) -> None:
         assert list(person) == ["name", "email", "phone", "account"]
         assert json.loads(found.content[0].text) == person
         assert found.meta["textveil/protected"] == {"CARD": 1, "EMAIL": 1, "PHONE": 1}
-        sent = await stage.call("send_mail", to=person["email"], body={"phones": [person["phone"], 7]})
+        sent = await stage.call(
+            "send_mail", to=person["email"], body={"phones": [person["phone"], 7]}
+        )
         assert sent.content[0].text == f"sent to {person['email']}"
-        assert stage.noted()[-1] == {"tool": "send_mail", "to": MAIL, "body": {"phones": [PHONE, 7]}}
+        assert stage.noted()[-1] == {
+            "tool": "send_mail",
+            "to": MAIL,
+            "body": {"phones": [PHONE, 7]},
+        }
         await stage.call("pay", account=person["account"])
         assert stage.noted()[-1] == {"tool": "pay", "account": int(CARD)}
         invented = await stage.call("say", text="<EMAIL_77>")
@@ -173,7 +181,9 @@ def test_tools_that_are_not_named_are_refused_or_pass(run) -> None:
         assert mail == "<EMAIL_2>"
         made = await stage.client.call_tool("find_person", {"query": mail})
         assert made.structured_content["email"] == MAIL, "nothing of it is protected"
-        assert stage.noted()[-1] == {"tool": "find_person", "query": mail}, "and it gets no original"
+        assert stage.noted()[-1] == {"tool": "find_person", "query": mail}, (
+            "and it gets no original"
+        )
 
     run(refused, policy=Policy(tools=("s?y",)))
     run(passed, policy=Policy(tools=("say",), other_tools="pass"))
@@ -276,7 +286,11 @@ def test_resources_prompts_and_completions_where_they_are_served(run) -> None:
 def test_resources_and_prompts_are_refused_otherwise(run) -> None:
     async def test(stage: Stage) -> None:
         capabilities = stage.client.server_capabilities
-        assert (capabilities.resources, capabilities.prompts, capabilities.completions) == (None, None, None)
+        assert (capabilities.resources, capabilities.prompts, capabilities.completions) == (
+            None,
+            None,
+            None,
+        )
         for asked in (stage.client.list_resources, stage.client.list_prompts):
             with pytest.raises(MCPError):
                 await asked()
@@ -307,7 +321,9 @@ def test_calls_at_the_same_time_agree(run) -> None:
 # ---- what is remembered ----------------------------------------------------------------------------------------------
 
 
-def test_two_gateways_with_one_session_restore_each_others(privatizer, stage, tmp_path, monkeypatch) -> None:
+def test_two_gateways_with_one_session_restore_each_others(
+    privatizer, stage, tmp_path, monkeypatch
+) -> None:
     monkeypatch.setenv("TEXTVEIL_STORE_KEY", "00" * 32)
     url, notes = stage
 
@@ -316,9 +332,15 @@ def test_two_gateways_with_one_session_restore_each_others(privatizer, stage, tm
             SessionStore(f"sqlite:///{tmp_path}/veil.db") as one,
             SessionStore(f"sqlite:///{tmp_path}/veil.db") as other,
         ):
-            first = ToolServer(privatizer=privatizer, policy=ALL, upstream=url, session=one.open("anna"))
-            again = ToolServer(privatizer=privatizer, policy=ALL, upstream=url, session=other.open("anna"))
-            apart = ToolServer(privatizer=privatizer, policy=ALL, upstream=url, session=other.open("bea"))
+            first = ToolServer(
+                privatizer=privatizer, policy=ALL, upstream=url, session=one.open("anna")
+            )
+            again = ToolServer(
+                privatizer=privatizer, policy=ALL, upstream=url, session=other.open("anna")
+            )
+            apart = ToolServer(
+                privatizer=privatizer, policy=ALL, upstream=url, session=other.open("bea")
+            )
             async with first.connected() as server, Client(server) as client:
                 found = await client.call_tool("find_person", {"query": "Dora"})
             mail = found.structured_content["email"]
@@ -341,18 +363,29 @@ def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
 
     async def test(stage: Stage) -> None:
         found = (await stage.call("find_person", query="Dora")).structured_content["email"]
-        call = {"id": "call_1", "type": "function", "function": {"name": "find_person", "arguments": "{}"}}
+        call = {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": "find_person", "arguments": "{}"},
+        }
         messages: list[dict[str, Any]] = [
             {"role": "user", "content": "I am ana@example.com, and that is eva@example.net"},
             {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "call_1", "content": f"it is {found}, to <EMAIL_1>, not ana@example.com"},
+            {
+                "role": "tool",
+                "tool_call_id": "call_1",
+                "content": f"it is {found}, to <EMAIL_1>, not ana@example.com",
+            },
         ]
         gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
         with TestClient(application(gateway), base_url="http://127.0.0.1") as program:
             came = program.post("/v1/chat/completions", json={"model": "m", "messages": messages})
         text = came.json()["choices"][0]["message"]["content"]
         assert text == messages[-1]["content"]
-        assert upstream.asked[-1].body["messages"][-1]["content"] == "it is <LITERAL_1>, to <LITERAL_2>, not <EMAIL_1>"
+        assert (
+            upstream.asked[-1].body["messages"][-1]["content"]
+            == "it is <LITERAL_1>, to <LITERAL_2>, not <EMAIL_1>"
+        )
         await stage.call("say", text=text.split()[2].strip(","))
         assert stage.noted()[-1]["text"] == MAIL
 
@@ -361,8 +394,16 @@ def test_a_gateway_before_the_model_mixes_nothing_up(run, privatizer) -> None:
 
 
 def test_what_is_answered_twice_is_drawn_once(small_table) -> None:
-    tools = ToolServer(privatizer=Privatizer("rankcape", epsilon=1, table=small_table), policy=ALL, command=("none",))
-    answer = {"content": [{"type": "text", "text": "Blorvequine met Quillimar and left the house of Marbo"}]}
+    tools = ToolServer(
+        privatizer=Privatizer("rankcape", epsilon=1, table=small_table),
+        policy=ALL,
+        command=("none",),
+    )
+    answer = {
+        "content": [
+            {"type": "text", "text": "Blorvequine met Quillimar and left the house of Marbo"}
+        ]
+    }
     assert tools.protected(tables.CALL, answer) == tools.protected(tables.CALL, answer)
 
 
@@ -377,19 +418,27 @@ def test_a_limit_of_the_ledger_is_said_and_nothing_is_shown(privatizer, stage, m
 
     async def test() -> None:
         tools = ToolServer(
-            privatizer=privatizer, upstream=url, session=session, policy=Policy(tools=("*",), schemas="pass")
+            privatizer=privatizer,
+            upstream=url,
+            session=session,
+            policy=Policy(tools=("*",), schemas="pass"),
         )
         async with tools.connected() as server, Client(server) as client:
             made = await client.call_tool("say", {"text": "a"})
             assert made.is_error
-            assert getattr(made.content[0], "text", "") == "textveil: the account has spent what it may"
+            assert (
+                getattr(made.content[0], "text", "")
+                == "textveil: the account has spent what it may"
+            )
 
     anyio.run(test)
 
 
 def test_an_address_of_a_document_leads_back(privatizer) -> None:
     tools = ToolServer(privatizer=privatizer, policy=ALL, command=("none",))
-    made = tools.protected(tables.CALL, {"content": [{"type": "text", "text": f"<r><n>{MAIL}</n></r>"}]})
+    made = tools.protected(
+        tables.CALL, {"content": [{"type": "text", "text": f"<r><n>{MAIL}</n></r>"}]}
+    )
     assert made["content"][0]["text"] == "<r><n>&lt;EMAIL_1&gt;</n></r>"
     for written in ("<EMAIL_1>", "&lt;EMAIL_1&gt;", "%3CEMAIL_1%3E"):
         assert tools.address(f"files:///{written}") == f"files:///{MAIL}"
@@ -417,7 +466,9 @@ def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> N
     assert says in str(refused.value)
     assert MAIL not in str(refused.value)
     dropping = ToolServer(
-        privatizer=privatizer, command=("none",), policy=Policy(tools=("*",), unknown="drop", media="pass")
+        privatizer=privatizer,
+        command=("none",),
+        policy=Policy(tools=("*",), unknown="drop", media="pass"),
     )
     assert MAIL not in json.dumps(dropping.protected(tables.CALL, came))
 
@@ -430,7 +481,8 @@ def test_a_tool_server_is_named_in_one_way(privatizer, given) -> None:
 
 def test_hidden_numbers_are_numbers_again_where_the_tool_wants_them() -> None:
     wanted = {
-        name: {"type": kind} for name, kind in (("a", "integer"), ("b", "number"), ("c", "string"), ("d", "integer"))
+        name: {"type": kind}
+        for name, kind in (("a", "integer"), ("b", "number"), ("c", "string"), ("d", "integer"))
     }
     came = {"a": "<A_1>", "b": "<A_2>", "c": "<A_3>", "d": "<A_4>", "e": "<A_5>"}
     restored = {"a": "12", "b": "1.5", "c": "12", "d": "twelve", "e": "12"}
@@ -464,7 +516,11 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
         text=True,
     )
     assert process.stdin is not None
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
+    about = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "old", "version": "1"},
+    }
     call = {"name": "find_person", "arguments": {"query": "Dora"}}
     asked: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": about},
@@ -494,8 +550,18 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
 def test_the_verb_over_http(stage, tmp_path) -> None:
     url, notes = stage
     port = free()
-    (tmp_path / "gateway.yaml").write_text("tools: [say]\noptions: {protect.detectors: [patterns]}\n")
-    command = [sys.executable, "-m", "textveil", "gateway", "mcp", "--policy", tmp_path / "gateway.yaml"]
+    (tmp_path / "gateway.yaml").write_text(
+        "tools: [say]\noptions: {protect.detectors: [patterns]}\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "gateway",
+        "mcp",
+        "--policy",
+        tmp_path / "gateway.yaml",
+    ]
     with subprocess.Popen(
         [*command, "--port", str(port), "--upstream", url, "--allow-host", "veil.lan"],
         stderr=subprocess.PIPE,
@@ -522,7 +588,10 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
             asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
                 hosts = ("localhost", "veil.lan:8600", "evil.example")
-                answers = [http.post("/mcp", json=asked, headers={"Host": each}).status_code for each in hosts]
+                answers = [
+                    http.post("/mcp", json=asked, headers={"Host": each}).status_code
+                    for each in hosts
+                ]
             assert [status == 421 for status in answers] == [False, False, True]
         finally:
             process.terminate()
@@ -537,7 +606,10 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
         (("--policy", "gateway.yaml", "--", "x"), "--policy says how to privatize"),
         (("--all-tools", "--session", "a", "--", "x"), "--session goes with --store"),
         (("--all-tools", "--", "no-such-program-anywhere"), "could not be started or reached"),
-        (("--all-tools", "--upstream", "http://127.0.0.1:9/mcp"), "could not be started or reached"),
+        (
+            ("--all-tools", "--upstream", "http://127.0.0.1:9/mcp"),
+            "could not be started or reached",
+        ),
     ],
 )
 def test_the_verb_says_what_is_wrong(options, says, capsys) -> None:
@@ -548,9 +620,23 @@ def test_the_verb_says_what_is_wrong(options, says, capsys) -> None:
 def test_the_verb_takes_from_the_policy_what_no_option_says(tmp_path, monkeypatch) -> None:
     served = list[ToolServer]()
     monkeypatch.setattr("textveil.gateway.serve_stdio", served.append)
-    monkeypatch.setattr("textveil.pipeline.privatizer.Privatizer.from_config", lambda config: Privatizer("placeholder"))
+    monkeypatch.setattr(
+        "textveil.pipeline.privatizer.Privatizer.from_config",
+        lambda config: Privatizer("placeholder"),
+    )
     (tmp_path / "gateway.yaml").write_text("tools: ['*']\nmedia: pass\n")
     for options in ([], ["--schemas", "pass"]):
-        asked = ["gateway", "mcp", "--policy", str(tmp_path / "gateway.yaml"), *options, "--", "none"]
+        asked = [
+            "gateway",
+            "mcp",
+            "--policy",
+            str(tmp_path / "gateway.yaml"),
+            *options,
+            "--",
+            "none",
+        ]
         assert main(asked) == 0
-    assert [(each.policy.media, each.policy.schemas) for each in served] == [("pass", "protect"), ("pass", "pass")]
+    assert [(each.policy.media, each.policy.schemas) for each in served] == [
+        ("pass", "protect"),
+        ("pass", "pass"),
+    ]

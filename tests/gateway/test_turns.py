@@ -73,7 +73,10 @@ def test_as_many_wait_for_their_turn_as_the_queue_has_places():
         await asyncio.sleep(0.05)
         with pytest.raises(RequestError) as error:
             await ask("a")
-        asking += [asyncio.ensure_future(ask("b")), asyncio.ensure_future(ask(None))]  # for which nobody waits
+        asking += [
+            asyncio.ensure_future(ask("b")),
+            asyncio.ensure_future(ask(None)),
+        ]  # for which nobody waits
         await asyncio.sleep(0.05)
         first = list(began)
         asking[1].cancel()

@@ -26,7 +26,18 @@ from textveil.gateway.workers import MORE
 
 ROOT = Path(__file__).parents[2]
 
-WORDS = ["garden", "house", "river", "mountain", "bread", "window", "letter", "summer", "winter", "doctor"]
+WORDS = [
+    "garden",
+    "house",
+    "river",
+    "mountain",
+    "bread",
+    "window",
+    "letter",
+    "summer",
+    "winter",
+    "doctor",
+]
 NOISE = ("--mechanism", "noise", "--epsilon", "20", "--table", "minilm-s")
 
 
@@ -43,7 +54,18 @@ def environment(monkeypatch, tmp_path):
 def workers(upstream, tmp_path, *arguments):
     """A gateway of two workers as a process, its address without /v1, and its audit log."""
     log = tmp_path / "audit.jsonl"
-    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0", "--workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "gateway",
+        "--upstream",
+        upstream,
+        "--port",
+        "0",
+        "--workers",
+        "2",
+    ]
     command += ["--store", f"sqlite:///{tmp_path}/veil.db", "--audit-log", str(log), *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
@@ -83,7 +105,9 @@ def alive(pid):
 def ask(url, messages, key=KEY):
     """One request on a connection of its own, so that any worker may take it."""
     with httpx2.Client(trust_env=False, timeout=60) as http:
-        return http.post(f"{url}/v1/chat/completions", json={"model": "m", "messages": messages}, headers=key)
+        return http.post(
+            f"{url}/v1/chat/completions", json={"model": "m", "messages": messages}, headers=key
+        )
 
 
 def user(text):
@@ -93,8 +117,13 @@ def user(text):
 @pytest.mark.parametrize("key", [KEY, {}])
 def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
     """Byte for byte, with words that are drawn: each is drawn once, whichever worker gets the next turn."""
-    with serving_upstream() as upstream, workers(upstream.url, tmp_path, *NOISE) as (running, url, log):
-        upstream.answer = lambda asked: answer_of({"content": f"so {asked.body['messages'][-1]['content']}"})
+    with (
+        serving_upstream() as upstream,
+        workers(upstream.url, tmp_path, *NOISE) as (running, url, log),
+    ):
+        upstream.answer = lambda asked: answer_of(
+            {"content": f"so {asked.body['messages'][-1]['content']}"}
+        )
         messages, served = [], Counter[int]()
         for turn in range(40):
             messages.append(user(" ".join(WORDS[(turn + i) % 10] for i in range(5))))
@@ -115,7 +144,9 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
         assert len({each["key"] for each in requests}) == 1
         with httpx2.Client(trust_env=False) as http:  # one worker shows what all have counted
             counted = samples(http, url)
-        assert counted['textveil_requests_total{operation="openai.chat",status="200"}'] == len(requests)
+        assert counted['textveil_requests_total{operation="openai.chat",status="200"}'] == len(
+            requests
+        )
         running.send_signal(signal.SIGTERM)
         assert running.wait(30) == 0
         assert running.stderr is not None
@@ -128,13 +159,17 @@ def test_two_turns_at_once_are_drawn_once(tmp_path):
         with ThreadPoolExecutor(8) as pool:
             for turn in range(8):
                 messages = [user(f"{WORDS[turn]} {' '.join(WORDS)}")]
-                assert {each.status_code for each in pool.map(ask, [url] * 8, [messages] * 8)} == {200}
+                assert {each.status_code for each in pool.map(ask, [url] * 8, [messages] * 8)} == {
+                    200
+                }
         assert set(Counter(json.dumps(body) for body in upstream.bodies).values()) == {8}
         requests = answered(log, 64)
         assert {each["process"] for each in requests} == set(begun(log))
         spent = sum(each["words"] for request in requests for each in request["spent"])
     command = ["ledger", "show", "--json", "--store", f"sqlite:///{tmp_path}/veil.db"]
-    (account,) = json.loads(subprocess.run([sys.executable, "-m", "textveil", *command], capture_output=True).stdout)
+    (account,) = json.loads(
+        subprocess.run([sys.executable, "-m", "textveil", *command], capture_output=True).stdout
+    )
     assert account["releases"] == 8
     assert spent == 8 * 11
 
@@ -149,7 +184,9 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
         os.kill(first[0], signal.SIGKILL)
         until(lambda: len(begun(log)) == 3)
         assert running.stderr is not None
-        assert running.stderr.readline() == ("textveil: a worker was killed (SIGKILL); another one takes its place\n")
+        assert running.stderr.readline() == (
+            "textveil: a worker was killed (SIGKILL); another one takes its place\n"
+        )
         assert alive(first[1])
         for _ in range(10):
             assert ask(url, [user(CANARY)]).json()["choices"][0]["message"]["content"] == CANARY
@@ -200,8 +237,24 @@ def under(tmp_path, said=POLICY):
     """A gateway of two workers as a process, and the file with its policy."""
     policy = tmp_path / "gateway.yaml"
     policy.write_text(said)
-    command = [sys.executable, "-m", "textveil", "gateway", "--policy", str(policy), "--port", "0", "--workers", "2"]
-    command += ["--store", f"sqlite:///{tmp_path}/veil.db", "--audit-log", str(tmp_path / "audit.jsonl")]
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "gateway",
+        "--policy",
+        str(policy),
+        "--port",
+        "0",
+        "--workers",
+        "2",
+    ]
+    command += [
+        "--store",
+        f"sqlite:///{tmp_path}/veil.db",
+        "--audit-log",
+        str(tmp_path / "audit.jsonl"),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         try:
             yield running, policy
@@ -233,7 +286,9 @@ def test_all_workers_read_a_policy_again_and_so_do_those_that_come_later(tmp_pat
         os.kill(begun(log)[-1], signal.SIGKILL)
         assert "a worker was killed" in running.stderr.readline()
         assert "level must be" in running.stderr.readline()
-        assert "a worker ended with status 2; another one takes its place" in running.stderr.readline()
+        assert (
+            "a worker ended with status 2; another one takes its place" in running.stderr.readline()
+        )
         assert len(begun(log)) == 4
         running.send_signal(signal.SIGTERM)
         assert running.wait(60) == 0
@@ -265,7 +320,9 @@ def test_a_first_worker_that_is_killed_is_told(tmp_path):
         until(lambda: children.read_text().split())
         os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
         assert running.stderr is not None
-        says = "textveil: the first worker was killed (SIGKILL) before it served; the gateway ends\n"
+        says = (
+            "textveil: the first worker was killed (SIGKILL) before it served; the gateway ends\n"
+        )
         assert running.stderr.readline() == says
         assert running.wait(60) == 1
 
@@ -273,7 +330,10 @@ def test_a_first_worker_that_is_killed_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("rules: [{models: ['a*'], options: {seed: 1}}]\n", "several workers with one seed would draw alike"),
+        (
+            "rules: [{models: ['a*'], options: {seed: 1}}]\n",
+            "several workers with one seed would draw alike",
+        ),
         ("playground: everywhere\n", "the playground needs one process"),
     ],
 )
@@ -327,8 +387,24 @@ def test_they_stop_when_nobody_looks_after_them(tmp_path):
 
 
 def test_what_is_wrong_is_said_once(tmp_path):
-    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", "http://127.0.0.1:9/v1", "--port", "0"]
-    command += ["--workers", "2", "--store", f"sqlite:///{tmp_path}/veil.db", "--mechanism", "no-such"]
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "gateway",
+        "--upstream",
+        "http://127.0.0.1:9/v1",
+        "--port",
+        "0",
+    ]
+    command += [
+        "--workers",
+        "2",
+        "--store",
+        f"sqlite:///{tmp_path}/veil.db",
+        "--mechanism",
+        "no-such",
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 2
     assert len(re.findall("textveil: error: ", ran.stderr)) == 1
@@ -345,7 +421,9 @@ def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
     name, _, value = service["Environment"].partition("=")
     environ = {**os.environ, name: value.replace(service["WorkingDirectory"], str(tmp_path))}
     command = [sys.executable, "-m", os.path.basename(program), *arguments, "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environ) as running:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environ
+    ) as running:
         try:
             assert running.stderr is not None
             address = running.stderr.readline().split()[-1].removesuffix("/v1")
@@ -360,7 +438,9 @@ def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
     assert {each.name for each in tmp_path.iterdir()} >= {"audit.jsonl", "keys", "veil.db"}
 
 
-NO_STORE = r"several workers share conversations through a database: add --store sqlite:///NAME\.db or "
+NO_STORE = (
+    r"several workers share conversations through a database: add --store sqlite:///NAME\.db or "
+)
 
 
 @pytest.mark.parametrize(
@@ -369,11 +449,23 @@ NO_STORE = r"several workers share conversations through a database: add --store
         ((), NO_STORE),
         (("--store", "file:x.session"), NO_STORE),
         (("--store", "memory:"), NO_STORE),
-        (("--store", "sqlite:///x.db", "--seed", "1"), r"several workers with one seed would draw alike: leave out "),
+        (
+            ("--store", "sqlite:///x.db", "--seed", "1"),
+            r"several workers with one seed would draw alike: leave out ",
+        ),
     ],
 )
 def test_what_workers_need(capsys, monkeypatch, tmp_path, arguments, says):
     monkeypatch.chdir(tmp_path)
-    asked = ["gateway", "--upstream", "http://127.0.0.1:9/v1", "--port", "0", "--workers", "2", *arguments]
+    asked = [
+        "gateway",
+        "--upstream",
+        "http://127.0.0.1:9/v1",
+        "--port",
+        "0",
+        "--workers",
+        "2",
+        *arguments,
+    ]
     assert cli.main(asked) == 2
     assert re.fullmatch(f"textveil: error: {says}.*\n", capsys.readouterr().err)

@@ -28,7 +28,9 @@ class Person(BaseModel):
     account: int
 
 
-server = MCPServer("people of rui.server@example.org", instructions="Ask rui.server@example.org if in doubt.")
+server = MCPServer(
+    "people of rui.server@example.org", instructions="Ask rui.server@example.org if in doubt."
+)
 
 
 def note(**said: Any) -> None:
@@ -74,7 +76,10 @@ def big(lines: int) -> str:
 @server.tool()
 def picture() -> list[Any]:
     data = base64.b64encode(f"picture of {MAIL}".encode()).decode()
-    return [TextContent(type="text", text=f"of {MAIL}"), ImageContent(type="image", data=data, mime_type="image/png")]
+    return [
+        TextContent(type="text", text=f"of {MAIL}"),
+        ImageContent(type="image", data=data, mime_type="image/png"),
+    ]
 
 
 @server.tool()

@@ -47,4 +47,6 @@ def _decoded(text: str) -> Iterator[str]:
 
 def _bare(text: str) -> str:
     """Letters and figures as Unicode folds them, without what stands between them."""
-    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
+    return "".join(
+        char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum()
+    )

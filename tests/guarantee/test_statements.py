@@ -14,7 +14,9 @@ from textveil.errors import GuaranteeError
 from textveil.guarantee import Claim, Guarantee, Restricted, compose, condense, summarize
 from textveil.guarantee.wording import number
 
-METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta")
+METRIC = Claim(
+    mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, parameter="eta"
+)
 
 
 def statement(*epsilon: float, claim: Claim = METRIC, **changes: object) -> Guarantee:
@@ -46,11 +48,16 @@ def test_the_headline_has_three_lines_with_bound_domain_and_mask() -> None:
         (statement(1.0, seeded=True), "knows the seed"),
         (statement(1.0, infinite=("unknown words pass",)), "unknown words pass"),
         (
-            statement(np.inf, claim=Claim(mechanism="stencil", kind="none", table="t", reason="no noise")),
+            statement(
+                np.inf, claim=Claim(mechanism="stencil", kind="none", table="t", reason="no noise")
+            ),
             "no noise",
         ),
         (statement(), "no word was protected"),
-        (statement(0.0, claim=Claim(mechanism="placeholder", kind="ldp", table="t")), "epsilon at most 0 for any"),
+        (
+            statement(0.0, claim=Claim(mechanism="placeholder", kind="ldp", table="t")),
+            "epsilon at most 0 for any",
+        ),
     ],
 )
 def test_what_weakens_a_statement_is_in_its_headline(guarantee: Guarantee, words: str) -> None:
@@ -66,13 +73,17 @@ def test_an_infinite_reason_beats_any_number() -> None:
 
 
 def test_additive_parts_enter_local_dp_once_per_word_and_never_for_placeholders() -> None:
-    claim = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=2.0, additive=0.25)
+    claim = Claim(
+        mechanism="polar", kind="metric", metric="chord", table="t", diameter=2.0, additive=0.25
+    )
     assert statement(1.0, 0.0, claim=claim).ldp_per_word.tolist() == [2.25, 0.0]
     assert "+ 0.25" in statement(1.0, claim=claim).explain()
 
 
 def test_json_is_plain_and_complete() -> None:
-    plain = json.loads(json.dumps(statement(2.0, math.inf, infinite=("x",)).to_json(), allow_nan=False))
+    plain = json.loads(
+        json.dumps(statement(2.0, math.inf, infinite=("x",)).to_json(), allow_nan=False)
+    )
     assert plain["epsilon_per_word"] == [2.0, "infinite"]
     assert plain["mask"] == ["length", "spacing"]
     assert plain["infinite_because"] == ["x"]
@@ -80,7 +91,14 @@ def test_json_is_plain_and_complete() -> None:
 
 def test_explain_names_the_whole_statement() -> None:
     text = statement(2.0, 3.0, unit="wordpiece", placeholders=1).explain()
-    for part in ("for every output y", "sum 5", "word pieces", "placeholder", "eta: 2 to 3", "any string"):
+    for part in (
+        "for every output y",
+        "sum 5",
+        "word pieces",
+        "placeholder",
+        "eta: 2 to 3",
+        "any string",
+    ):
         assert part in text.lower() if part == "for every output y" else part in text
 
 
@@ -106,7 +124,9 @@ SENSITIVE = Claim(
     kind="none",
     table="t",
     reason="other words come out as they are",
-    restricted=Restricted(domain="two sensitive words", kind="metric", metric="chord", diameter=1.5, additive=0.25),
+    restricted=Restricted(
+        domain="two sensitive words", kind="metric", metric="chord", diameter=1.5, additive=0.25
+    ),
 )
 
 
@@ -119,9 +139,17 @@ def test_a_restricted_promise_is_second_and_never_the_bound() -> None:
     )
     assert len(lines) == 3
     assert lines[1].startswith("Beyond that, nothing bounds what the output tells")
-    assert (guarantee.kind, guarantee.epsilon, guarantee.epsilon_ldp) == ("none", math.inf, math.inf)
+    assert (guarantee.kind, guarantee.epsilon, guarantee.epsilon_ldp) == (
+        "none",
+        math.inf,
+        math.inf,
+    )
     plain = json.loads(json.dumps(guarantee.to_json(), allow_nan=False))
-    assert (plain["kind"], plain["epsilon"], plain["epsilon_ldp"]) == ("none", "infinite", "infinite")
+    assert (plain["kind"], plain["epsilon"], plain["epsilon_ldp"]) == (
+        "none",
+        "infinite",
+        "infinite",
+    )
     assert plain["restricted"] == {
         "domain": "two words of one group",
         "kind": "ldp",
@@ -151,7 +179,9 @@ def test_a_restricted_metric_promise_names_its_metric_and_local_dp() -> None:
     [{"infinite": ("unknown words pass",)}, {"within": math.inf}],
     ids=["another reason", "no value"],
 )
-def test_a_restricted_promise_that_does_not_hold_for_every_word_is_not_printed(changes: dict[str, object]) -> None:
+def test_a_restricted_promise_that_does_not_hold_for_every_word_is_not_printed(
+    changes: dict[str, object],
+) -> None:
     guarantee = statement(math.inf, claim=GROUPS, **({"within": 1.0} | changes))
     assert guarantee.restricted is guarantee.to_json()["restricted"] is None
     assert "only" not in guarantee.headline() + guarantee.explain()
@@ -170,7 +200,9 @@ def test_restricted_promises_add_up_over_releases_and_stand_side_by_side_over_te
     packed = json.loads(json.dumps(condense(both).pack()))
     assert Guarantee.unpack(packed).to_json() == condense(both).to_json()
     with pytest.raises(GuaranteeError, match="restricted domain"):
-        compose([parts[0], statement(math.inf, claim=replace(SENSITIVE, restricted=INSIDE), within=1.0)])
+        compose(
+            [parts[0], statement(math.inf, claim=replace(SENSITIVE, restricted=INSIDE), within=1.0)]
+        )
 
 
 def test_a_claim_for_words_of_several_pieces_loses_what_it_loses_besides_for_each() -> None:
@@ -193,7 +225,12 @@ def test_releases_of_one_text_add_up_word_by_word(epsilons: list[list[float]]) -
 
 
 def test_texts_stand_side_by_side() -> None:
-    both = summarize([statement(1.0, 2.0, oov_share=0.5), statement(4.0, oov_share=0.0, mask=("length", "casing"))])
+    both = summarize(
+        [
+            statement(1.0, 2.0, oov_share=0.5),
+            statement(4.0, oov_share=0.0, mask=("length", "casing")),
+        ]
+    )
     assert both.epsilon_per_word.tolist() == [1.0, 2.0, 4.0]
     assert (both.epsilon, both.words, both.texts) == (4.0, 7, 2)
     assert both.mask == ("length", "casing", "spacing")  # one order for all
@@ -201,7 +238,9 @@ def test_texts_stand_side_by_side() -> None:
 
 
 def test_composition_adds_what_is_additive_and_keeps_what_is_bad() -> None:
-    claim = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, additive=0.5)
+    claim = Claim(
+        mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, additive=0.5
+    )
     total = compose([statement(1.0, claim=claim), statement(1.0, claim=claim, infinite=("why",))])
     assert total.claim.additive == 1.0
     assert not total.seeded
@@ -212,9 +251,15 @@ def test_composition_adds_what_is_additive_and_keeps_what_is_bad() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        statement(1.0, claim=Claim(mechanism="laplace", kind="metric", metric="l1", table="t", diameter=9.0)),
+        statement(
+            1.0,
+            claim=Claim(mechanism="laplace", kind="metric", metric="l1", table="t", diameter=9.0),
+        ),
         statement(1.0, claim=Claim(mechanism="rankcape", kind="ldp", table="t")),
-        statement(1.0, claim=Claim(mechanism="noise", kind="metric", metric="chord", table="u", diameter=1.5)),
+        statement(
+            1.0,
+            claim=Claim(mechanism="noise", kind="metric", metric="chord", table="u", diameter=1.5),
+        ),
         statement(1.0, unit="wordpiece"),
     ],
     ids=["metric", "kind", "table", "unit"],
@@ -237,9 +282,16 @@ def test_seeded_releases_do_not_compose() -> None:
     for releases in ([seeded, seeded], [statement(1.0), seeded]):
         with pytest.raises(GuaranteeError, match="whoever knows the seed can repeat them"):
             compose(releases)
-    assert "unrelated draws for others; statements of seeded releases do not add up" in seeded.headline()
-    assert summarize([seeded, seeded]).repeatable  # texts of one run, of which each has its own draws
-    holes = [statement(0.0, drawn=0, placeholders=1, seeded=True)] * 2  # nothing was drawn that a seed could repeat
+    assert (
+        "unrelated draws for others; statements of seeded releases do not add up"
+        in seeded.headline()
+    )
+    assert summarize(
+        [seeded, seeded]
+    ).repeatable  # texts of one run, of which each has its own draws
+    holes = [
+        statement(0.0, drawn=0, placeholders=1, seeded=True)
+    ] * 2  # nothing was drawn that a seed could repeat
     assert compose(holes).epsilon == 0
 
 
@@ -277,7 +329,9 @@ def test_a_composed_statement_still_says_what_was_drawn() -> None:
 
 
 def test_texts_of_several_mechanisms_do_not_stand_side_by_side() -> None:
-    polar = Claim(mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, parameter="kappa")
+    polar = Claim(
+        mechanism="polar", kind="metric", metric="chord", table="t", diameter=1.5, parameter="kappa"
+    )
     with pytest.raises(GuaranteeError, match="the same mechanism and options"):
         summarize([statement(1.0), statement(3.0, claim=polar)])
 
@@ -287,32 +341,49 @@ def test_texts_of_other_length_do_not_compose() -> None:
         compose([statement(1.0, words=3), statement(1.0, words=4)])
 
 
-@pytest.mark.parametrize(("oov", "words"), [("surrogate", "any string"), ("keep", "unprotected"), ("error", "refused")])
+@pytest.mark.parametrize(
+    ("oov", "words"), [("surrogate", "any string"), ("keep", "unprotected"), ("error", "refused")]
+)
 def test_inputs_follow_the_rule_for_unknown_words(oov: str, words: str) -> None:
     assert words in statement(1.0, oov=oov).explain()
 
 
 def test_printed_additive_parts_are_bounds() -> None:
     claim = Claim(
-        mechanism="exponential", kind="metric", metric="chord", table="t", diameter=1.5, additive=8.618263e-07
+        mechanism="exponential",
+        kind="metric",
+        metric="chord",
+        table="t",
+        diameter=1.5,
+        additive=8.618263e-07,
     )
     assert "plus 8.619e-07" in statement(1.0, claim=claim).headline()
 
 
 def test_composed_placeholders_are_those_of_every_release() -> None:
-    total = compose([statement(1.0, 0.0, 0.0, placeholders=2), statement(0.0, 1.0, 0.0, placeholders=2)])
+    total = compose(
+        [statement(1.0, 0.0, 0.0, placeholders=2), statement(0.0, 1.0, 0.0, placeholders=2)]
+    )
     assert total.epsilon_per_word.tolist() == [1.0, 1.0, 0.0]
     assert total.placeholders == 1
 
 
 def test_rules_for_unknown_words_and_views_do_not_mix() -> None:
-    view = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, view="in 3 axes")
+    view = Claim(
+        mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.5, view="in 3 axes"
+    )
     for other in (statement(1.0, oov="placeholder"), statement(1.0, claim=view)):
         with pytest.raises(GuaranteeError, match="unlike kinds"):
             compose([statement(1.0), other])
 
 
-@given(st.lists(st.lists(st.sampled_from([0.0, 0.1, 2.0, 2.5, math.inf]), max_size=6), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 0.1, 2.0, 2.5, math.inf]), max_size=6),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_a_condensed_statement_says_the_same(texts: list[list[float]]) -> None:
     listed = summarize([statement(*epsilons) for epsilons in texts])
     parts = [condense(statement(*epsilons)) for epsilons in texts]
@@ -320,7 +391,13 @@ def test_a_condensed_statement_says_the_same(texts: list[list[float]]) -> None:
     total = parts[0]
     for part in parts[1:]:
         total = condense(summarize([total, part]))
-    for same in (counted, total, condense(listed), condense(condense(listed)), summarize([condense(listed)])):
+    for same in (
+        counted,
+        total,
+        condense(listed),
+        condense(condense(listed)),
+        summarize([condense(listed)]),
+    ):
         assert same.headline() == listed.headline()
         assert same.explain() == listed.explain()
         found, expected = same.to_json(), listed.to_json()
@@ -329,7 +406,9 @@ def test_a_condensed_statement_says_the_same(texts: list[list[float]]) -> None:
         assert isinstance(values, list)
         assert isinstance(words, list)
         assert len(values) == len(set(words))
-        assert sorted(str(each["epsilon"]) for each in values for _ in range(each["words"])) == sorted(map(str, words))
+        assert sorted(
+            str(each["epsilon"]) for each in values for _ in range(each["words"])
+        ) == sorted(map(str, words))
         assert found == expected
     assert counted.pack() == total.pack() == condense(listed).pack()
     assert Guarantee.unpack(json.loads(json.dumps(counted.pack()))).to_json() == counted.to_json()

@@ -53,7 +53,11 @@ STAMP = (
     group("other", 2, "polar", 99.0),
 )
 EQUAL = (group("other", 3, "polar", 20.0), group("sensitive", 2, "polar", 20.0))
-PROMPT = (group("other", 13, "nothing", math.inf), group("PERSON", 2, "name", 6.0), group("URL", 1, "placeholder", 0.0))
+PROMPT = (
+    group("other", 13, "nothing", math.inf),
+    group("PERSON", 2, "name", 6.0),
+    group("URL", 1, "placeholder", 0.0),
+)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,10 @@ PROMPT = (group("other", 13, "nothing", math.inf), group("PERSON", 2, "name", 6.
             statement(*[8.0] * 12, words=23, punctuation=12),
             "12 words drawn at epsilon 8 (any two words); 11 common words and 12 punctuation marks passed.",
         ),
-        (statement(2.0, 3.0, words=1), "2 words drawn at epsilon up to 3 (any two words); 1 common word passed."),
+        (
+            statement(2.0, 3.0, words=1),
+            "2 words drawn at epsilon up to 3 (any two words); 1 common word passed.",
+        ),
         (
             statement(60.0, claim=METRIC, words=1, punctuation=1),
             "1 word drawn at epsilon 60 per unit of chord distance, at most 99.08 for any two words; "
@@ -78,10 +85,22 @@ PROMPT = (group("other", 13, "nothing", math.inf), group("PERSON", 2, "name", 6.
             "1 word drawn at epsilon 6 per unit of chord distance.",
         ),
         (statement(8.0, oov="error"), "1 word drawn at epsilon 8 (any two words of the table)."),
-        (statement(8.0, unit="wordpiece"), "1 word drawn at epsilon 8 (any two words of as many pieces)."),
-        (statement(math.inf, claim=NONE), "No guarantee (it adds no noise): 1 word put through stencil."),
         (
-            statement(math.inf, math.inf, claim=NONE, mask=("dropped words",), infinite=("unknown words vanish",)),
+            statement(8.0, unit="wordpiece"),
+            "1 word drawn at epsilon 8 (any two words of as many pieces).",
+        ),
+        (
+            statement(math.inf, claim=NONE),
+            "No guarantee (it adds no noise): 1 word put through stencil.",
+        ),
+        (
+            statement(
+                math.inf,
+                math.inf,
+                claim=NONE,
+                mask=("dropped words",),
+                infinite=("unknown words vanish",),
+            ),
             "No guarantee (it adds no noise; unknown words vanish): 2 words put through stencil or left out or passed "
             "unprotected.",
         ),
@@ -122,7 +141,9 @@ PROMPT = (group("other", 13, "nothing", math.inf), group("PERSON", 2, "name", 6.
             "No guarantee in 2 texts (it adds no noise): 1 word put through stencil.",
         ),
         (
-            statement(*[7.5] * 13, 0.0, 6.0, 6.0, 6.0, 0.0, 0.0, words=5, punctuation=4, groups=DOCUMENT),
+            statement(
+                *[7.5] * 13, 0.0, 6.0, 6.0, 6.0, 0.0, 0.0, words=5, punctuation=4, groups=DOCUMENT
+            ),
             "13 words drawn at epsilon 7.5 and 3 names at epsilon 6 (any two words); 1 e-mail address and 2 phone "
             "numbers became placeholders; 1 common word and 4 punctuation marks passed.",
         ),
@@ -161,7 +182,9 @@ def test_every_word_is_counted_once_and_no_bound_is_below_what_is_spent(
     spent: list[float], words: int, marks: int, claim: Claim
 ) -> None:
     reasons = ("an infinite budget lets words pass",) if math.inf in spent else ()
-    guarantee = statement(*spent, claim=claim, words=words + marks, punctuation=marks, infinite=reasons)
+    guarantee = statement(
+        *spent, claim=claim, words=words + marks, punctuation=marks, infinite=reasons
+    )
     said = guarantee.summary()
     counted = re.findall(r"(\d+) (?:common )?(?:word|punctuation mark)s?\b", said)
     assert sum(map(int, counted)) == guarantee.words
@@ -196,14 +219,18 @@ PASSED = ("verbatim", "other", "word")
 
 def release(*items: tuple[str, str, str], casing: bool = True, dropped: int = 0) -> Released:
     """A release of items (kind, group, text); a placeholder's type is its text."""
-    found = tuple(Item(text, Kind(kind), label, i, i + 1) for i, (kind, label, text) in enumerate(items))
+    found = tuple(
+        Item(text, Kind(kind), label, i, i + 1) for i, (kind, label, text) in enumerate(items)
+    )
     return Released(
         items=found,
         gaps=("", *[" "] * (len(found) - 1), "")[: len(found) + 1],
         mask=Mask(
             words=len(found) + dropped,
             verbatim=tuple(i for i, item in enumerate(found) if item.kind is Kind.VERBATIM),
-            placeholders=tuple((i, item.text) for i, item in enumerate(found) if item.kind is Kind.PLACEHOLDER),
+            placeholders=tuple(
+                (i, item.text) for i, item in enumerate(found) if item.kind is Kind.PLACEHOLDER
+            ),
             numbers=tuple(i for i, item in enumerate(found) if item.kind is Kind.NUMBER),
             casing=("lower",) * len(found) if casing else None,
             dropped=tuple(range(len(found), len(found) + dropped)),
@@ -218,16 +245,33 @@ GIVEN, FAMILY = ("word", "PERSON given", "julia"), ("word", "PERSON family", "si
 @pytest.mark.parametrize(
     ("items", "says"),
     [
-        ([GIVEN, FAMILY, PASSED, ("placeholder", "EMAIL", "EMAIL")], "1 person and 1 e-mail address replaced"),
+        (
+            [GIVEN, FAMILY, PASSED, ("placeholder", "EMAIL", "EMAIL")],
+            "1 person and 1 e-mail address replaced",
+        ),
         ([GIVEN, GIVEN, FAMILY, GIVEN, PASSED, ("word", "PERSON", "kim")], "3 persons replaced"),
-        ([GIVEN, ("verbatim", "public", "."), FAMILY, PASSED, FAMILY, FAMILY], "3 persons replaced"),
+        (
+            [GIVEN, ("verbatim", "public", "."), FAMILY, PASSED, FAMILY, FAMILY],
+            "3 persons replaced",
+        ),
         ([GIVEN, ("verbatim", "public", ","), FAMILY], "2 persons replaced"),
         ([("placeholder", "PERSON given", "PERSON"), FAMILY, PASSED], "1 person replaced"),
         (
-            [("word", "LOCATION", "rome"), ("word", "LOCATION", "oslo"), ("word", "ORGANIZATION", "acme")],
+            [
+                ("word", "LOCATION", "rome"),
+                ("word", "LOCATION", "oslo"),
+                ("word", "ORGANIZATION", "acme"),
+            ],
             "2 places and 1 organization replaced",
         ),
-        ([("placeholder", "sensitive", "WORD"), ("word", "other", "x"), ("number", "other", "9")], "3 words replaced"),
+        (
+            [
+                ("placeholder", "sensitive", "WORD"),
+                ("word", "other", "x"),
+                ("number", "other", "9"),
+            ],
+            "3 words replaced",
+        ),
         (
             [
                 ("placeholder", "BADGE", "BADGE"),
@@ -238,7 +282,9 @@ GIVEN, FAMILY = ("word", "PERSON given", "julia"), ("word", "PERSON family", "si
         ),
     ],
 )
-def test_what_was_hidden_is_told_by_type_and_number(items: list[tuple[str, str, str]], says: str) -> None:
+def test_what_was_hidden_is_told_by_type_and_number(
+    items: list[tuple[str, str, str]], says: str
+) -> None:
     labels = {label for kind, label, _ in items if kind == "word"}
     what = "word" if "other" in labels else "name"
     drawn = f" (a drawn {what} may by chance be the original)" if labels else ""
@@ -286,4 +332,9 @@ def test_every_type_that_textveil_gives_has_words_for_one_and_for_several() -> N
 
 
 def test_parts_are_listed_as_in_a_sentence() -> None:
-    assert [listing(list(each)) for each in ("", "a", "ab", "abc")] == ["", "a", "a and b", "a, b and c"]
+    assert [listing(list(each)) for each in ("", "a", "ab", "abc")] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]

@@ -74,7 +74,9 @@ def test_another_operator_is_another_release(dataset):
 
 def test_it_is_found_by_its_name():
     assert OPERATORS.modules["textveil_mapper"] is TextveilMapper
-    (operator,) = load_ops([{"textveil_mapper": {"privatizer": "prompt", "text_key": "body", "skip_op_error": True}}])
+    (operator,) = load_ops(
+        [{"textveil_mapper": {"privatizer": "prompt", "text_key": "body", "skip_op_error": True}}]
+    )
     batch = {"id": ["a", "b"], "body": ["Ask Maria Silva", None]}
     assert operator.process_batched(batch)["body"] == ["Ask <PERSON_1>", None]
 
@@ -112,9 +114,18 @@ def test_an_error_ends_a_run_that_would_skip_it(dataset, processes):
     chain: Any = failed.value
     assert chain.__cause__ is None
     assert chain.__context__ is None
-    frames = [each for each in failed.traceback if "textveil" in str(each.path) and "tests" not in str(each.path)]
+    frames = [
+        each
+        for each in failed.traceback
+        if "textveil" in str(each.path) and "tests" not in str(each.path)
+    ]
     assert frames, "it was raised by the operator"
-    assert not [name for each in frames for name, value in each.frame.f_locals.items() if CANARY in repr(value)]
+    assert not [
+        name
+        for each in frames
+        for name, value in each.frame.f_locals.items()
+        if CANARY in repr(value)
+    ]
 
 
 def test_ray_is_refused():
@@ -125,7 +136,11 @@ def process(folder, *options):
     """`dj-process`, as the page calls it."""
     command = [Path(sys.executable).with_name("dj-process"), "--config", "release.yaml", *options]
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
     )
 
 
@@ -146,11 +161,16 @@ def test_the_page(folder):
     assert done.returncode == 0, done.stderr
     (shown,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     made = (folder / "released" / "letters.jsonl").read_text()
-    assert [json.loads(line) for line in made.splitlines()] == [json.loads(line) for line in shown.splitlines()], made
+    assert [json.loads(line) for line in made.splitlines()] == [
+        json.loads(line) for line in shown.splitlines()
+    ], made
 
 
 def test_where_a_run_fails_nothing_is_exported_and_no_log_has_a_text(folder):
-    lines = [json.loads(line) | {"by": CANARY} for line in (folder / "letters.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) | {"by": CANARY}
+        for line in (folder / "letters.jsonl").read_text().splitlines()
+    ]
     (folder / "letters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     done = process(folder, "--skip_op_error", "true")
     assert done.returncode != 0

@@ -22,7 +22,10 @@ VEIL = Privatizer("rankcape", epsilon=8)
 
 
 def documents(n=6):
-    return [Document(text=f"Ingrid hid {i} coins of {CANARY}", id=f"d{i}", metadata={"n": i}) for i in range(n)]
+    return [
+        Document(text=f"Ingrid hid {i} coins of {CANARY}", id=f"d{i}", metadata={"n": i})
+        for i in range(n)
+    ]
 
 
 def texts(step, given=None):

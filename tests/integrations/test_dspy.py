@@ -19,7 +19,9 @@ from textveil.integrations.dspy import ProtectedLM, TextveilAdapter
 CANARY = "zyxqorvian@example.org"
 NAME = 'Zyxqor "Zed" Vian'
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of DSPy's own stand-in for a model
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # of DSPy's own stand-in for a model
 
 
 class Scripted(dspy.BaseLM):  # type: ignore[misc]
@@ -50,7 +52,9 @@ ANSWER = "[[ ## answer ## ]]\n<LISTED_1> is at <EMAIL_1>\n\n[[ ## completed ## ]
 def test_a_program(guard, by_adapter, waits):
     inner = Scripted(ANSWER)
     settings = (
-        {"lm": inner, "adapter": TextveilAdapter(guard=guard)} if by_adapter else {"lm": ProtectedLM(inner, guard)}
+        {"lm": inner, "adapter": TextveilAdapter(guard=guard)}
+        if by_adapter
+        else {"lm": ProtectedLM(inner, guard)}
     )
     program = dspy.Predict("question -> answer")
     program.demos = [dspy.Example(question=f"Who is {CANARY}?", answer=NAME)]
@@ -69,9 +73,15 @@ def test_json_stays_json(guard):
 
 
 def test_arguments_of_tools_come_back(guard):
-    call = {"type": "function", "id": "1", "function": {"name": "write", "arguments": '{"to": "<LISTED_1>"}'}}
+    call = {
+        "type": "function",
+        "id": "1",
+        "function": {"name": "write", "arguments": '{"to": "<LISTED_1>"}'},
+    }
     inner = Scripted({"text": "I write to <LISTED_1>", "tool_calls": [call], "logprobs": [CANARY]})
-    (made,) = ProtectedLM(inner, guard)(f"Write to {NAME}", tools=[{"type": "function", "description": CANARY}])
+    (made,) = ProtectedLM(inner, guard)(
+        f"Write to {NAME}", tools=[{"type": "function", "description": CANARY}]
+    )
     assert made["tool_calls"][0]["function"]["arguments"] == '{"to": "Zyxqor \\"Zed\\" Vian"}'
     assert made["text"] == f"I write to {NAME}"
     assert CANARY not in str(inner.seen)
@@ -80,7 +90,10 @@ def test_arguments_of_tools_come_back(guard):
 def test_history_and_cache_hold_released_text(guard):
     inner = DummyLM([{"answer": "it is <EMAIL_1>"}] * 3)
     with dspy.context(lm=ProtectedLM(inner, guard)):
-        assert dspy.Predict("question -> answer")(question=f"Where is {CANARY}?").answer == f"it is {CANARY}"
+        assert (
+            dspy.Predict("question -> answer")(question=f"Where is {CANARY}?").answer
+            == f"it is {CANARY}"
+        )
     assert inner.history
     assert CANARY not in str(inner.history)
 
@@ -91,7 +104,13 @@ def test_a_retry_and_the_next_turn_draw_nothing():
     first = {"role": "user", "content": "Ingrid hid the money in Antwerp and in Bruges"}
     lm(messages=[first])
     lm(messages=[first])
-    lm(messages=[first, {"role": "assistant", "content": "So be it"}, {"role": "user", "content": "And Bernard?"}])
+    lm(
+        messages=[
+            first,
+            {"role": "assistant", "content": "So be it"},
+            {"role": "user", "content": "And Bernard?"},
+        ]
+    )
     sent = [[each["content"] for each in messages] for messages, _ in inner.seen]
     assert sent[0] == sent[1] == sent[2][:1]
     assert sent[2][1] == "So be it"
@@ -114,9 +133,13 @@ def test_it_fails_closed(guard):
         program(question=CANARY)  # ChatAdapter tries JSONAdapter after any error
     rows = [dspy.Example(question=CANARY, answer="a").with_inputs("question")] * 2
     with dspy.context(lm=ProtectedLM(inner, broken), adapter=TextveilAdapter(guard=broken)):
-        dspy.Evaluate(devset=rows, metric=lambda *_: 1, max_errors=9, num_threads=1, display_progress=False)(program)
+        dspy.Evaluate(
+            devset=rows, metric=lambda *_: 1, max_errors=9, num_threads=1, display_progress=False
+        )(program)
     with pytest.raises(InputError):
-        ProtectedLM(inner, guard)(messages=[{"role": "user", "content": [{"type": "image_url", "image_url": CANARY}]}])
+        ProtectedLM(inner, guard)(
+            messages=[{"role": "user", "content": [{"type": "image_url", "image_url": CANARY}]}]
+        )
     with pytest.raises(InputError, match="prompt as text"):
         ProtectedLM(inner, guard)(3)
     with pytest.raises(InputError, match="a role"):

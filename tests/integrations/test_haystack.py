@@ -11,7 +11,14 @@ pytest.importorskip("haystack", reason="the extra `haystack` is not installed")
 from haystack import Document, Pipeline
 from haystack.components.generators.chat import FallbackChatGenerator
 from haystack.components.generators.chat.mock import MockChatGenerator
-from haystack.dataclasses import ChatMessage, FileContent, ImageContent, StreamingChunk, ToolCall, ToolCallDelta
+from haystack.dataclasses import (
+    ChatMessage,
+    FileContent,
+    ImageContent,
+    StreamingChunk,
+    ToolCall,
+    ToolCallDelta,
+)
 from haystack.tools.tool import Tool
 
 from textveil import Privatizer, Protector
@@ -38,25 +45,46 @@ class Scripted:
             yield StreamingChunk(content=each)
         for i, (name, arguments) in enumerate(self.calls):
             yield StreamingChunk(
-                content="", index=i, tool_calls=[ToolCallDelta(index=i, tool_name=name, id="x")], start=True
+                content="",
+                index=i,
+                tool_calls=[ToolCallDelta(index=i, tool_name=name, id="x")],
+                start=True,
             )
             for each in json.dumps(arguments):
-                yield StreamingChunk(content="", index=i, tool_calls=[ToolCallDelta(index=i, arguments=each)])
+                yield StreamingChunk(
+                    content="", index=i, tool_calls=[ToolCallDelta(index=i, arguments=each)]
+                )
         yield StreamingChunk(content="", finish_reason="stop")
 
     def reply(self):
-        calls = [ToolCall(tool_name=name, arguments=arguments, id="x") for name, arguments in self.calls]
-        return {"replies": [ChatMessage.from_assistant(self.said, tool_calls=calls, meta={"usage": {"tokens": 3}})]}
+        calls = [
+            ToolCall(tool_name=name, arguments=arguments, id="x") for name, arguments in self.calls
+        ]
+        return {
+            "replies": [
+                ChatMessage.from_assistant(
+                    self.said, tool_calls=calls, meta={"usage": {"tokens": 3}}
+                )
+            ]
+        }
 
     def run(self, messages, streaming_callback=None, generation_kwargs=None, tools=None):
-        self.seen.append((messages, generation_kwargs, [(each.description, each.parameters) for each in tools or ()]))
+        self.seen.append(
+            (
+                messages,
+                generation_kwargs,
+                [(each.description, each.parameters) for each in tools or ()],
+            )
+        )
         for chunk in self.chunks() if streaming_callback else ():
             streaming_callback(chunk)
         return self.reply()
 
 
 class Waits(Scripted):
-    async def run_async(self, messages, streaming_callback=None, generation_kwargs=None, tools=None):
+    async def run_async(
+        self, messages, streaming_callback=None, generation_kwargs=None, tools=None
+    ):
         self.seen.append((messages, generation_kwargs, tools))
         for chunk in self.chunks() if streaming_callback else ():
             await streaming_callback(chunk)
@@ -68,17 +96,25 @@ def guard():
     return ChatGuard(Protector(protect={"always": [NAME]}))
 
 
-ASKED = [ChatMessage.from_system(f"You work for {CANARY}"), ChatMessage.from_user(f"Write to {NAME}")]
-SAID, MADE = "I wrote to <LISTED_1> for <EMAIL_1>, <EMAIL_", f"I wrote to {NAME} for {CANARY}, <EMAIL_"
+ASKED = [
+    ChatMessage.from_system(f"You work for {CANARY}"),
+    ChatMessage.from_user(f"Write to {NAME}"),
+]
+SAID, MADE = (
+    "I wrote to <LISTED_1> for <EMAIL_1>, <EMAIL_",
+    f"I wrote to {NAME} for {CANARY}, <EMAIL_",
+)
 CALLS = [("write", {"to": "<LISTED_1>", "more": ["<EMAIL_1>", 3]})]
 
 
 def test_replies_have_originals_and_the_generator_none(guard):
     inner = Scripted(SAID, CALLS)
-    tool = Tool(name="write", description=f"Or ask {CANARY}", parameters={"type": "object"}, function=print)
-    (reply,) = ProtectedChatGenerator(inner, guard).run(ASKED, generation_kwargs={"user": CANARY}, tools=[tool])[
-        "replies"
-    ]
+    tool = Tool(
+        name="write", description=f"Or ask {CANARY}", parameters={"type": "object"}, function=print
+    )
+    (reply,) = ProtectedChatGenerator(inner, guard).run(
+        ASKED, generation_kwargs={"user": CANARY}, tools=[tool]
+    )["replies"]
     assert reply.text == MADE
     assert reply.tool_call is not None
     assert reply.tool_call.arguments == {"to": NAME, "more": [CANARY, 3]}
@@ -99,7 +135,9 @@ def test_streams(guard, waits):
         model = ProtectedChatGenerator(Waits(SAID, CALLS), guard)
         (reply,) = asyncio.run(model.run_async(ASKED, streaming_callback=callback))["replies"]
     else:
-        (reply,) = ProtectedChatGenerator(Scripted(SAID, CALLS), guard).run(ASKED, heard.append)["replies"]
+        (reply,) = ProtectedChatGenerator(Scripted(SAID, CALLS), guard).run(ASKED, heard.append)[
+            "replies"
+        ]
     assert reply.text == MADE
     assert "".join(each.content for each in heard) == MADE
     written = "".join(call.arguments or "" for each in heard for call in each.tool_calls or ())
@@ -159,26 +197,42 @@ def test_it_fails_closed(guard):
     inner, broken = Scripted("yes"), ChatGuard(Protector(protect={"detectors": [Breaks()]}))
     with pytest.raises(DetectorError):
         ProtectedChatGenerator(inner, broken).run(CANARY)
-    with pytest.raises(Exception, match=r".") as failed:  # it goes on to the next one after any error
-        FallbackChatGenerator([ProtectedChatGenerator(inner, broken)] * 2).run([ChatMessage.from_user(CANARY)])
+    with pytest.raises(
+        Exception, match=r"."
+    ) as failed:  # it goes on to the next one after any error
+        FallbackChatGenerator([ProtectedChatGenerator(inner, broken)] * 2).run(
+            [ChatMessage.from_user(CANARY)]
+        )
     assert CANARY not in str(failed.value)
-    files: list[Any] = [ImageContent(base64_image="AA==", mime_type="image/png"), FileContent("AA==", "text/plain")]
+    files: list[Any] = [
+        ImageContent(base64_image="AA==", mime_type="image/png"),
+        FileContent("AA==", "text/plain"),
+    ]
     for each in files:
         with pytest.raises(InputError):
-            ProtectedChatGenerator(inner, guard).run([ChatMessage.from_user(content_parts=["see", each])])
+            ProtectedChatGenerator(inner, guard).run(
+                [ChatMessage.from_user(content_parts=["see", each])]
+            )
     with pytest.raises(InputError, match="the setting"):
-        ProtectedChatGenerator(inner, guard).run("a", generation_kwargs={"note": CANARY, "x": {CANARY}})
+        ProtectedChatGenerator(inner, guard).run(
+            "a", generation_kwargs={"note": CANARY, "x": {CANARY}}
+        )
     assert inner.seen == []
 
 
 def test_a_pipeline_is_written_and_read(tmp_path):
     pipeline = Pipeline()
-    pipeline.add_component("model", ProtectedChatGenerator(MockChatGenerator(responses=["Ask <EMAIL_1>"])))
+    pipeline.add_component(
+        "model", ProtectedChatGenerator(MockChatGenerator(responses=["Ask <EMAIL_1>"]))
+    )
     asked = {"model": {"messages": [ChatMessage.from_user(f"Where is {CANARY}?")]}}
     assert pipeline.run(asked)["model"]["replies"][0].text == f"Ask {CANARY}"
     written = pipeline.dumps()
     assert CANARY not in written
-    assert Pipeline.loads(written, allowed_modules=ALLOWED).run(asked)["model"]["replies"][0].text == f"Ask {CANARY}"
+    assert (
+        Pipeline.loads(written, allowed_modules=ALLOWED).run(asked)["model"]["replies"][0].text
+        == f"Ask {CANARY}"
+    )
     with pytest.raises(ConfigError, match="profile"):
         ProtectedChatGenerator(MockChatGenerator(), ChatGuard(Protector())).to_dict()
     copied = copy.deepcopy(pipeline.get_component("model"))
@@ -189,7 +243,11 @@ def test_a_pipeline_is_written_and_read(tmp_path):
 
 
 def test_documents_are_released():
-    given = [Document(content=f"Ask {CANARY}", meta={"page": 3, "topic": "mail"}, embedding=[0.5], score=0.2)]
+    given = [
+        Document(
+            content=f"Ask {CANARY}", meta={"page": 3, "topic": "mail"}, embedding=[0.5], score=0.2
+        )
+    ]
     veil = DocumentPrivatizer("prompt", keep=["topic"])
     (made,) = veil.run(given)["documents"]
     assert (made.content, made.meta, made.score, made.embedding) == (
@@ -205,7 +263,10 @@ def test_documents_are_released():
     assert CANARY not in str(refused.value)
     with pytest.raises(InputError, match="with text"):
         veil.run([Document(content=None)])
-    assert DocumentPrivatizer.from_dict(veil.to_dict()).run(given)["documents"][0].content == "Ask <EMAIL_1>"
+    assert (
+        DocumentPrivatizer.from_dict(veil.to_dict()).run(given)["documents"][0].content
+        == "Ask <EMAIL_1>"
+    )
     assert veil.run([]) == {"documents": []}
 
 

@@ -15,7 +15,13 @@ from langchain.agents.structured_output import ToolStrategy
 from langchain_core.caches import InMemoryCache
 from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -45,7 +51,9 @@ class Scripted(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools, **kwargs):
-        return self.bind(tools=[{"type": "function", "function": {"name": "t", "description": str(tools)}}])
+        return self.bind(
+            tools=[{"type": "function", "function": {"name": "t", "description": str(tools)}}]
+        )
 
     def _next(self, messages, kwargs):
         self.seen.append((copy.deepcopy(messages), kwargs))
@@ -54,7 +62,9 @@ class Scripted(BaseChatModel):
         return self.said[min(self.turn[0], len(self.said)) - 1].model_copy()
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        return ChatResult(generations=[ChatGeneration(message=self._next(messages, {**kwargs, "stop": stop}))])
+        return ChatResult(
+            generations=[ChatGeneration(message=self._next(messages, {**kwargs, "stop": stop}))]
+        )
 
     def _stream(self, messages, stop=None, run_manager=None, **kwargs):
         said = self._next(messages, {**kwargs, "stop": stop})
@@ -66,8 +76,15 @@ class Scripted(BaseChatModel):
             yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[begin]))
             written = json.dumps(call["args"])
             for at in range(0, len(written), self.cut):
-                piece: Any = {"name": None, "args": written[at : at + self.cut], "id": None, "index": i}
-                yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[piece]))
+                piece: Any = {
+                    "name": None,
+                    "args": written[at : at + self.cut],
+                    "id": None,
+                    "index": i,
+                }
+                yield ChatGenerationChunk(
+                    message=AIMessageChunk(content="", tool_call_chunks=[piece])
+                )
 
     @property
     def sent(self):
@@ -75,7 +92,9 @@ class Scripted(BaseChatModel):
 
 
 def scripted(*said, cut=1):
-    return Scripted(said=[each if isinstance(each, AIMessage) else AIMessage(each) for each in said], cut=cut)
+    return Scripted(
+        said=[each if isinstance(each, AIMessage) else AIMessage(each) for each in said], cut=cut
+    )
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +136,9 @@ def test_streams_cut_anywhere(guard, cut, waits):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_arguments_of_tools_come_back_as_json(guard, streamed):
-    model = ProtectedChatModel(scripted(calls(to="<LISTED_1>", more=["<EMAIL_1>", 3]), cut=2), guard=guard)
+    model = ProtectedChatModel(
+        scripted(calls(to="<LISTED_1>", more=["<EMAIL_1>", 3]), cut=2), guard=guard
+    )
     if streamed:
         whole: Any = None
         for piece in model.stream(ASKED):
@@ -152,7 +173,9 @@ def test_the_second_turn_sends_what_was_sent_before(streamed):
     assert sent[0] == sent[1] == sent[2][:1]
     assert sent[2][1] == "So be it, said the lawyer", "answers are sent on as they came"
     ProtectedChatModel(inner, guard=guard, conversation="another").invoke(first)
-    assert [each.content for each in inner.seen[-1][0]] != sent[0], "another conversation draws its own"
+    assert [each.content for each in inner.seen[-1][0]] != sent[0], (
+        "another conversation draws its own"
+    )
 
 
 def test_two_conversations_share_nothing():
@@ -162,7 +185,10 @@ def test_two_conversations_share_nothing():
         assert model.invoke("Ask Maria Silva").content == "Maria Silva and <PERSON_2>"
     with conversation("b"):
         assert model.invoke("Ask Paul Smith").content == "Paul Smith and <PERSON_2>"
-    assert model.invoke("Ask Anna Berg", {"metadata": {"thread_id": "c"}}).content == "Anna Berg and <PERSON_2>"
+    assert (
+        model.invoke("Ask Anna Berg", {"metadata": {"thread_id": "c"}}).content
+        == "Anna Berg and <PERSON_2>"
+    )
 
 
 def test_many_at_once(guard):
@@ -171,7 +197,9 @@ def test_many_at_once(guard):
     async def several():
         return await asyncio.gather(*(model.ainvoke(f"Ask x{i}@example.org") for i in range(12)))
 
-    assert [each.content for each in asyncio.run(several())] == [f"x{i}@example.org" for i in range(12)]
+    assert [each.content for each in asyncio.run(several())] == [
+        f"x{i}@example.org" for i in range(12)
+    ]
     batch = model.batch([f"Ask x{i}@example.org" for i in range(12)])
     assert [each.content for each in batch] == [f"x{i}@example.org" for i in range(12)]
 
@@ -180,16 +208,23 @@ def test_many_at_once(guard):
     "message",
     [
         HumanMessage([{"type": "text", "text": CANARY}]),
-        HumanMessage(CANARY, additional_kwargs={"note": CANARY}, response_metadata={"note": CANARY}),
+        HumanMessage(
+            CANARY, additional_kwargs={"note": CANARY}, response_metadata={"note": CANARY}
+        ),
         HumanMessage("Hello", name=CANARY),
         ToolMessage(CANARY, tool_call_id="call_1", artifact={"of": CANARY}),
         ToolMessage(json.dumps({"to": CANARY}), tool_call_id="call_1"),
         AIMessage([{"type": "tool_use", "id": "x", "name": "t", "input": {"to": CANARY}}]),
         AIMessage("", tool_calls=[{"name": "t", "args": {"to": [CANARY]}, "id": "call_1"}]),
-        AIMessage("", invalid_tool_calls=[{"name": "t", "args": CANARY, "id": "x", "error": CANARY}]),
+        AIMessage(
+            "", invalid_tool_calls=[{"name": "t", "args": CANARY, "id": "x", "error": CANARY}]
+        ),
         AIMessage("", additional_kwargs={"reasoning_content": CANARY, "secret": CANARY}),
         AIMessage(
-            [{"type": "reasoning", "reasoning": CANARY}, {"type": "thinking", "thinking": CANARY, "signature": "a"}]
+            [
+                {"type": "reasoning", "reasoning": CANARY},
+                {"type": "thinking", "thinking": CANARY, "signature": "a"},
+            ]
         ),
         AIMessageChunk(content=CANARY),
     ],
@@ -220,7 +255,12 @@ def test_what_nobody_can_protect_is_refused(guard, content):
 
 def test_settings_that_are_no_plain_data_are_refused(guard):
     inner = scripted("yes")
-    for setting in ([HumanMessage(CANARY)], {CANARY}, CANARY.encode(), {"note": CANARY, "x": object()}):
+    for setting in (
+        [HumanMessage(CANARY)],
+        {CANARY},
+        CANARY.encode(),
+        {"note": CANARY, "x": object()},
+    ):
         with pytest.raises(InputError, match="the setting") as refused:
             ProtectedChatModel(inner, guard=guard).invoke("a", more=setting)
         assert CANARY not in str(refused.value)
@@ -282,7 +322,11 @@ def test_an_agent_with_tools(guard, way):
         else:
             asyncio.run(heard())
         state = [value for kind, value in pieces if kind == "values"][-1]
-        tokens = [value[0] for kind, value in pieces if kind == "messages" and isinstance(value[0], AIMessageChunk)]
+        tokens = [
+            value[0]
+            for kind, value in pieces
+            if kind == "messages" and isinstance(value[0], AIMessageChunk)
+        ]
         text = "".join(str(each.content) for each in tokens)
         assert text == f"I wrote to {NAME}; {CANARY} knows", "each piece is heard once, restored"
         assert "<LISTED" not in str(pieces)
@@ -301,14 +345,18 @@ def test_threads_share_one_agent(guard):
             "Maria Silva": "I know Maria Silva, and not <PERSON_2>",
             "Paul Smith": "I know Paul Smith, and not <PERSON_2>",
         }
-        assert state["messages"][-1].content == known.get(person, "I know Maria Silva, and not Anna Berg")
+        assert state["messages"][-1].content == known.get(
+            person, "I know Maria Silva, and not Anna Berg"
+        )
 
 
 def test_structured_answers_are_restored(guard):
     class Found(BaseModel):
         who: str
 
-    said = AIMessage("", tool_calls=[{"name": "Found", "args": {"who": "<LISTED_1>"}, "id": "call_1"}])
+    said = AIMessage(
+        "", tool_calls=[{"name": "Found", "args": {"who": "<LISTED_1>"}, "id": "call_1"}]
+    )
     agent, _ = agent_of(scripted(said), guard=guard, response_format=ToolStrategy(Found))
     assert agent.invoke(asks())["structured_response"].who == NAME
 
@@ -327,7 +375,9 @@ def test_a_model_that_takes_its_place_is_protected_too(guard):
 def test_middleware_that_swallows_errors_sends_nothing():
     inner, broken = scripted("yes"), ChatGuard(Protector(protect={"detectors": [Breaks()]}))
     agent, _ = agent_of(
-        inner, ModelRetryMiddleware(max_retries=1, initial_delay=0, on_failure="continue"), guard=broken
+        inner,
+        ModelRetryMiddleware(max_retries=1, initial_delay=0, on_failure="continue"),
+        guard=broken,
     )
     state = agent.invoke(asks(CANARY))
     assert inner.seen == []
@@ -345,7 +395,9 @@ def test_middleware_that_swallows_errors_sends_nothing():
     with pytest.raises(DetectorError):
         agent.invoke(asks(CANARY))
     with pytest.raises(DetectorError):
-        ProtectedChatModel(inner, guard=broken).with_fallbacks([ProtectedChatModel(inner, guard=broken)]).invoke(CANARY)
+        ProtectedChatModel(inner, guard=broken).with_fallbacks(
+            [ProtectedChatModel(inner, guard=broken)]
+        ).invoke(CANARY)
     assert inner.seen == []
 
 
@@ -355,7 +407,12 @@ def test_middleware_that_swallows_errors_sends_nothing():
 def test_what_is_kept_shows_nothing(guard):
     model = ProtectedChatModel(scripted("<LISTED_1>"), guard=ChatGuard())
     model.invoke(CANARY)
-    for each in (repr(model), str(model), pickle.dumps(model.guard).decode("latin1"), str(model.model_dump())):
+    for each in (
+        repr(model),
+        str(model),
+        pickle.dumps(model.guard).decode("latin1"),
+        str(model.model_dump()),
+    ):
         assert CANARY not in each
     assert CANARY.encode() not in pickle.dumps(model.guard)
     assert copy.deepcopy(model).guard is model.guard, "a copy knows what was hidden"

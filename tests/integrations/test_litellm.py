@@ -59,12 +59,18 @@ def test_what_it_cannot_protect_is_not_sent(stage, name) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"no_such_field": MAIL}, {"logprobs": True}, {"fallbacks": [{"model": "gpt", "messages": [{"content": MAIL}]}]}],
+    [
+        {"no_such_field": MAIL},
+        {"logprobs": True},
+        {"fallbacks": [{"model": "gpt", "messages": [{"content": MAIL}]}]},
+    ],
 )
 def test_fields_that_nobody_knows_are_refused(stage, more) -> None:
     proxy, upstream, _ = stage
     upstream.asked.clear()
-    status, came = ask(proxy, "/v1/chat/completions", {**CASES["chat"].body, **more, "guardrails": ["textveil"]})
+    status, came = ask(
+        proxy, "/v1/chat/completions", {**CASES["chat"].body, **more, "guardrails": ["textveil"]}
+    )
     assert status >= 400
     assert "textveil" in came
     assert MAIL not in came
@@ -76,7 +82,10 @@ def test_two_clients_restore_nothing_of_each_other(stage) -> None:
     for who, text in (("anna", f"Write to {MAIL}"), ("bea", "Write to bea@example.net")):
         body = {"model": "gpt", "messages": [{"role": "user", "content": text}], "user": who}
         status, came = ask(
-            proxy, "/v1/chat/completions", {**body, "guardrails": ["textveil"]}, **{"x-litellm-call-id": "the-same"}
+            proxy,
+            "/v1/chat/completions",
+            {**body, "guardrails": ["textveil"]},
+            **{"x-litellm-call-id": "the-same"},
         )
         assert status == 200, came
         assert (MAIL in came) == (who == "anna")
@@ -84,15 +93,24 @@ def test_two_clients_restore_nothing_of_each_other(stage) -> None:
 
 
 def test_no_request_switches_off_what_is_on_by_default(tmp_path) -> None:
-    own = {"guardrail": "textveil.integrations.litellm.TextveilGuardrail", "mode": ["pre_call", "post_call"]}
+    own = {
+        "guardrail": "textveil.integrations.litellm.TextveilGuardrail",
+        "mode": ["pre_call", "post_call"],
+    }
     guardrails = [{"guardrail_name": "textveil", "litellm_params": {**own, "default_on": True}}]
     asks: list[dict[str, Any]] = [
         {"disable_global_guardrail": True, "metadata": {"disable_global_guardrail": True, **OFF}},
-        {"metadata": {"user_api_key_metadata": OFF}, "litellm_metadata": {"user_api_key_team_metadata": OFF}},
+        {
+            "metadata": {"user_api_key_metadata": OFF},
+            "litellm_metadata": {"user_api_key_team_metadata": OFF},
+        },
         {"guardrails": [], "metadata": {"guardrails": []}},
         {"guardrails": {"textveil": {"default_on": False}}},
     ]
-    with serving_upstream(answer) as upstream, proxying(tmp_path, upstream.url, guardrails) as proxy:
+    with (
+        serving_upstream(answer) as upstream,
+        proxying(tmp_path, upstream.url, guardrails) as proxy,
+    ):
         for more in asks:
             for name in CHATS:
                 ask(proxy, "/v1/chat/completions", {**CASES[name].body, **more})
@@ -102,11 +120,22 @@ def test_no_request_switches_off_what_is_on_by_default(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"scan_raw_request": True}, {"profile": "no-such"}, {"mode": ["post_call"]}, {"mode": "during_call"}]
+    "wrong",
+    [
+        {"scan_raw_request": True},
+        {"profile": "no-such"},
+        {"mode": ["post_call"]},
+        {"mode": "during_call"},
+    ],
 )
 def test_litellm_does_not_start_without_its_guardrail(tmp_path, wrong) -> None:
-    own = {"guardrail": "textveil.integrations.litellm.TextveilGuardrail", "mode": ["pre_call", "post_call"]}
-    guardrails = [{"guardrail_name": "textveil", "litellm_params": {**own, "default_on": True, **wrong}}]
+    own = {
+        "guardrail": "textveil.integrations.litellm.TextveilGuardrail",
+        "mode": ["pre_call", "post_call"],
+    }
+    guardrails = [
+        {"guardrail_name": "textveil", "litellm_params": {**own, "default_on": True, **wrong}}
+    ]
     stage = proxying(tmp_path, "http://127.0.0.1:9/v1", guardrails)
     with pytest.raises(AssertionError):  # it ended
         stage.__enter__()

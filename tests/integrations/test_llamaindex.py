@@ -9,11 +9,24 @@ import pytest
 
 pytest.importorskip("llama_index.core", reason="the extra `llamaindex` is not installed")
 from llama_index.core import PromptTemplate, get_response_synthesizer
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, ToolCallBlock
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    LLMMetadata,
+    ToolCallBlock,
+)
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
-from llama_index.core.schema import ImageNode, MetadataMode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import (
+    ImageNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.tools import FunctionTool
 
 from textveil import Privatizer, Protector
@@ -92,11 +105,19 @@ class Scripted(FunctionCallingLLM):
         self, tools: Any, user_msg: Any = None, chat_history: Any = None, *more: Any, **kwargs: Any
     ):
         described = [tool.metadata.to_openai_tool() for tool in tools]
-        return {"messages": [*(chat_history or []), ChatMessage(content=str(user_msg))], "tools": described}
+        return {
+            "messages": [*(chat_history or []), ChatMessage(content=str(user_msg))],
+            "tools": described,
+        }
 
     def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs):
-        calls: Any = [block for block in response.message.blocks if isinstance(block, ToolCallBlock)]
-        return [ToolSelection(tool_id="1", tool_name=each.tool_name, tool_kwargs=each.tool_kwargs) for each in calls]
+        calls: Any = [
+            block for block in response.message.blocks if isinstance(block, ToolCallBlock)
+        ]
+        return [
+            ToolSelection(tool_id="1", tool_name=each.tool_name, tool_kwargs=each.tool_kwargs)
+            for each in calls
+        ]
 
     @property
     def sent(self):
@@ -108,7 +129,10 @@ def guard():
     return ChatGuard(Protector(protect={"always": [NAME]}))
 
 
-ASKED = [ChatMessage(role="system", content=f"You work for {CANARY}"), ChatMessage(content=f"Write to {NAME}")]
+ASKED = [
+    ChatMessage(role="system", content=f"You work for {CANARY}"),
+    ChatMessage(content=f"Write to {NAME}"),
+]
 SAID = "I wrote to <LISTED_1> for <EMAIL_1>, not to <EMAIL_"
 MADE = f"I wrote to {NAME} for {CANARY}, not to <EMAIL_"
 
@@ -127,7 +151,9 @@ def test_chats(guard, way):
         assert asyncio.run(llm.achat(ASKED)).message.content == MADE
     else:
         pieces = (
-            list(llm.stream_chat(ASKED)) if way == "stream_chat" else asyncio.run(collected(llm.astream_chat(ASKED)))
+            list(llm.stream_chat(ASKED))
+            if way == "stream_chat"
+            else asyncio.run(collected(llm.astream_chat(ASKED)))
         )
         assert "".join(str(each.delta) for each in pieces) == MADE
         assert pieces[-1].message.content == MADE
@@ -146,7 +172,11 @@ def test_completions(guard, way):
         assert asyncio.run(llm.acomplete(prompt)).text == made
     else:
         stream = way == "stream_complete"
-        pieces = list(llm.stream_complete(prompt)) if stream else asyncio.run(collected(llm.astream_complete(prompt)))
+        pieces = (
+            list(llm.stream_complete(prompt))
+            if stream
+            else asyncio.run(collected(llm.astream_complete(prompt)))
+        )
         assert "".join(str(each.delta) for each in pieces) == pieces[-1].text == made
     assert CANARY not in inner.sent
 
@@ -158,7 +188,9 @@ def test_tools_get_originals_and_say_nothing_private(guard):
         written.append(to)
         return f"wrote to {to}"
 
-    inner = Scripted([ToolCallBlock(tool_call_id="1", tool_name="write", tool_kwargs={"to": "<LISTED_1>"})])
+    inner = Scripted(
+        [ToolCallBlock(tool_call_id="1", tool_name="write", tool_kwargs={"to": "<LISTED_1>"})]
+    )
     described = FunctionTool.from_defaults(write, description=f"Ask {CANARY}")
     answer = ProtectedLLM(inner, guard).predict_and_call([described], user_msg=f"Write to {NAME}")
     assert written == [NAME]
@@ -188,7 +220,9 @@ def test_a_query_over_documents(guard):
     synthesizer = get_response_synthesizer(
         ProtectedLLM(inner, guard), text_qa_template=PromptTemplate("{context_str} {query_str}")
     )
-    node = NodeWithScore(node=TextNode(text=f"Mail of {NAME}: {CANARY}", metadata={"by": CANARY}), score=1.0)
+    node = NodeWithScore(
+        node=TextNode(text=f"Mail of {NAME}: {CANARY}", metadata={"by": CANARY}), score=1.0
+    )
     assert str(synthesizer.synthesize(f"Where is {NAME}?", [node])) == f"{NAME} is at {CANARY}"
     assert CANARY not in inner.sent
 
@@ -209,11 +243,20 @@ def test_it_fails_closed(guard):
     with pytest.raises(DetectorError):
         broken.complete(CANARY)
     with pytest.raises(InputError) as refused:
-        ProtectedLLM(inner, guard).chat([ChatMessage(blocks=[{"block_type": "image", "url": f"https://{CANARY}"}])])
+        ProtectedLLM(inner, guard).chat(
+            [ChatMessage(blocks=[{"block_type": "image", "url": f"https://{CANARY}"}])]
+        )
     assert CANARY not in str(refused.value)
-    ProtectedLLM(inner, guard).chat([ChatMessage(content="a", additional_kwargs={"note": CANARY, "tool_call_id": "x"})])
+    ProtectedLLM(inner, guard).chat(
+        [ChatMessage(content="a", additional_kwargs={"note": CANARY, "tool_call_id": "x"})]
+    )
     assert CANARY not in inner.sent
-    for setting in ([TextNode(text=CANARY)], {CANARY}, CANARY.encode(), {"note": CANARY, "x": object()}):
+    for setting in (
+        [TextNode(text=CANARY)],
+        {CANARY},
+        CANARY.encode(),
+        {"note": CANARY, "x": object()},
+    ):
         with pytest.raises(InputError, match="the setting"):
             ProtectedLLM(inner, guard).chat(ASKED, more=setting)
     assert len(inner._seen) == 1
@@ -237,8 +280,13 @@ def nodes():
         embedding=[0.5],
     )
     one.excluded_llm_metadata_keys = ["page", CANARY]
-    one.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="1", metadata={"of": CANARY})
-    return [NodeWithScore(node=one, score=0.5), NodeWithScore(node=TextNode(text=f"Or ask {CANARY}"), score=0.1)]
+    one.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(
+        node_id="1", metadata={"of": CANARY}
+    )
+    return [
+        NodeWithScore(node=one, score=0.5),
+        NodeWithScore(node=TextNode(text=f"Or ask {CANARY}"), score=0.1),
+    ]
 
 
 def test_nodes_are_released_and_carry_no_mapping():
@@ -247,7 +295,10 @@ def test_nodes_are_released_and_carry_no_mapping():
         made = veil.postprocess_nodes(given, query_str="where?")
         assert veil.restore("Ask <EMAIL_1> for <LISTED_1>") == f"Ask {CANARY} for {NAME}"
     assert [each.score for each in made] == [0.5, 0.1]
-    assert made[0].node.get_content(MetadataMode.EMBED) == "page: 3\nkind: mail\n\nMail of <LISTED_1>: <EMAIL_1>"
+    assert (
+        made[0].node.get_content(MetadataMode.EMBED)
+        == "page: 3\nkind: mail\n\nMail of <LISTED_1>: <EMAIL_1>"
+    )
     assert made[1].node.get_content() == "Or ask <EMAIL_1>"
     for each in made:
         assert CANARY not in each.to_json()

@@ -38,7 +38,9 @@ class Breaks:
 
 def rows(n=9):
     texts = [f"Ingrid hid {i} coins of {CANARY}" for i in range(n)]
-    return pandas.DataFrame({"id": [f"r{i}" for i in range(n)], "text": texts, "pages": list(range(n))})
+    return pandas.DataFrame(
+        {"id": [f"r{i}" for i in range(n)], "text": texts, "pages": list(range(n))}
+    )
 
 
 def batch(frame=None):
@@ -110,15 +112,26 @@ def test_a_failure_says_no_text(caplog):
 def test_the_page_runs(tmp_path):
     (program,) = re.findall(r"```\{ \.python .*?\}\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "letters").mkdir()
-    rows().assign(topic="money").to_json(tmp_path / "letters" / "a.jsonl", orient="records", lines=True)
-    guarded = "if __name__ == '__main__':\n" + "".join(f"    {line}" for line in program.splitlines(True))
+    rows().assign(topic="money").to_json(
+        tmp_path / "letters" / "a.jsonl", orient="records", lines=True
+    )
+    guarded = "if __name__ == '__main__':\n" + "".join(
+        f"    {line}" for line in program.splitlines(True)
+    )
     (tmp_path / "page.py").write_text(guarded)
     own = {**os.environ, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     ran = subprocess.run(
-        [sys.executable, "page.py"], cwd=tmp_path, env=own, capture_output=True, text=True, timeout=300
+        [sys.executable, "page.py"],
+        cwd=tmp_path,
+        env=own,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert ran.returncode == 0, ran.stderr[-3_000:]
-    written = [json.loads(line) for path in (tmp_path / "released").glob("*") for line in path.open()]
+    written = [
+        json.loads(line) for path in (tmp_path / "released").glob("*") for line in path.open()
+    ]
     assert sorted(each["id"] for each in written) == [f"r{i}" for i in range(9)]
     assert CANARY not in json.dumps(written) + ran.stdout + ran.stderr
     assert "Ingrid" not in json.dumps(written)

@@ -42,19 +42,30 @@ class Filter:
 def said(asked: Asked) -> Any:
     """An answer with all placeholders of the question, whole or streamed in pieces of three characters."""
     if asked.path.endswith("/models"):
-        return {"object": "list", "data": [{"id": "gpt", "object": "model"}, {"id": "gone", "object": "model"}]}
+        return {
+            "object": "list",
+            "data": [{"id": "gpt", "object": "model"}, {"id": "gone", "object": "model"}],
+        }
     if asked.body["model"] == "gone":
         return 500, {"error": {"message": f"no answer to {json.dumps(asked.body['messages'])}"}}
     found = re.findall(r"<[A-Z_]+_\d+>", json.dumps(asked.body, ensure_ascii=False))
     text = json.dumps({"title": " ".join(dict.fromkeys(found))})
     if not asked.body.get("stream"):
         message = {"role": "assistant", "content": text}
-        return {"id": "1", "model": "gpt", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        return {
+            "id": "1",
+            "model": "gpt",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        }
     pieces: list[dict[str, Any]] = [
-        {"index": 0, "delta": {"content": text[i : i + 3]}, "finish_reason": None} for i in range(0, len(text), 3)
+        {"index": 0, "delta": {"content": text[i : i + 3]}, "finish_reason": None}
+        for i in range(0, len(text), 3)
     ]
     pieces.append({"index": 0, "delta": {}, "finish_reason": "stop"})
-    chunks = [{"id": "1", "object": "chat.completion.chunk", "model": "gpt", "choices": [each]} for each in pieces]
+    chunks = [
+        {"id": "1", "object": "chat.completion.chunk", "model": "gpt", "choices": [each]}
+        for each in pieces
+    ]
     return [*(f"data: {json.dumps(each)}\n\n".encode() for each in chunks), b"data: [DONE]\n\n"]
 
 
@@ -64,7 +75,8 @@ class WebUI:
     def __init__(self, url: str) -> None:
         self.url, self.token = url, ""
         status, came = self.ask(
-            "/api/v1/auths/signup", {"name": "A", "email": "a@example.net", "password": "Long-pass-1"}
+            "/api/v1/auths/signup",
+            {"name": "A", "email": "a@example.net", "password": "Long-pass-1"},
         )
         assert status == 200, came
         self.token = json.loads(came)["token"]
@@ -74,7 +86,9 @@ class WebUI:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
         sent = None if body is None else json.dumps(body).encode()
         try:
-            with urllib.request.urlopen(urllib.request.Request(self.url + path, sent, headers), timeout=120) as came:
+            with urllib.request.urlopen(
+                urllib.request.Request(self.url + path, sent, headers), timeout=120
+            ) as came:
                 return came.status, came.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -100,9 +114,14 @@ class WebUI:
         status, came = self.ask("/api/v1/tasks/config/update", {**own, **changes})
         assert status == 200, came
 
-    def chat(self, text: str = f"Write to {MAIL}.", model: str = "textveil.gpt", **more: Any) -> tuple[int, str]:
+    def chat(
+        self, text: str = f"Write to {MAIL}.", model: str = "textveil.gpt", **more: Any
+    ) -> tuple[int, str]:
         """Ask a model."""
-        messages = [{"role": "system", "content": f"You are of {SYSTEM}."}, {"role": "user", "content": text}]
+        messages = [
+            {"role": "system", "content": f"You are of {SYSTEM}."},
+            {"role": "user", "content": text},
+        ]
         return self.ask("/api/chat/completions", {"model": model, "messages": messages, **more})
 
 
@@ -128,7 +147,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebUI, Ups
             "PYTHONPATH": str(Path(textveil.__file__).parents[1]),
         }
         command = [OPENWEBUI, "serve", "--host", "127.0.0.1", "--port", str(port)]
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **own})
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **own}
+        )
         try:
             for _ in range(600):
                 assert process.poll() is None, (folder / "log.txt").read_text()[-3_000:]
@@ -154,9 +175,15 @@ def spoken(came: str) -> str:
     """The text of an answer, whole or streamed."""
     if not came.startswith("data:"):
         return str(json.loads(came)["choices"][0]["message"]["content"])
-    lines = [line.removeprefix("data:").strip() for line in came.split("\n") if line.startswith("data:")]
+    lines = [
+        line.removeprefix("data:").strip() for line in came.split("\n") if line.startswith("data:")
+    ]
     chunks = [json.loads(line) for line in lines if line != "[DONE]"]
-    return "".join(choice["delta"].get("content") or "" for each in chunks for choice in each.get("choices", ()))
+    return "".join(
+        choice["delta"].get("content") or ""
+        for each in chunks
+        for choice in each.get("choices", ())
+    )
 
 
 def hidden(upstream: Upstream) -> None:
@@ -177,12 +204,22 @@ def test_a_chat_is_protected_and_its_answer_restored(stage, stream) -> None:
     assert {body["model"] for body in upstream.bodies} == {"gpt"}
 
 
-@pytest.mark.parametrize("task", ["title", "tags", "follow_up", "queries", "auto", "emoji", "image_prompt", "moa"])
+@pytest.mark.parametrize(
+    "task", ["title", "tags", "follow_up", "queries", "auto", "emoji", "image_prompt", "moa"]
+)
 def test_what_open_webui_asks_by_itself_is_protected_too(stage, task) -> None:
     webui, upstream, _ = stage
     webui.tasks(ENABLE_AUTOCOMPLETE_GENERATION=True)
-    messages = [{"role": "user", "content": f"Write to {MAIL}."}, {"role": "assistant", "content": f"To {MAIL}?"}]
-    body = {"model": "textveil.gpt", "messages": messages, "prompt": f"Write to {MAIL}", "chat_id": "chat-2"}
+    messages = [
+        {"role": "user", "content": f"Write to {MAIL}."},
+        {"role": "assistant", "content": f"To {MAIL}?"},
+    ]
+    body = {
+        "model": "textveil.gpt",
+        "messages": messages,
+        "prompt": f"Write to {MAIL}",
+        "chat_id": "chat-2",
+    }
     more = {"type": "web_search", "responses": [MAIL]}
     status, came = webui.ask(f"/api/v1/tasks/{task}/completions", {**body, **more})
     assert status == 200, came
@@ -192,7 +229,11 @@ def test_what_open_webui_asks_by_itself_is_protected_too(stage, task) -> None:
 
 def test_tools_are_protected_and_their_arguments_restored(stage) -> None:
     webui, upstream, _ = stage
-    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": json.dumps({"who": MAIL})}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "find", "arguments": json.dumps({"who": MAIL})},
+    }
     tool = {
         "type": "function",
         "function": {"name": "find", "description": f"of {TOOL}", "parameters": {"type": "object"}},
@@ -211,8 +252,15 @@ def test_tools_are_protected_and_their_arguments_restored(stage) -> None:
 
 def test_what_cannot_be_protected_is_not_sent(stage) -> None:
     webui, upstream, folder = stage
-    image = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}, {"type": "text", "text": MAIL}]
-    for more in ({"messages": [{"role": "user", "content": image}]}, {"no_such_field": MAIL}, {"logprobs": True}):
+    image = [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+        {"type": "text", "text": MAIL},
+    ]
+    for more in (
+        {"messages": [{"role": "user", "content": image}]},
+        {"no_such_field": MAIL},
+        {"logprobs": True},
+    ):
         for stream in (False, True):
             status, came = webui.chat(**{"stream": stream, **more})
             assert status >= 400 or "error" in came, came
@@ -248,7 +296,10 @@ def test_a_task_model_that_is_not_protected_is_refused(stage) -> None:
 
 def test_models_that_are_told_more_are_refused(stage) -> None:
     webui = stage[0]
-    webui.add("echo", "class Pipe:\n    def pipe(self, body: dict) -> str:\n        return 'heard ' + str(body)\n")
+    webui.add(
+        "echo",
+        "class Pipe:\n    def pipe(self, body: dict) -> str:\n        return 'heard ' + str(body)\n",
+    )
     webui.set("textveil", models="gpt, gone, echo")
     try:
         assert webui.ask("/api/models?refresh=true")[0] == 200
@@ -267,7 +318,11 @@ def test_a_filter_function_sees_chats_and_not_what_open_webui_asks_by_itself(sta
     try:
         assert webui.chat(model="gpt", stream=False)[0] == 200
         assert not upstream.shows(MAIL)
-        body = {"model": "gpt", "messages": [{"role": "user", "content": f"Write to {MAIL}."}], "chat_id": "chat-3"}
+        body = {
+            "model": "gpt",
+            "messages": [{"role": "user", "content": f"Write to {MAIL}."}],
+            "chat_id": "chat-3",
+        }
         assert webui.ask("/api/v1/tasks/title/completions", body)[0] == 200
         assert upstream.shows(MAIL)
     finally:

@@ -47,7 +47,9 @@ def asked(monkeypatch):
         settings.update({name.replace("_", ".", 1): value for name, value in given.items()})
         pipe = TextveilPipe()
         pipe.valves.models = ", ".join(MODELS)
-        state = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(MODELS=MODELS)), state=SimpleNamespace())
+        state = SimpleNamespace(
+            app=SimpleNamespace(state=SimpleNamespace(MODELS=MODELS)), state=SimpleNamespace()
+        )
         asyncio.run(pipe._check("textveil", model, state))
 
     yield ask
@@ -55,7 +57,9 @@ def asked(monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["gpt", "preset"])
-def test_models_of_connections_and_what_is_made_from_them_are_let_through(asked, model: str) -> None:
+def test_models_of_connections_and_what_is_made_from_them_are_let_through(
+    asked, model: str
+) -> None:
     asked(model, openai_api_configs={"0": {"headers": {"X-Team": "blue"}}}, ollama_api_configs=None)
 
 

@@ -22,7 +22,8 @@ TEXT = f"Ask Maria Silva ({CANARY}) or call 212-555-0148. Silva knows."
 def analyzer(**options):
     registry = RecognizerRegistry(recognizers=[TextveilRecognizer(Protector(**options))])
     return AnalyzerEngine(
-        registry=registry, nlp_engine=NoOpNlpEngine(models=[{"lang_code": "en", "model_name": "none"}])
+        registry=registry,
+        nlp_engine=NoOpNlpEngine(models=[{"lang_code": "en", "model_name": "none"}]),
     )
 
 
@@ -36,7 +37,11 @@ def engine():
 def test_all_that_is_hidden_is_found():
     found = analyzer().analyze(TEXT, language="en")
     parts = {(each.entity_type, TEXT[each.start : each.end]) for each in found}
-    assert {("PERSON", "Maria Silva"), ("EMAIL_ADDRESS", CANARY), ("PHONE_NUMBER", "212-555-0148")} <= parts
+    assert {
+        ("PERSON", "Maria Silva"),
+        ("EMAIL_ADDRESS", CANARY),
+        ("PHONE_NUMBER", "212-555-0148"),
+    } <= parts
     assert ("PERSON", "Silva") in parts, "where it stands again, too"
     asked = analyzer().analyze(TEXT, language="en", entities=["EMAIL_ADDRESS"])
     assert [each.entity_type for each in asked] == ["EMAIL_ADDRESS"]
@@ -63,19 +68,28 @@ def test_a_detector_that_fails_is_an_error():
 def test_placeholders_of_a_session_come_back(engine, caplog):
     caplog.set_level(logging.DEBUG)
     session, found = Session(), analyzer().analyze(TEXT, language="en")
-    sent = engine.anonymize(TEXT, found, {"DEFAULT": OperatorConfig("textveil", {"session": session})})
+    sent = engine.anonymize(
+        TEXT, found, {"DEFAULT": OperatorConfig("textveil", {"session": session})}
+    )
     assert CANARY not in str(sent)
     assert "Maria" not in str(sent)
     assert session.restore(sent.text) == TEXT
     again = engine.anonymize(
-        CANARY, analyzer().analyze(CANARY, language="en"), {"DEFAULT": OperatorConfig("textveil", {"session": session})}
+        CANARY,
+        analyzer().analyze(CANARY, language="en"),
+        {"DEFAULT": OperatorConfig("textveil", {"session": session})},
     )
     assert again.text in sent.text, "the same value has the same placeholder in later texts"
     assert Protector().protect(f"or {CANARY}", session).text != f"or {CANARY}"
     back = DeanonymizeEngine()
     back.add_deanonymizer(TextveilRestorer)
-    items = [OperatorResult(each.start, each.end, each.entity_type, each.text, "textveil") for each in sent.items]
-    whole = back.deanonymize(sent.text, items, {"DEFAULT": OperatorConfig("textveil", {"session": session})})
+    items = [
+        OperatorResult(each.start, each.end, each.entity_type, each.text, "textveil")
+        for each in sent.items
+    ]
+    whole = back.deanonymize(
+        sent.text, items, {"DEFAULT": OperatorConfig("textveil", {"session": session})}
+    )
     assert whole.text == TEXT
     assert not [each for each in caplog.records if CANARY in each.getMessage()]
 
@@ -95,7 +109,9 @@ def test_a_privatizer_draws_what_takes_its_place(engine):
     assert will.text == "<PERSON_1> pays", "a public word does not pass in a span"
 
 
-@pytest.mark.parametrize("params", [{}, {"session": "anna"}, {"privatizer": "prompt"}, {"privatizer": Protector()}])
+@pytest.mark.parametrize(
+    "params", [{}, {"session": "anna"}, {"privatizer": "prompt"}, {"privatizer": Protector()}]
+)
 def test_wrong_parameters(engine, params):
     found = analyzer().analyze(TEXT, language="en")
     with pytest.raises(ConfigError, match="operator textveil"):
@@ -106,15 +122,21 @@ def test_wrong_parameters(engine, params):
 
 def test_what_is_replaced_by_other_names_and_dates_is_found_too():
     text = "Ask Maria Silva, born on 3 May 1984. Silva knows."
-    found = analyzer(names={"types": ["PERSON"]}, figures={"types": ["all"]}).analyze(text, language="en")
+    found = analyzer(names={"types": ["PERSON"]}, figures={"types": ["all"]}).analyze(
+        text, language="en"
+    )
     plain = analyzer().analyze(text, language="en")
     assert {"Maria Silva", "Silva"} <= {text[each.start : each.end] for each in found}
     assert {(each.start, each.end) for each in plain} <= {(each.start, each.end) for each in found}
 
 
 def test_unlike_spans_without_a_session_look_unlike(engine):
-    drawn = {"DEFAULT": OperatorConfig("textveil", {"privatizer": Privatizer("rankcape", epsilon=1)})}
+    drawn = {
+        "DEFAULT": OperatorConfig("textveil", {"privatizer": Privatizer("rankcape", epsilon=1)})
+    }
     spans = [RecognizerResult("PERSON", 0, 4, 1.0), RecognizerResult("PERSON", 9, 12, 1.0)]
     made = engine.anonymize("Will and The", spans, drawn)
     assert {each.text for each in made.items} == {"<PERSON_1>", "<PERSON_2>"}
-    assert engine.anonymize("Will", spans[:1], drawn).text in {each.text for each in made.items}, "the same looks alike"
+    assert engine.anonymize("Will", spans[:1], drawn).text in {each.text for each in made.items}, (
+        "the same looks alike"
+    )

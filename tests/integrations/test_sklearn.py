@@ -41,13 +41,16 @@ def test_texts_come_out_released_and_each_call_draws_anew():
     assert TextPrivatizer().fit([]).transform([]).shape == (0,)
 
 
-@pytest.mark.parametrize("given", [TEXTS, tuple(TEXTS), np.array(TEXTS), np.array(TEXTS, object), pandas.Series(TEXTS)])
+@pytest.mark.parametrize(
+    "given", [TEXTS, tuple(TEXTS), np.array(TEXTS), np.array(TEXTS, object), pandas.Series(TEXTS)]
+)
 def test_columns_of_texts(given):
     assert CANARY not in " ".join(veil().fit_transform(given))
 
 
 @pytest.mark.parametrize(
-    "given", ["one text", [1], [None], [["a"]], np.array([["a"]]), pandas.DataFrame({"a": ["b"]}), 3]
+    "given",
+    ["one text", [1], [None], [["a"]], np.array([["a"]]), pandas.DataFrame({"a": ["b"]}), 3],
 )
 def test_what_is_no_column_of_texts_is_refused(given):
     with pytest.raises(InputError, match="X must be texts"):
@@ -61,10 +64,14 @@ def test_it_is_cloned_pickled_and_searched_over():
         with pytest.raises(NotFittedError):
             each.transform(TEXTS)
     again = pickle.loads(pickle.dumps(fitted))
-    assert again.transform(TEXTS).tolist() == fitted.transform(TEXTS).tolist(), "placeholders are the same"
+    assert again.transform(TEXTS).tolist() == fitted.transform(TEXTS).tolist(), (
+        "placeholders are the same"
+    )
     pipeline = make_pipeline(TextPrivatizer(), CountVectorizer(), LogisticRegression())
     assert len(cross_val_score(pipeline, TEXTS, LABELS, cv=2)) == 2
-    search = GridSearchCV(pipeline, {"textprivatizer__epsilon": [5.0, 60.0]}, cv=2, error_score="raise")
+    search = GridSearchCV(
+        pipeline, {"textprivatizer__epsilon": [5.0, 60.0]}, cv=2, error_score="raise"
+    )
     search.fit(TEXTS, LABELS)
     assert search.best_params_["textprivatizer__epsilon"] in (5.0, 60.0)
 
@@ -82,7 +89,9 @@ def test_a_search_that_swallows_errors_sees_no_original():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match="fits failed"):
-            cross_val_score(make_pipeline(failing, Sees(), LogisticRegression()), TEXTS, LABELS, cv=2)
+            cross_val_score(
+                make_pipeline(failing, Sees(), LogisticRegression()), TEXTS, LABELS, cv=2
+            )
     assert seen == []
 
 
@@ -92,7 +101,9 @@ def test_its_tags_and_the_checks_of_scikit_learn():
     assert tags.input_tags.string
     assert not tags.input_tags.two_d_array
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # most checks are for numbers and say that they are left out
+        warnings.simplefilter(
+            "ignore"
+        )  # most checks are for numbers and say that they are left out
         done = check_estimator(TextPrivatizer("prompt"), on_fail=None)
     assert [each["check_name"] for each in done if each["status"] == "failed"] == []
     assert any(each["status"] == "passed" for each in done)

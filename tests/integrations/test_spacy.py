@@ -76,7 +76,11 @@ def test_releases_are_written_with_documents(nlp):
 def test_a_pipeline_is_written_and_read(nlp, tmp_path):
     nlp(CANARY)
     nlp.to_disk(tmp_path, exclude=["vocab"])  # which holds the words that spaCy has seen
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
+    assert not [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and CANARY.encode() in path.read_bytes()
+    ]
     assert spacy.load(tmp_path)(f"Ask {CANARY}")._.textveil["text"] == "Ask <EMAIL_1>"
 
 
@@ -89,7 +93,9 @@ def test_other_profiles_and_wrong_options():
 
 
 def test_spacy_finds_it_by_itself():
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["spacy_factories"]
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
+        "spacy_factories"
+    ]
     assert declared == {"textveil": "textveil.integrations.spacy:make"}
     assert Language.get_factory_meta("textveil").assigns == ["doc._.textveil"]
     assert component.make is not None

@@ -35,7 +35,10 @@ def cache(tmp_path, monkeypatch):
 
 
 def rows(n=30):
-    return {"id": list(range(n)), "text": [f"Ingrid hid the money {i} times in {CANARY}" for i in range(n)]}
+    return {
+        "id": list(range(n)),
+        "text": [f"Ingrid hid the money {i} times in {CANARY}" for i in range(n)],
+    }
 
 
 @pytest.fixture
@@ -69,7 +72,12 @@ def test_batches_processes_and_a_lost_cache_change_nothing(dataset, processes, n
     release = privatize(VEIL, id=None if numbered else "id")
     first = dataset.map(release, batched=True, batch_size=11, with_indices=numbered)
     second = dataset.map(
-        release, batched=True, batch_size=4, with_indices=numbered, num_proc=processes, load_from_cache_file=False
+        release,
+        batched=True,
+        batch_size=4,
+        with_indices=numbered,
+        num_proc=processes,
+        load_from_cache_file=False,
     )
     assert second["text"][:] == first["text"][:]
 
@@ -87,7 +95,9 @@ def test_a_dataset_that_is_read_as_it_comes():
         yield from ({"id": i, "text": text} for i, text in zip(*rows(9).values(), strict=True))
 
     release = privatize(VEIL, id="id")
-    streamed = datasets.IterableDataset.from_generator(read).map(release, batched=True, batch_size=4)
+    streamed = datasets.IterableDataset.from_generator(read).map(
+        release, batched=True, batch_size=4
+    )
     first, second = [[row["text"] for row in streamed] for _ in range(2)]
     assert first == second, "each epoch reads the same release"
 
@@ -133,7 +143,9 @@ os.waitpid(child, 0)
 assert release._path.exists()
 print(release._path)
 """
-    made = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
+    )
     assert made.stdout.strip().endswith("key")
     assert not os.path.exists(made.stdout.strip())
 
@@ -162,10 +174,20 @@ def test_what_would_slip_through_is_refused(batch, says):
 
 
 def test_columns_that_stay_and_rows_without_a_text():
-    batch = {"id": ["1", 1], "text": ["Ingrid", None], "title": [None, "money"], "topic": ["tax", "law"]}
+    batch = {
+        "id": ["1", 1],
+        "text": ["Ingrid", None],
+        "title": [None, "money"],
+        "topic": ["tax", "law"],
+    }
     made = privatize(VEIL, ["text", "title"], id="id", keep=["topic"])(batch)
     assert list(made) == ["text", "title"]
-    assert [each is None for column in made.values() for each in column] == [False, True, True, False]
+    assert [each is None for column in made.values() for each in column] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_numbers_and_dates_hold_no_text():
@@ -222,7 +244,9 @@ def test_the_statement_goes_along(dataset):
         made.map(privatize(VEIL, id="id", statement="promise", keep=["promise"]), batched=True)
 
 
-@pytest.mark.parametrize("options", [{"columns": ()}, {"columns": ["a", "a"]}, {"columns": "a", "id": "a"}])
+@pytest.mark.parametrize(
+    "options", [{"columns": ()}, {"columns": ["a", "a"]}, {"columns": "a", "id": "a"}]
+)
 def test_wrong_options(options):
     with pytest.raises(ConfigError):
         privatize(VEIL, **options)
@@ -239,7 +263,9 @@ def test_wrong_options(options):
 
 @pytest.mark.parametrize("library", [pandas, polars])
 def test_frames(library):
-    frame = library.DataFrame({"id": [1, 2, 3], "text": [f"{CANARY} hid it", None, "Ask Ingrid"], "x": [1.5, 2.5, 3.5]})
+    frame = library.DataFrame(
+        {"id": [1, 2, 3], "text": [f"{CANARY} hid it", None, "Ask Ingrid"], "x": [1.5, 2.5, 3.5]}
+    )
     made, said = frames.privatize(frame, VEIL)
     assert type(made) is type(frame)
     assert CANARY in str(frame["text"].to_list()), "the original stays as it is"
@@ -268,13 +294,17 @@ def test_an_index_of_pandas_is_a_column():
         frames.privatize(frame, VEIL)
     assert CANARY not in str(frames.privatize(frame, VEIL, keep=["index"])[0].attrs)
     for name, column in ((None, "index"), ("who", "who")):
-        same = pandas.DataFrame({"text": ["a"], column: [1]}, index=pandas.Index([CANARY], name=name))
+        same = pandas.DataFrame(
+            {"text": ["a"], column: [1]}, index=pandas.Index([CANARY], name=name)
+        )
         for options in ({}, {"keep": [column]}):
             with pytest.raises(InputError, match="rename it"):
                 frames.privatize(same, VEIL, **options)
     plain = pandas.DataFrame({"text": ["a"], "index": [CANARY]})
     assert frames.privatize(plain, VEIL, keep=["index"])[0]["index"].to_list() == [CANARY]
-    several = pandas.DataFrame({"text": ["a"]}, index=pandas.MultiIndex.from_tuples([(CANARY, CANARY)]))
+    several = pandas.DataFrame(
+        {"text": ["a"]}, index=pandas.MultiIndex.from_tuples([(CANARY, CANARY)])
+    )
     with pytest.raises(InputError, match="'level_1' holds text too"):
         frames.privatize(several, VEIL, keep=["level_0"])
     assert len(frames.privatize(several, VEIL, keep=["level_0", "level_1"])[0]) == 1
@@ -294,7 +324,9 @@ def test_categories_are_text():
         frames.privatize({}, VEIL)
 
 
-@pytest.mark.parametrize("label", ["Maria Silva", "Silva", ("Silva", "a"), "42 Elm Street", "a" * 65])
+@pytest.mark.parametrize(
+    "label", ["Maria Silva", "Silva", ("Silva", "a"), "42 Elm Street", "a" * 65]
+)
 def test_a_label_that_may_be_a_name_is_refused_and_not_shown(label):
     frame = pandas.DataFrame({"text": ["Ask Ann"], "other": [3]})
     frame.columns = pandas.Index(["text", label], tupleize_cols=False)

@@ -33,7 +33,9 @@ def exact(table: EmbeddingTable, nominals: list[float], **options: Any) -> Value
 
 @pytest.fixture(scope="module")
 def s8(minilm_s: EmbeddingTable) -> EmbeddingTable:
-    return EmbeddingTable.build(name="s8", words=minilm_s.words[:8000], vectors=minilm_s.take(slice(0, 8000)))
+    return EmbeddingTable.build(
+        name="s8", words=minilm_s.words[:8000], vectors=minilm_s.take(slice(0, 8000))
+    )
 
 
 @pytest.mark.slow
@@ -44,7 +46,9 @@ def test_losses_of_the_first_8000_rows(s8: EmbeddingTable) -> None:
 
 @pytest.mark.slow
 def test_all_losses_of_the_first_8000_rows(s8: EmbeddingTable) -> None:
-    assert exact(s8, [float(each) for each in ORACLE]) == pytest.approx(list(ORACLE.values()), abs=0.01)
+    assert exact(s8, [float(each) for each in ORACLE]) == pytest.approx(
+        list(ORACLE.values()), abs=0.01
+    )
 
 
 def slowly(table: EmbeddingTable, nominal: float, buckets: int) -> float:
@@ -57,14 +61,18 @@ def slowly(table: EmbeddingTable, nominal: float, buckets: int) -> float:
         groups: dict[int, list[int]] = {}
         for candidate, score in enumerate(own):
             groups.setdefault(min(int(score * buckets), buckets - 1), []).append(candidate)
-        weights = {key: math.exp(nominal / 2 * own[members].mean()) for key, members in groups.items()}
+        weights = {
+            key: math.exp(nominal / 2 * own[members].mean()) for key, members in groups.items()
+        }
         for key, members in groups.items():
             line[members] = weights[key] / sum(weights.values()) / len(members)
     return float(np.log(law.max(axis=0) / law.min(axis=0)).max())
 
 
 @pytest.mark.parametrize(("nominal", "buckets"), [(0.0, 5), (6.0, 5), (20.0, 50), (6.0, 1)])
-def test_losses_of_a_small_table_word_by_word(nominal: float, buckets: int, small_table: EmbeddingTable) -> None:
+def test_losses_of_a_small_table_word_by_word(
+    nominal: float, buckets: int, small_table: EmbeddingTable
+) -> None:
     found = exact(small_table, [nominal], buckets=buckets)[0]
     assert found == pytest.approx(slowly(small_table, nominal, buckets), abs=1e-9)
     if buckets > 1:
@@ -82,7 +90,9 @@ def instances(count: int) -> list[tuple[Buckets, float]]:
         words, candidates = rng.integers(2, 60), rng.integers(4, 30)
         a, b = np.exp(rng.uniform(-1.5, 3, size=(2, words, 1)))
         scores = rng.beta(a, b, size=(int(words), int(candidates)))
-        made.append((Buckets.of(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2))))
+        made.append(
+            (Buckets.of(scores, int(rng.integers(2, 60)), (0.0, 1.0)), float(rng.uniform(0, 2)))
+        )
     return made
 
 
@@ -90,7 +100,9 @@ def test_two_bounds_hold_where_the_papers_fails() -> None:
     """R = 1, a = nominal / 2: min{a + ln(N |B|), 2a + ln(max|B| / min|B|) + ln(max N / min N)}, N non-empty buckets."""
     papers_fail = first_matters = second_matters = 0
     for cut, nominal in instances(400):
-        laws = np.take_along_axis(cut.log_probs(np.full(len(cut.counts), nominal / 2)), cut.number, axis=1)
+        laws = np.take_along_axis(
+            cut.log_probs(np.full(len(cut.counts), nominal / 2)), cut.number, axis=1
+        )
         loss = float((laws.max(axis=0) - laws.min(axis=0)).max())
         sizes, full = cut.counts[cut.counts > 0], (cut.counts > 0).sum(axis=1)
         one = nominal / 2 + math.log(full.max() * sizes.max())
@@ -121,7 +133,9 @@ def test_what_is_promised_bounds_any_scores(small_table: EmbeddingTable) -> None
             worst = float(np.abs(laws[0] - laws[1]).max())
             promised = rule.constant(small_table, made.utility, np.array([nominal]))[0]
             assert promised == pytest.approx(
-                min(nominal / 2, EXPONENT_CAP) + math.log(most * (len(small_table) - most + 1)) + ROUNDING
+                min(nominal / 2, EXPONENT_CAP)
+                + math.log(most * (len(small_table) - most + 1))
+                + ROUNDING
             )
             assert worst <= promised
             if buckets == 2 and nominal >= 39:
@@ -134,7 +148,9 @@ def test_the_papers_bound_is_what_published_says(small_table: EmbeddingTable) ->
     assert said is not None
     counts = np.array(
         [
-            np.bincount(np.clip((50 * (1 - line / small_table.diameter)).astype(int), 0, 49), minlength=50)
+            np.bincount(
+                np.clip((50 * (1 - line / small_table.diameter)).astype(int), 0, 49), minlength=50
+            )
             for line in small_table.distances(np.arange(60))
         ]
     )
@@ -168,10 +184,16 @@ def test_budgets_come_back_as_what_is_spent(
     spent = made.spend(small_table, layout, nominal)
     assert (spent <= wanted * (1 + 1e-12)).all()
     least = [wanted[layout.texts == text].min() for text in range(len(sizes)) if sizes[text]]
-    binding = np.array(least)[np.unique(layout.texts, return_inverse=True)[1]] if mode == "original" else wanted
+    binding = (
+        np.array(least)[np.unique(layout.texts, return_inverse=True)[1]]
+        if mode == "original"
+        else wanted
+    )
     if (nominal <= 2 * EXPONENT_CAP).all():  # more does not sharpen a draw
         assert spent == pytest.approx(binding, rel=1e-9)
-        assert made.calibrate(small_table, layout, spent * (1 + 1e-12)) == pytest.approx(nominal, abs=1e-6)
+        assert made.calibrate(small_table, layout, spent * (1 + 1e-12)) == pytest.approx(
+            nominal, abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -186,7 +208,9 @@ def test_less_than_the_floor_is_refused_in_one_line(mode: Any, small_table: Embe
     assert "\n" not in message
     assert not any(word in message.split() for word in small_table.words)
     own = floor[0] / 3 if mode == "original" else floor[0]
-    assert math.ceil(own * 1000) / 1000 == pytest.approx(float(message.split("epsilon ")[1].split()[0]), abs=1e-9)
+    assert math.ceil(own * 1000) / 1000 == pytest.approx(
+        float(message.split("epsilon ")[1].split()[0]), abs=1e-9
+    )
 
 
 # ---- draws ----------------------------------------------------------------------------------------------
@@ -220,27 +244,35 @@ def test_draws_follow_the_law(edges: Any, small_table: EmbeddingTable) -> None:
 
 def test_laws_come_in_the_order_of_the_words() -> None:
     table = EmbeddingTable.build(
-        name="t", words=[f"w{i}a" for i in range(60)], vectors=np.random.default_rng(3).normal(size=(60, 8))
+        name="t",
+        words=[f"w{i}a" for i in range(60)],
+        vectors=np.random.default_rng(3).normal(size=(60, 8)),
     )
     mechanism = cape(nominal=6.0)
     rows = np.array([50, 3, 7, 3])
     together = mechanism.log_probs(table, Block(layout=Layout.of(4), rows=rows), np.full(4, 6.0))
     assert together is not None
     for row, law in zip(rows, together, strict=True):
-        alone = mechanism.log_probs(table, Block(layout=Layout.of(1), rows=np.array([row])), np.array([6.0]))
+        alone = mechanism.log_probs(
+            table, Block(layout=Layout.of(1), rows=np.array([row])), np.array([6.0])
+        )
         assert alone is not None
         assert np.array_equal(law, alone[0])
 
 
 @pytest.mark.parametrize("form", ["product", "additive"])
-def test_ties_at_edges_do_not_depend_on_what_else_is_asked_for(form: Literal["product", "additive"]) -> None:
+def test_ties_at_edges_do_not_depend_on_what_else_is_asked_for(
+    form: Literal["product", "additive"],
+) -> None:
     """On a grid many distances are equal but for their last bits, and many scores lie on the edges of buckets."""
     grid = np.stack(np.meshgrid(np.arange(11.0), np.arange(11.0)), axis=2).reshape(-1, 2)
     table = EmbeddingTable.build(
         name="grid", words=[f"w{i}a" for i in range(121)], vectors=grid + 0.1, metric="euclidean"
     )
     utility = cape(form=form).utility
-    alone = np.concatenate([utility.given(table, np.array([row]), None).values() for row in range(121)])
+    alone = np.concatenate(
+        [utility.given(table, np.array([row]), None).values() for row in range(121)]
+    )
     for others in (121, 60, 7):
         rows = np.arange(others)
         assert np.array_equal(utility.given(table, rows, None).values(), alone[:others])
@@ -252,7 +284,9 @@ def test_the_shipped_tables_have_their_true_losses(name: str, distance: Metric) 
     table, mechanism = load_table(name), cape(distance=distance)
     spent = mechanism.spend(table, Layout.of(3), np.array([0.0, 6.0, 20.0]))
     assert (np.array([9.0, 11.6, 17.9]) < spent).all()
-    assert (spent < np.array([10.2, 12.8, 18.7])).all(), "the bound for any score is 13.9 at nominal 0"
+    assert (spent < np.array([10.2, 12.8, 18.7])).all(), (
+        "the bound for any score is 13.9 at nominal 0"
+    )
 
 
 def test_a_table_that_took_a_shipped_name_does_not_get_its_losses() -> None:

@@ -53,14 +53,18 @@ def p_value(drawn: Ints, law: Values) -> float:
     often = expected >= 5
     found = np.append(counts[often], counts[~often].sum())
     wanted = np.append(expected[often], expected[~often].sum())
-    return float(stats.chisquare(found[wanted > 1e-9], wanted[wanted > 1e-9], sum_check=False).pvalue)
+    return float(
+        stats.chisquare(found[wanted > 1e-9], wanted[wanted > 1e-9], sum_check=False).pvalue
+    )
 
 
 # ---- CusText ------------------------------------------------------------------------------------------------
 
 
 def test_losses_inside_the_groups_of_the_first_8000_rows(minilm_s: EmbeddingTable) -> None:
-    s8 = EmbeddingTable.build(name="s8", words=minilm_s.words[:8000], vectors=minilm_s.take(slice(0, 8000)))
+    s8 = EmbeddingTable.build(
+        name="s8", words=minilm_s.words[:8000], vectors=minilm_s.take(slice(0, 8000))
+    )
     found = custext(k=20).within(s8, Layout.of(3), np.array([1.0, 6.0, 10.0]))
     assert found == pytest.approx([0.591, 3.38, 5.27], abs=0.005)
 
@@ -112,7 +116,9 @@ def test_groups_are_made_round_the_first_word_that_is_in_none(small_table: Embed
     free, group, number = set(range(60)), np.empty(60, int), 0
     while free:
         seed = min(free)
-        members = sorted(free, key=lambda other: (other != seed, np.linalg.norm(rows[other] - rows[seed])))[:7]
+        members = sorted(
+            free, key=lambda other: (other != seed, np.linalg.norm(rows[other] - rows[seed]))
+        )[:7]
         group[members] = number
         free -= set(members)
         number += 1
@@ -121,7 +127,9 @@ def test_groups_are_made_round_the_first_word_that_is_in_none(small_table: Embed
 
 
 @pytest.mark.parametrize("name", ["minilm", "minilm-s"])
-def test_the_groups_that_ship_are_those_of_the_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_groups_that_ship_are_those_of_the_table(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is the first free word and the free ones nearest to it, the nearest first; ties but for rounding aside."""
     table = load_table(name)
     with monkeypatch.context() as computed:
@@ -180,13 +188,17 @@ def test_groups_that_are_not_of_the_table_are_refused(monkeypatch: pytest.Monkey
 def test_other_tables_and_other_k_have_groups_of_their_own(small_table: EmbeddingTable) -> None:
     assert confined._stored(load_table("minilm-s"), 19) is None
     assert confined._stored(load_table("minilm-s", metric="euclidean"), 20) is None
-    other = EmbeddingTable.build(name="minilm-s", words=small_table.words, vectors=small_table.vectors)
+    other = EmbeddingTable.build(
+        name="minilm-s", words=small_table.words, vectors=small_table.vectors
+    )
     assert len(confined.Groups(other, 20).members) == 3
 
 
 def test_stop_words_that_are_kept_come_out_and_are_in_no_pair() -> None:
     words = ["the", "anchor", "of", "apple", "castle", "river", "silver", "stone"]
-    table = EmbeddingTable.build(name="stops", words=words, vectors=np.random.default_rng(2).normal(size=(8, 4)))
+    table = EmbeddingTable.build(
+        name="stops", words=words, vectors=np.random.default_rng(2).normal(size=(8, 4))
+    )
     kept, drawn = custext_plus(k=4), custext(k=4)
     law = np.exp(laws(kept, table, 3.0))
     stops = np.array([0, 2])
@@ -195,9 +207,9 @@ def test_stop_words_that_are_kept_come_out_and_are_in_no_pair() -> None:
     assert law[others] == pytest.approx(np.exp(laws(drawn, table, 3.0))[others])
     pairs = kept.pairs(table, np.arange(8))
     assert not pairs[stops].any()
-    assert losses(np.log(law, where=law > 0, out=np.full((8, 8), -np.inf)))[pairs].max() == pytest.approx(
-        kept.within(table, Layout.of(1), np.array([3.0]))[0]
-    )
+    assert losses(np.log(law, where=law > 0, out=np.full((8, 8), -np.inf)))[
+        pairs
+    ].max() == pytest.approx(kept.within(table, Layout.of(1), np.array([3.0]))[0])
     assert (draw(kept, table, 0, 3.0, 500) == 0).all()
 
 
@@ -207,8 +219,14 @@ def test_stop_words_that_are_kept_come_out_and_are_in_no_pair() -> None:
 def test_the_scale_of_the_noise_is_that_of_the_public_code(small_table: EmbeddingTable) -> None:
     rows = small_table.take(slice(None)).astype(np.float64)
     ranges = rows.max(axis=0) - rows.min(axis=0)
-    for nominal, divisor in ((0.5, 0.5), (1.99, 1.99), (3.0, 9.3111 + 0.016582 * math.log(19.0647 * 3 - 38.1294))):
-        assert spread(small_table, np.array([nominal]))[0] == pytest.approx(ranges / divisor, rel=1e-5)
+    for nominal, divisor in (
+        (0.5, 0.5),
+        (1.99, 1.99),
+        (3.0, 9.3111 + 0.016582 * math.log(19.0647 * 3 - 38.1294)),
+    ):
+        assert spread(small_table, np.array([nominal]))[0] == pytest.approx(
+            ranges / divisor, rel=1e-5
+        )
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 8])
@@ -217,7 +235,10 @@ def test_the_numerical_law_is_that_of_draws(dimension: int, nominal: float) -> N
     """200,000 draws; the law has some 280 radii, so that a candidate may be off by 1 per cent of its share besides."""
     rows = np.random.default_rng(4).normal(size=(12, dimension)) + 3
     table = EmbeddingTable.build(
-        name=f"ball-{dimension}", words=list("abcdefghijkl"), vectors=rows.astype(np.float32), metric="euclidean"
+        name=f"ball-{dimension}",
+        words=list("abcdefghijkl"),
+        vectors=rows.astype(np.float32),
+        metric="euclidean",
     )
     n, mechanism = 200_000, rantext(nominal=nominal)
     law = np.exp(laws(mechanism, table, nominal)[5])
@@ -228,10 +249,14 @@ def test_the_numerical_law_is_that_of_draws(dimension: int, nominal: float) -> N
     assert (np.abs(counts / n - wrong) > within).any()
 
 
-def test_words_that_come_out_for_a_long_radius_alone_follow_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_come_out_for_a_long_radius_alone_follow_the_law(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Exact tests of 1,000,000 draws, of which many words get some hundred; with a coarse tail the law is refuted."""
     rows = np.random.default_rng(5).normal(size=(40, 8))
-    table = EmbeddingTable.build(name="rare", words=[f"w{k}" for k in range(40)], vectors=rows, metric="euclidean")
+    table = EmbeddingTable.build(
+        name="rare", words=[f"w{k}" for k in range(40)], vectors=rows, metric="euclidean"
+    )
     mechanism, nominal = rantext(nominal=4.0), 4.0
     counts = np.bincount(draw(mechanism, table, 0, nominal, 1_000_000), minlength=len(table))
     assert (counts < 300).sum() > 5
@@ -246,11 +271,16 @@ def test_words_that_come_out_for_a_long_radius_alone_follow_the_law(monkeypatch:
 def test_the_law_of_one_coordinate_in_closed_form() -> None:
     """Words 0, 1 and 3 on a line; the radius is exponential. For 0: 1 comes out where the radius is above 1."""
     table = EmbeddingTable.build(
-        name="line", words=["a", "b", "c"], vectors=np.array([[1.0], [2.0], [4.0]], np.float32), metric="euclidean"
+        name="line",
+        words=["a", "b", "c"],
+        vectors=np.array([[1.0], [2.0], [4.0]], np.float32),
+        metric="euclidean",
     )
     nominal, scale = 1.0, 3.0  # the range over the nominal epsilon, which is below 2
     reach = np.linspace(0, 120, 1_200_001)[1:]
-    weights = np.stack([np.exp(-nominal / 2 * apart / reach) * (apart < reach) for apart in (0.0, 1.0, 3.0)])
+    weights = np.stack(
+        [np.exp(-nominal / 2 * apart / reach) * (apart < reach) for apart in (0.0, 1.0, 3.0)]
+    )
     density = np.exp(-reach / scale) / scale
     wanted = np.trapezoid(weights / weights.sum(axis=0) * density, reach, axis=1)
     found = np.exp(laws(rantext(nominal=nominal), table, nominal)[0])
@@ -322,12 +352,16 @@ def test_a_frequent_word_that_goes_anywhere_is_caught(
     small_table: EmbeddingTable, rare: Flags, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: the coin lands with a tenth of its probability."""
-    monkeypatch.setattr(Sensitive, "_threshold", property(lambda self: round(self.p * confined.COIN / 10)))
+    monkeypatch.setattr(
+        Sensitive, "_threshold", property(lambda self: round(self.p * confined.COIN / 10))
+    )
     assert broken(santext_plus(c=C, share=0.4, p=0.2), small_table, rare, 0.2) > 0.1
 
 
 @pytest.mark.parametrize("row", [3, 40])
-def test_draws_of_rare_and_frequent_words_follow_the_law(row: int, small_table: EmbeddingTable, rare: Flags) -> None:
+def test_draws_of_rare_and_frequent_words_follow_the_law(
+    row: int, small_table: EmbeddingTable, rare: Flags
+) -> None:
     mechanism = santext_plus(share=0.4, p=0.2)
     drawn = draw(mechanism, small_table, row, C, 20_000)
     assert p_value(drawn, np.exp(laws(mechanism, small_table, C)[row])) > RATE

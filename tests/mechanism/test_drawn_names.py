@@ -33,13 +33,19 @@ def drawn(names, table, words, labels, *, seed=1):
     group = np.array([order.index(label) for label in labels], np.int16)
     named = np.ones(len(words), bool)
     protection = Protection(public=~named, group=group, labels=order, named=named)
-    found, spent = names.draw(protection, rows, np.array([0, len(words)]), rng=SeededRandomness(seed))
+    found, spent = names.draw(
+        protection, rows, np.array([0, len(words)]), rng=SeededRandomness(seed)
+    )
     return [table.words[row] for row in found.tolist()], spent
 
 
 @pytest.mark.parametrize("rule", first_of_each(["rankcape", "exponential"]))
 def test_names_come_from_the_list_of_their_label(table, rule):
-    names = Names.of(NameOptions(types=("all",), rule=rule), frozenset({"PERSON", "LOCATION", "ORGANIZATION"}), table)
+    names = Names.of(
+        NameOptions(types=("all",), rule=rule),
+        frozenset({"PERSON", "LOCATION", "ORGANIZATION"}),
+        table,
+    )
     labels = [label for label in LABELS for _ in range(200)]
     found, spent = drawn(names, table, ["zyxqorvian", "maria"] * 500, labels)
     for label, (type_, kinds) in LABELS.items():
@@ -57,21 +63,29 @@ def test_names_come_from_the_list_of_their_label(table, rule):
 @pytest.mark.parametrize("rule", ["rankcape", "exponential"])
 def test_the_law_keeps_what_is_promised_for_any_two_words(table, rule):
     """Every word of the table, in the list or not, has one of the list's rows as input: all pairs of those suffice."""
-    names = Names.of(NameOptions(types=("LOCATION",), rule=rule, epsilon=4.0), frozenset({"LOCATION"}), table)
+    names = Names.of(
+        NameOptions(types=("LOCATION",), rule=rule, epsilon=4.0), frozenset({"LOCATION"}), table
+    )
     listing = names.lists["LOCATION"]
     layout = Layout.of(len(listing.rows))
     rows = np.arange(len(listing.rows))
     _, spent = drawn(names, table, ["paris"], ["LOCATION"])
     claim = names.mechanism.claim(listing.table)
-    own = np.full(len(rows), 4.0 if claim.kind == "ldp" else (4.0 - claim.additive) / claim.diameter)
+    own = np.full(
+        len(rows), 4.0 if claim.kind == "ldp" else (4.0 - claim.additive) / claim.diameter
+    )
     parameter = names.mechanism.calibrate(listing.table, layout, own)
     law = names.mechanism.log_probs(listing.table, Block(layout=layout, rows=rows), parameter)
-    broken = names.mechanism.log_probs(listing.table, Block(layout=layout, rows=rows), 1.5 * parameter)
+    broken = names.mechanism.log_probs(
+        listing.table, Block(layout=layout, rows=rows), 1.5 * parameter
+    )
     assert law is not None
     assert broken is not None
     loss = (law.max(axis=0) - law.min(axis=0)).max()
     assert loss <= spent[0] + 1e-9 <= 4.0 + 1e-9
-    assert (broken.max(axis=0) - broken.min(axis=0)).max() > 4.0, "a rule with half more budget would be seen"
+    assert (broken.max(axis=0) - broken.min(axis=0)).max() > 4.0, (
+        "a rule with half more budget would be seen"
+    )
 
 
 def test_draws_follow_the_law(table):
@@ -81,14 +95,17 @@ def test_draws_follow_the_law(table):
     listing = names.lists["PERSON given"]
     size = len(listing.rows)
     near = {
-        listing.table.words[row] for row in listing.table.neighbours(np.array([listing.table.row_of["maria"]]), 20)[0]
+        listing.table.words[row]
+        for row in listing.table.neighbours(np.array([listing.table.row_of["maria"]]), 20)[0]
     }
     seen = [sum(word == each for word in found) for each in sorted(near)]
     inside = math.exp(6) / (20 * math.exp(6) + size - 20)
     expected = np.array([inside] * 20 + [1 - 20 * inside]) * DRAWS
     observed = np.array([*seen, DRAWS - sum(seen)])
     assert chisquare(observed, expected).pvalue > FALSE_ALARM
-    assert chisquare(np.roll(observed, 1), expected).pvalue < FALSE_ALARM, "shifted by one it must fail"
+    assert chisquare(np.roll(observed, 1), expected).pvalue < FALSE_ALARM, (
+        "shifted by one it must fail"
+    )
 
 
 def test_unknown_words_have_a_place_in_the_list_by_a_public_function(table):
@@ -148,4 +165,6 @@ def test_draws_of_a_text_do_not_depend_on_its_neighbours_length(table):
         )  # fmt: skip
         return next(made.privatize_many(texts)).text
 
-    assert drawn("river Lisbon apple") == drawn("river Lisbon apple", "stone onion table water milk Lisbon")
+    assert drawn("river Lisbon apple") == drawn(
+        "river Lisbon apple", "stone onion table water milk Lisbon"
+    )

@@ -15,8 +15,21 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 
-WORDS = ["apple", "butter", "castle", "doctor", "lantern", "market", "meadow", "needle", "river", "stone"]
-TABLE = EmbeddingTable.build(name="ten", words=WORDS, vectors=np.random.default_rng(3).normal(size=(10, 6)))
+WORDS = [
+    "apple",
+    "butter",
+    "castle",
+    "doctor",
+    "lantern",
+    "market",
+    "meadow",
+    "needle",
+    "river",
+    "stone",
+]
+TABLE = EmbeddingTable.build(
+    name="ten", words=WORDS, vectors=np.random.default_rng(3).normal(size=(10, 6))
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +49,25 @@ def text_of(*words: str, passing: tuple[int, ...] = ()) -> Block:
         unit_of=np.arange(len(words)),
         verbatim=tuple(word if i in passing else "" for i, word in enumerate(words)),
     )
-    return Block(layout=layout, rows=np.array([WORDS.index(word) if word in WORDS else 0 for word in words]))
+    return Block(
+        layout=layout, rows=np.array([WORDS.index(word) if word in WORDS else 0 for word in words])
+    )
 
 
 def expected(model: str, words: list[str], at: int, unseen: list[int]) -> np.ndarray:
     """What the model says at a place, asked directly."""
     hidden = np.zeros(len(words), bool)
     hidden[unseen] = True
-    texts = Ragged(words=words, documents=np.array([0, len(words)]), spaced=np.ones(len(words), bool))
+    texts = Ragged(
+        words=words, documents=np.array([0, len(words)]), spaced=np.ones(len(words), bool)
+    )
     return load_context(TABLE, model).logits(texts, np.array([at]), hidden=hidden)[0]
 
 
 def filled(fill: Fill, block: Block, seed: int = 1) -> list[int]:
-    return fill.privatize(TABLE, block, np.zeros(len(block.layout.positions)), rng=SeededRandomness(seed)).tolist()
+    return fill.privatize(
+        TABLE, block, np.zeros(len(block.layout.positions)), rng=SeededRandomness(seed)
+    ).tolist()
 
 
 def test_the_likeliest_word_is_taken_from_left_to_right(model: str) -> None:
@@ -67,7 +86,9 @@ def test_together_every_place_sees_what_passes_alone(model: str) -> None:
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_no_protected_word_is_looked_at(model: str, temperature: float) -> None:
     fill = Fill(model=model, temperature=temperature)
-    blocks = [text_of(a, "the", b, passing=(1,)) for a, b in (("stone", "river"), ("apple", "needle"))]
+    blocks = [
+        text_of(a, "the", b, passing=(1,)) for a, b in (("stone", "river"), ("apple", "needle"))
+    ]
     assert filled(fill, blocks[0]) == filled(fill, blocks[1])
     laws = [fill.log_probs(TABLE, block, np.zeros(2)) for block in blocks]
     assert (laws[0] == laws[1]).all()
@@ -79,10 +100,15 @@ def test_no_protected_word_is_looked_at(model: str, temperature: float) -> None:
 
 def test_the_law_is_a_softmax_of_the_logits_given_what_was_released(model: str) -> None:
     block = text_of("stone", "the", "river", passing=(1,))
-    law = Fill(model=model, order="in turn", temperature=0.5).log_probs(TABLE, block, np.zeros(2), np.array([7, 3]))
+    law = Fill(model=model, order="in turn", temperature=0.5).log_probs(
+        TABLE, block, np.zeros(2), np.array([7, 3])
+    )
     for line, logits in zip(
         law,
-        (expected(model, ["x", "the", "x"], 0, [2]), expected(model, ["needle", "the", "x"], 2, [])),
+        (
+            expected(model, ["x", "the", "x"], 0, [2]),
+            expected(model, ["needle", "the", "x"], 2, []),
+        ),
         strict=True,
     ):
         scaled = logits.astype(np.float64) / 0.5
@@ -106,7 +132,11 @@ def test_the_statement_is_epsilon_0_and_says_what_remains(model: str) -> None:
     privatizer = Privatizer("mask-and-fill", table=TABLE, model=model)
     result = privatizer.privatize("The doctor saw the river")
     said = result.guarantee.explain()
-    assert (result.guarantee.kind, result.guarantee.epsilon, result.guarantee.placeholders) == ("ldp", 0.0, 0)
+    assert (result.guarantee.kind, result.guarantee.epsilon, result.guarantee.placeholders) == (
+        "ldp",
+        0.0,
+        0,
+    )
     assert "epsilon at most 0 for any two words (local DP)" in said
     assert "Nothing is drawn" in said
     assert "guessed from those that pass" in said
@@ -114,7 +144,9 @@ def test_the_statement_is_epsilon_0_and_says_what_remains(model: str) -> None:
 
 
 @pytest.mark.parametrize(("temperature", "draws"), [(0.0, False), (0.1, True)])
-def test_whether_anything_is_drawn_follows_from_the_temperature(temperature: float, draws: bool) -> None:
+def test_whether_anything_is_drawn_follows_from_the_temperature(
+    temperature: float, draws: bool
+) -> None:
     claim = Fill(temperature=temperature).claim(TABLE)
     assert (claim.draws, claim.kind) == (draws, "ldp")
     assert claim.options["temperature"] == temperature

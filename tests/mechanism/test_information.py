@@ -20,7 +20,9 @@ def written_out(prior: np.ndarray, law: np.ndarray) -> float:
 
 def test_two_codes_by_hand():
     """A binary symmetric channel that errs in one draw of four: 1 - H(1/4) bits."""
-    assert information(np.array([0.5, 0.5]), np.log(3)) == pytest.approx(1 - (2 - 0.75 * np.log2(3)))
+    assert information(np.array([0.5, 0.5]), np.log(3)) == pytest.approx(
+        1 - (2 - 0.75 * np.log2(3))
+    )
     assert entropy(np.array([0.5, 0.25, 0.25])) == 1.5
     assert entropy(np.array([0.0, 3.0])) == 0
     assert kept(8, np.log(7)) == pytest.approx(0.5)
@@ -44,7 +46,9 @@ def test_it_is_that_of_the_mechanism_over_words(codes, epsilon):
     mechanism = Privatizer("codebook", epsilon=epsilon, table=coarse).mechanism
     assert isinstance(mechanism, Law)
     law = mechanism.log_probs(
-        coarse, Block(layout=Layout.of(*[1] * 60), rows=coarse.lookup(NOUNS)[0]), np.full(60, epsilon)
+        coarse,
+        Block(layout=Layout.of(*[1] * 60), rows=coarse.lookup(NOUNS)[0]),
+        np.full(60, epsilon),
     )
     assert law is not None
     masses = coarse.gathered(prior)
@@ -62,7 +66,9 @@ def rule(epsilon: float, words: int, outputs: int, seed: int) -> tuple[np.ndarra
     """A prior, and a random rule whose probabilities of one output have few values."""
     rng = np.random.default_rng(seed)
     prior = rng.dirichlet(np.full(words, 0.5))
-    law = np.exp(epsilon * (rng.random((words, outputs)) < rng.random())) * rng.dirichlet(np.ones(outputs))
+    law = np.exp(epsilon * (rng.random((words, outputs)) < rng.random())) * rng.dirichlet(
+        np.ones(outputs)
+    )
     law /= law.sum(axis=1, keepdims=True)
     return prior, law
 

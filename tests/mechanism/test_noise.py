@@ -5,7 +5,14 @@ import pytest
 from scipy import integrate, optimize
 
 from textveil.errors import ConfigError
-from textveil.mechanism import CoordinateLaplace, Layout, MultivariateLaplace, Perturb, VonMisesFisher, Window
+from textveil.mechanism import (
+    CoordinateLaplace,
+    Layout,
+    MultivariateLaplace,
+    Perturb,
+    VonMisesFisher,
+    Window,
+)
 from textveil.mechanism.papers import d_chi_stencil, laplace, polar
 from textveil.randomness.samplers import mean_resultant_length
 from textveil.table.embedding import EmbeddingTable
@@ -68,7 +75,9 @@ def test_noise_is_sharp_at_the_vectors_with_unequal_budgets() -> None:
         r, r_other = dense @ rows, dense @ other
         z = r + 3.0 * (r - r_other)
         loss = (eta * (np.linalg.norm(z - r_other, axis=1) - np.linalg.norm(z - r, axis=1))).sum()
-        assert loss == pytest.approx(mixing.spend(eta)[j] * np.linalg.norm(rows[j] - other[j]), rel=1e-9)
+        assert loss == pytest.approx(
+            mixing.spend(eta)[j] * np.linalg.norm(rows[j] - other[j]), rel=1e-9
+        )
 
 
 def test_von_mises_fisher_is_sharp_for_the_chord(table: EmbeddingTable) -> None:
@@ -98,7 +107,9 @@ def test_a_window_under_von_mises_fisher_costs_at_most_the_claimed_rate() -> Non
         a, b = np.clip(ends, -1, 1)
         return -(kappa * abs(a - b) + log_c(abs(b)) - log_c(abs(a))) / max(abs(a - b), 1e-6)
 
-    found = optimize.minimize(loss_rate, np.array([0.2, 0.9]), method="Nelder-Mead", options={"maxiter": 200})
+    found = optimize.minimize(
+        loss_rate, np.array([0.2, 0.9]), method="Nelder-Mead", options={"maxiter": 200}
+    )
     worst = -found.fun
     assert worst <= claimed * (1 + 1e-6)
     assert worst > kappa * 1.05  # so kappa alone would be a false claim for mixed centres
@@ -107,10 +118,17 @@ def test_a_window_under_von_mises_fisher_costs_at_most_the_claimed_rate() -> Non
 
 @pytest.mark.parametrize(
     "noise",
-    [MultivariateLaplace(), CoordinateLaplace(), CoordinateLaplace(calibration="paper"), VonMisesFisher()],
+    [
+        MultivariateLaplace(),
+        CoordinateLaplace(),
+        CoordinateLaplace(calibration="paper"),
+        VonMisesFisher(),
+    ],
 )
 @pytest.mark.parametrize("mixed", [False, True])
-def test_rate_and_parameter_are_inverse(noise: MultivariateLaplace, mixed: bool, table: EmbeddingTable) -> None:
+def test_rate_and_parameter_are_inverse(
+    noise: MultivariateLaplace, mixed: bool, table: EmbeddingTable
+) -> None:
     rate = np.geomspace(1e-3, 1e4, 40)
     parameter = noise.parameter(table, rate, mixed=mixed)
     again = noise.rate(table, parameter, mixed=mixed)

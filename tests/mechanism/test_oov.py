@@ -35,7 +35,9 @@ from textveil.text.released import Kind, Released
 RATE = 1e-6
 CANARY = "Zyqxorvian"
 TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
-NUMBERED = EmbeddingTable.build(name="numbered", words=["12", *NOUNS], vectors=gaussian_rows(61, 8, 7))
+NUMBERED = EmbeddingTable.build(
+    name="numbered", words=["12", *NOUNS], vectors=gaussian_rows(61, 8, 7)
+)
 OWN = ({"oov": "uniform"}, {"oov": "drop"}, {"numbers": "add"}, {"oov": "drop", "numbers": "add"})
 """Every paper's own rule that takes words out of the mechanism's hands."""
 
@@ -59,7 +61,9 @@ def privatizer(mechanism="noise", table=TABLE, seed=1, **words):
 def test_the_laws_of_what_is_drawn():
     """A row of 61 and a step below 1000, evenly; the twin that never moves by 999 is found, and so is a lost row."""
     n = 400_000
-    rule = np.tile(np.array([WordRule.HOUSE, WordRule.UNIFORM, WordRule.ADD, WordRule.DROP], np.int8), n)
+    rule = np.tile(
+        np.array([WordRule.HOUSE, WordRule.UNIFORM, WordRule.ADD, WordRule.DROP], np.int8), n
+    )
     documents = np.arange(0, len(rule) + 1, 100_000)
     drawn = oov.draw(rule, documents, 61, rng=SeededRandomness(3))
     assert (drawn[(rule == WordRule.HOUSE) | (rule == WordRule.DROP)] == -1).all()
@@ -93,7 +97,9 @@ def test_a_number_is_moved_up_evenly():
 @pytest.mark.parametrize("epsilon", [0, 5, math.inf])
 def test_no_budget_changes_the_rules(epsilon):
     texts = [f"{CANARY} 7 river"] * 50
-    made = Privatizer("noise", epsilon=epsilon, table=TABLE, words={"oov": "uniform", "numbers": "add"}, seed=1)
+    made = Privatizer(
+        "noise", epsilon=epsilon, table=TABLE, words={"oov": "uniform", "numbers": "add"}, seed=1
+    )
     shown = [[item.text for item in result.released.items] for result in made.privatize_many(texts)]
     assert {words[0] for words in shown} <= set(NOUNS)
     assert len({words[0] for words in shown}) > 10
@@ -145,15 +151,24 @@ def test_an_error_is_only_for_words_that_no_rule_takes(echo):
     ],
 )
 def test_the_gap_of_a_dropped_word(text, shown, echo):
-    result = Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="drop")).privatize(text)
+    result = Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="drop")).privatize(
+        text
+    )
     assert result.text == shown
 
 
 def test_a_dropped_word_leaves_its_place_in_the_mask(echo):
     options = WordsOptions(oov="drop", casing="copy")
-    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize(f"The {CANARY} RIVER, {CANARY} stone")
+    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize(
+        f"The {CANARY} RIVER, {CANARY} stone"
+    )
     assert result.text == "The RIVER, stone"
-    assert [(item.start, item.end) for item in result.released.items] == [(0, 1), (2, 3), (3, 4), (5, 6)]
+    assert [(item.start, item.end) for item in result.released.items] == [
+        (0, 1),
+        (2, 3),
+        (3, 4),
+        (5, 6),
+    ]
     mask = result.released.mask
     assert (mask.words, mask.dropped, mask.verbatim) == (6, (1, 4), (0, 2))
     assert mask.casing == ("title", "upper", "lower", "lower")
@@ -182,8 +197,16 @@ def test_word_pieces(words, wordpiece_table):
     made = Privatizer("noise", epsilon=5, table=wordpiece_table, words=options, seed=1)
     result = made.privatize("river 日 fabrics 4th 12")
     unknown = () if words.get("oov") == "drop" else ("word",)
-    number = ("number",) if words.get("numbers") == "add" else unknown  # 12 is no piece, and no two either
-    assert tuple(item.kind for item in result.released.items) == ("word", *unknown, "word", "word", *number)
+    number = (
+        ("number",) if words.get("numbers") == "add" else unknown
+    )  # 12 is no piece, and no two either
+    assert tuple(item.kind for item in result.released.items) == (
+        "word",
+        *unknown,
+        "word",
+        "word",
+        *number,
+    )
     assert "日" not in result.text
     assert result.guarantee.kind == "none"
 
@@ -204,10 +227,19 @@ def test_an_evenly_drawn_word_has_as_many_pieces_as_it_had(wordpiece_table):
 @pytest.mark.parametrize("mechanism", ["noise", "exponential", "d-chi-stencil"])
 def test_an_unknown_word_shows_nowhere(rule, casing, mechanism, caplog, capfd):
     options: dict[str, Any] = {"L": 3, "window_over": "all"} if mechanism == "d-chi-stencil" else {}
-    made = Privatizer(mechanism, epsilon=5, table=TABLE, words={"oov": rule, "casing": casing}, **options)
+    made = Privatizer(
+        mechanism, epsilon=5, table=TABLE, words={"oov": rule, "casing": casing}, **options
+    )
     result = made.privatize(f"River {CANARY} met {CANARY.upper()}, the stone{CANARY}")
     text = json.dumps(result.to_json())
-    shown = (repr(result), text, str(result.released), result.guarantee.explain(), repr(made), caplog.text)
+    shown = (
+        repr(result),
+        text,
+        str(result.released),
+        result.guarantee.explain(),
+        repr(made),
+        caplog.text,
+    )
     assert not any(CANARY.lower() in each.lower() for each in (*shown, *capfd.readouterr()))
     assert CANARY in json.dumps(result.to_json(with_original=True))
 
@@ -249,7 +281,9 @@ def test_two_calls_differ_without_a_seed():
 
 def test_json_and_files(tmp_path):
     rows = [{"text": f"The {CANARY} river 86753."}, {"text": CANARY}]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     settings = (
         "--mechanism",
         "noise",
@@ -264,12 +298,23 @@ def test_json_and_files(tmp_path):
     )
     assert (
         main(
-            ["corpus", "run", str(tmp_path / "a.jsonl"), "--id-from-row", "--output", str(tmp_path / "out"), *settings]
+            [
+                "corpus",
+                "run",
+                str(tmp_path / "a.jsonl"),
+                "--id-from-row",
+                "--output",
+                str(tmp_path / "out"),
+                *settings,
+            ]
         )
         == 0
     )
     written = [
-        json.loads(line) for line in (tmp_path / "out" / "part-00000000.jsonl").read_text(encoding="utf-8").splitlines()
+        json.loads(line)
+        for line in (tmp_path / "out" / "part-00000000.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
     ]
     assert re.fullmatch(r"the \w+ \d+\.", written[0]["text"])
     assert written[1]["text"] == ""
@@ -342,7 +387,9 @@ class LosesOneMore(Privatizer):
         if not released.items:
             return result
         last = len(released.items) - 1
-        mask = replace(released.mask, verbatim=tuple(i for i in released.mask.verbatim if i != last))
+        mask = replace(
+            released.mask, verbatim=tuple(i for i in released.mask.verbatim if i != last)
+        )
         kept = Released(items=released.items[:-1], gaps=released.gaps[:-1], mask=mask)
         return replace(result, released=kept)
 
@@ -351,7 +398,13 @@ class LosesOneMore(Privatizer):
 @pytest.mark.parametrize("mechanism", ["noise", "exponential"])
 def test_the_audit_reports_nothing_false(words, mechanism):
     checks = ("pipeline", "totality", "error path", "statement")
-    found = list(audit(partial(Privatizer, mechanism, epsilon=5, table=TABLE, words=words), small=True, only=checks))
+    found = list(
+        audit(
+            partial(Privatizer, mechanism, epsilon=5, table=TABLE, words=words),
+            small=True,
+            only=checks,
+        )
+    )
     assert {finding.check for finding in found} == set(checks)
     assert [finding for finding in found if finding.verdict == "violated"] == []
     totality = next(finding.why for finding in found if finding.check == "totality")
@@ -361,7 +414,9 @@ def test_the_audit_reports_nothing_false(words, mechanism):
 
 def test_the_audit_finds_a_word_that_is_lost_though_the_mask_has_it():
     build = partial(LosesOneMore, "noise", epsilon=5, table=TABLE, words={"oov": "drop"})
-    assert [finding.verdict for finding in audit(build, small=True, only=("totality",))] == ["violated"]
+    assert [finding.verdict for finding in audit(build, small=True, only=("totality",))] == [
+        "violated"
+    ]
 
 
 @EVERY
@@ -383,5 +438,7 @@ def test_the_command_line_refuses_in_one_line(setting, tmp_path, capfd):
         assert out == ""
         lines = [line for line in err.splitlines() if line.startswith("textveil: error: ")]
         assert len(lines) == 1
-        assert "attacks and measures need every word drawn by the mechanism" in " ".join(err.split())
+        assert "attacks and measures need every word drawn by the mechanism" in " ".join(
+            err.split()
+        )
         assert CANARY not in err

@@ -36,7 +36,11 @@ def test_nodes_stand_where_the_closed_form_has_their_part(
     assert (nodes > 0).all()
     ends = np.concatenate(([0], np.cumsum(masses[:-1]), [1]))
     for node, low, high in zip(nodes / scale, ends[:-1], ends[1:], strict=True):
-        assert low - 1e-4 * min(low + 1e-12, 1 - low) <= closed(node) <= high + 1e-3 * min(high, 1 - low)
+        assert (
+            low - 1e-4 * min(low + 1e-12, 1 - low)
+            <= closed(node)
+            <= high + 1e-3 * min(high, 1 - low)
+        )
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 8])

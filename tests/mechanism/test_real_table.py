@@ -33,7 +33,8 @@ def kept(mechanism: Perturb, table: EmbeddingTable, block: Block) -> float:
 
 
 @pytest.mark.parametrize(
-    ("L", "sigma", "low", "high"), [(5, 1.25, 0.95, 1.0), (5, 0.75, 0.95, 1.0), (4, 0.75, 0.4, 0.65)]
+    ("L", "sigma", "low", "high"),
+    [(5, 1.25, 0.95, 1.0), (5, 0.75, 0.95, 1.0), (4, 0.75, 0.4, 0.65)],
 )
 def test_stencil_keeps_nearly_all_with_odd_windows_and_about_half_with_even(
     L: int, sigma: float, low: float, high: float, table: EmbeddingTable, letter: Block
@@ -78,5 +79,7 @@ def test_the_laplace_baseline_spends_a_fifth_of_what_it_says() -> None:
 
 
 @pytest.mark.slow
-def test_renormalising_a_projection_of_the_real_table_costs_its_factor(table: EmbeddingTable) -> None:
+def test_renormalising_a_projection_of_the_real_table_costs_its_factor(
+    table: EmbeddingTable,
+) -> None:
     assert table.project(32, renormalize=True).lipschitz == pytest.approx(1.54, abs=0.01)

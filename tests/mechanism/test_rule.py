@@ -28,7 +28,12 @@ def open_draws(n: int, seed: int) -> Draws:
 
 def table_of(rows: np.ndarray, metric: str = "euclidean") -> EmbeddingTable:
     words = [str(i) for i in range(len(rows))]
-    return EmbeddingTable.build(name="t", words=words, vectors=rows.astype(np.float32), metric=metric)  # type: ignore[arg-type]
+    return EmbeddingTable.build(
+        name="t",
+        words=words,
+        vectors=rows.astype(np.float32),
+        metric=metric,  # type: ignore[arg-type]
+    )
 
 
 def clusters() -> EmbeddingTable:
@@ -44,14 +49,20 @@ def follows(drawn: np.ndarray, law: np.ndarray) -> bool:
     """Pearson's chi-square of candidates with five expected draws or more; the others together by their binomial."""
     counts, expected = np.bincount(drawn, minlength=len(law)), law * len(drawn)
     often = expected >= 5
-    rest = stats.binomtest(int(counts[~often].sum()), len(drawn), float(min(law[~often].sum(), 1.0))).pvalue
+    rest = stats.binomtest(
+        int(counts[~often].sum()), len(drawn), float(min(law[~often].sum(), 1.0))
+    ).pvalue
     found, wanted = counts[often], expected[often]
     if len(found) < 2:
         return bool(rest > RATE)
-    return bool(min(rest, stats.chisquare(found, wanted / wanted.sum() * found.sum()).pvalue) > RATE / 2)
+    return bool(
+        min(rest, stats.chisquare(found, wanted / wanted.sum() * found.sum()).pvalue) > RATE / 2
+    )
 
 
-def law_of(table: EmbeddingTable, row: int, c: float, among: np.ndarray | None = None) -> np.ndarray:
+def law_of(
+    table: EmbeddingTable, row: int, c: float, among: np.ndarray | None = None
+) -> np.ndarray:
     """From scratch: distances of float64 differences, capped, no weights of the package."""
     vectors = table.take(slice(None)).astype(np.float64)
     away = np.sqrt(np.square(vectors - vectors[row]).sum(axis=1))
@@ -60,7 +71,9 @@ def law_of(table: EmbeddingTable, row: int, c: float, among: np.ndarray | None =
 
 
 @pytest.fixture(params=["chord", "euclidean", "clusters", "projection"])
-def table(request: pytest.FixtureRequest, small_table: EmbeddingTable, raw_table: EmbeddingTable) -> EmbeddingTable:
+def table(
+    request: pytest.FixtureRequest, small_table: EmbeddingTable, raw_table: EmbeddingTable
+) -> EmbeddingTable:
     return {
         "chord": lambda: small_table,
         "euclidean": lambda: raw_table,
@@ -103,7 +116,9 @@ def test_only_candidates_are_drawn(table, c):
 
 def test_proposals_that_are_all_accepted_are_rejected(monkeypatch):
     """The twin: what the upper weights say is released as it is."""
-    monkeypatch.setattr(Exponential, "weights", lambda self, distances, c: np.full(distances.shape, 1))
+    monkeypatch.setattr(
+        Exponential, "weights", lambda self, distances, c: np.full(distances.shape, 1)
+    )
     monkeypatch.setattr(rule_module, "SCALE", 1.0)
     table = clusters()
     monkeypatch.setattr(Pairs, "shorter", shortest)
@@ -131,7 +146,9 @@ def test_a_text_is_drawn_the_same_beside_any_other(table, proposals, monkeypatch
 
     def drawn(rows: np.ndarray, c: np.ndarray, limit: int) -> np.ndarray:
         chunks = SeededRandomness(7).open(sizes).chunks(limit)
-        return np.concatenate([RULE.draw(draws, table, rows[part], c[part]) for part, draws in chunks])
+        return np.concatenate(
+            [RULE.draw(draws, table, rows[part], c[part]) for part, draws in chunks]
+        )
 
     together = drawn(rows, c, 100)
     assert (drawn(rows, c, 30) == together).all()
@@ -173,7 +190,12 @@ def test_upper_weights_of_the_default_table_are_above_and_near(minilm_s, c):
     for row, own in zip(rows[::7], distances[::7], strict=True):
         apart = minilm_s.pairs.distances(np.full(len(minilm_s), row), np.arange(len(minilm_s)))
         assert np.abs(apart - own).max() < 1e-9
-        assert np.allclose(RULE.weights(apart[None], np.array([c])), RULE.weights(own[None], np.array([c])), 1e-8, 0)
+        assert np.allclose(
+            RULE.weights(apart[None], np.array([c])),
+            RULE.weights(own[None], np.array([c])),
+            1e-8,
+            0,
+        )
 
 
 def test_draws_of_the_default_table_follow_its_law(minilm_s):
@@ -204,7 +226,10 @@ def test_the_bound_for_any_two_words_is_the_smaller_one(table, share):
     """`share` is of the c at which the longest distance is capped."""
     c = share * EXPONENT_CAP / (table.diameter * table.lipschitz)
     exact, bound = exact_local_dp(table, c), float(RULE.most(table, np.array([c]))[0])
-    by_diameter = float(RULE.constant(table, np.array([c]))[0]) * table.lipschitz * table.diameter + RULE.rounding
+    by_diameter = (
+        float(RULE.constant(table, np.array([c]))[0]) * table.lipschitz * table.diameter
+        + RULE.rounding
+    )
     assert exact - 1e-6 <= bound <= by_diameter * (1 + 1e-9)
     if share >= 3:  # near copies of rows make the constant's curve loose
         assert bound <= (1.2 if table.name == "t" else 1.05) * exact < by_diameter / 2
@@ -222,7 +247,9 @@ def test_without_a_curve_the_number_of_words_bounds_the_normalizers(monkeypatch)
 def test_statements_print_the_smaller_bound(small_table):
     def stated(epsilon: float, **options: Any) -> Guarantee:
         return (
-            Privatizer("exponential", epsilon=epsilon, table=small_table, **options).privatize("river castle").guarantee
+            Privatizer("exponential", epsilon=epsilon, table=small_table, **options)
+            .privatize("river castle")
+            .guarantee
         )
 
     wide = stated(70.0)
@@ -233,11 +260,15 @@ def test_statements_print_the_smaller_bound(small_table):
         assert f"at most {number(wide.epsilon_ldp)} for any two words" in said
     assert wide.ldp_per_word.tolist() == [wide.epsilon_ldp] * 2
     assert "The mechanism caps distances" in wide.explain()
-    for epsilon in np.linspace(0.5, 5, 30).tolist():  # rounding errors of the other bound make no difference
+    for epsilon in np.linspace(
+        0.5, 5, 30
+    ).tolist():  # rounding errors of the other bound make no difference
         narrow = stated(epsilon)
         assert narrow.epsilon_ldp == narrow.epsilon * small_table.diameter + RULE.rounding
         assert "caps distances" not in narrow.explain()
-    uneven = stated(70.0, budget=None, protect={"always": ["river"]}, groups={"budgets": "heuristic"})
+    uneven = stated(
+        70.0, budget=None, protect={"always": ["river"]}, groups={"budgets": "heuristic"}
+    )
     assert {group.epsilon for group in uneven.groups} <= {0.0, *uneven.ldp_per_word.tolist()}
     assert max(group.epsilon for group in uneven.groups) < 21
 
@@ -250,5 +281,7 @@ def test_other_rules_have_no_such_bound(small_table):
         == RULE.most(small_table, np.array([3.0, 500.0])).tolist()
     )
     assert np.isinf(
-        Select(name="krr", rule=Staircase(sizes=(1,))).most(small_table, layout, np.array([3.0, 5.0]))
+        Select(name="krr", rule=Staircase(sizes=(1,))).most(
+            small_table, layout, np.array([3.0, 5.0])
+        )
     ).all()

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from textveil.errors import ConfigError
-from textveil.mechanism import Block, Bucketized, Exponential, Hybrid, Layout, Select, Staircase, staircase
+from textveil.mechanism import (
+    Block,
+    Bucketized,
+    Exponential,
+    Hybrid,
+    Layout,
+    Select,
+    Staircase,
+    staircase,
+)
 from textveil.mechanism.papers import krr, rankcape
 from textveil.randomness import Ints, Values
 from textveil.randomness.samplers import weighted_choice
@@ -24,7 +33,9 @@ def law_of(table: EmbeddingTable, row: int, epsilon: float, **options: object) -
     return np.exp(made.log_probs_given(table, np.array([row]), np.array([epsilon])))[0]
 
 
-def closed(table: EmbeddingTable, row: int, epsilon: float, sizes: tuple[int, ...], heights: Values) -> Values:
+def closed(
+    table: EmbeddingTable, row: int, epsilon: float, sizes: tuple[int, ...], heights: Values
+) -> Values:
     """From distances and exponentials alone."""
     rows = table.take(slice(None)).astype(np.float64)
     order = np.argsort(np.linalg.norm(rows - rows[row], axis=1))
@@ -34,13 +45,22 @@ def closed(table: EmbeddingTable, row: int, epsilon: float, sizes: tuple[int, ..
     return weights / weights.sum()
 
 
-LEVELS = [((5,), None), ((2, 6), None), ((2, 6), (1.0, 0.9, 0.0)), ((1, 3, 8), (1.0, 0.5, 0.5, 0.0)), ((20, 50), None)]
+LEVELS = [
+    ((5,), None),
+    ((2, 6), None),
+    ((2, 6), (1.0, 0.9, 0.0)),
+    ((1, 3, 8), (1.0, 0.5, 0.5, 0.0)),
+    ((20, 50), None),
+]
 
 
 @pytest.mark.parametrize(("sizes", "heights"), LEVELS)
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 12.0])
 def test_the_law_is_the_closed_form(
-    sizes: tuple[int, ...], heights: tuple[float, ...] | None, epsilon: float, small_table: EmbeddingTable
+    sizes: tuple[int, ...],
+    heights: tuple[float, ...] | None,
+    epsilon: float,
+    small_table: EmbeddingTable,
 ) -> None:
     steps = np.linspace(1, 0, len(sizes) + 1) if heights is None else np.array(heights)
     found = law_of(small_table, 9, epsilon, sizes=sizes, heights=heights)
@@ -49,14 +69,18 @@ def test_the_law_is_the_closed_form(
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 3.0, 8.0, 20.0])
 @pytest.mark.parametrize("k", [1, 7, 59])
-def test_the_best_k_have_the_mass_of_the_formula(k: int, epsilon: float, small_table: EmbeddingTable) -> None:
+def test_the_best_k_have_the_mass_of_the_formula(
+    k: int, epsilon: float, small_table: EmbeddingTable
+) -> None:
     law = np.sort(law_of(small_table, 3, epsilon, k=k))[::-1]
     wanted = k * math.exp(epsilon) / (k * math.exp(epsilon) + len(small_table) - k)
     assert law[:k].sum() == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 8.0, 30.0, 40.0, 700.0])
-def test_no_loss_is_above_epsilon_where_weights_reach_their_floor(epsilon: float, small_table: EmbeddingTable) -> None:
+def test_no_loss_is_above_epsilon_where_weights_reach_their_floor(
+    epsilon: float, small_table: EmbeddingTable
+) -> None:
     """Weights are whole numbers from 1 to 2^50; beyond epsilon = 34.66 nothing more is lost."""
     made = rankcape(k=3)
     laws = made.log_probs_given(small_table, np.arange(60), np.full(60, epsilon))
@@ -70,7 +94,9 @@ def test_no_loss_is_above_epsilon_where_weights_reach_their_floor(epsilon: float
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 5.0, 11.0])
-def test_krr_keeps_its_word_with_the_closed_form(epsilon: float, small_table: EmbeddingTable) -> None:
+def test_krr_keeps_its_word_with_the_closed_form(
+    epsilon: float, small_table: EmbeddingTable
+) -> None:
     laws = np.exp(krr().log_probs_given(small_table, np.arange(60), np.full(60, epsilon)))
     keeps = math.exp(epsilon) / (math.exp(epsilon) + 59)
     wanted = np.full((60, 60), (1 - keeps) / 59)
@@ -92,7 +118,12 @@ def optimum(value: Values, epsilon: float) -> float:
                 row[i], row[j] = 1, -math.exp(epsilon)
                 rows.append(row)
     found = optimize.linprog(
-        -value, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=np.ones((1, size)), b_eq=[1], bounds=(0, 1)
+        -value,
+        A_ub=np.array(rows),
+        b_ub=np.zeros(len(rows)),
+        A_eq=np.ones((1, size)),
+        b_eq=[1],
+        bounds=(0, 1),
     )
     assert found.success
     return float(-found.fun)
@@ -102,7 +133,9 @@ def optimum(value: Values, epsilon: float) -> float:
 def test_no_mechanism_of_ranks_beats_every_two_level_staircase(epsilon: float) -> None:
     """For values that fall with rank; and one level too many is worse."""
     rng = np.random.default_rng(8)
-    table = EmbeddingTable.build(name="seven", words=list("abcdefg"), vectors=rng.normal(size=(7, 3)))
+    table = EmbeddingTable.build(
+        name="seven", words=list("abcdefg"), vectors=rng.normal(size=(7, 3))
+    )
     for _ in range(12):
         value = np.sort(rng.exponential(size=7) ** rng.uniform(0.3, 3))[::-1]
         means = [np.sort(law_of(table, 2, epsilon, k=k))[::-1] @ value for k in range(1, 7)]
@@ -139,7 +172,10 @@ def test_nested_draws_follow_the_law(
         assert law == pytest.approx(np.full(60, 1 / 60))
         assert p_value(drawn, law_of(small_table, 9, 0.5, k=20)) < RATE
     else:
-        assert p_value(drawn, law_of(small_table, 9, epsilon - 0.5, sizes=sizes, heights=heights)) < RATE
+        assert (
+            p_value(drawn, law_of(small_table, 9, epsilon - 0.5, sizes=sizes, heights=heights))
+            < RATE
+        )
 
 
 def test_draws_that_leave_out_the_nesting_are_caught(
@@ -181,7 +217,9 @@ def test_budgets_come_back_as_what_is_spent(
     if mode == "original":
         for text in range(len(sizes)):
             own = layout.texts == text
-            assert spent[own] == pytest.approx(np.full(own.sum(), wanted[own].min(initial=np.inf)), rel=1e-6)
+            assert spent[own] == pytest.approx(
+                np.full(own.sum(), wanted[own].min(initial=np.inf)), rel=1e-6
+            )
     else:
         assert spent == pytest.approx(wanted, rel=1e-6)
     assert made.calibrate(small_table, layout, spent) == pytest.approx(parameter, rel=1e-6)
@@ -222,7 +260,11 @@ def test_likelihoods_of_released_rows_are_columns_of_the_law(
         law = mechanism.log_probs(table, block, np.full(len(table), 3.0))
         assert law is not None
         every, few = everyone[::-1][: len(table) - 3].copy(), everyone[3::11][::-1].copy()
-        for rows in (few, every, few):  # by distances, from lists, and from lists that are there already
+        for rows in (
+            few,
+            every,
+            few,
+        ):  # by distances, from lists, and from lists that are there already
             found = mechanism.log_likelihoods(table, rows, 3.0)
             assert found is not None
             assert np.abs(found - law[:, rows].T).max() < 1e-6  # float32
@@ -232,5 +274,8 @@ def test_likelihoods_of_released_rows_are_columns_of_the_law(
 
 
 def test_only_staircases_by_distance_are_read_backwards(small_table: EmbeddingTable) -> None:
-    for mechanism in (Select(name="e", rule=Exponential(c=2.0)), Select(name="h", utility=Hybrid(), rule=Staircase())):
+    for mechanism in (
+        Select(name="e", rule=Exponential(c=2.0)),
+        Select(name="h", utility=Hybrid(), rule=Staircase()),
+    ):
         assert mechanism.log_likelihoods(small_table, np.arange(3), 2.0) is None

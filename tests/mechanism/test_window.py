@@ -36,7 +36,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("L", "sigma", "first", "last"), TABLE)
-def test_column_sums_meet_the_table(L: int, sigma: float, first: tuple[float, ...], last: tuple[float, ...]) -> None:
+def test_column_sums_meet_the_table(
+    L: int, sigma: float, first: tuple[float, ...], last: tuple[float, ...]
+) -> None:
     sums = column_sums(30, L=L, sigma=sigma)
     assert sums[:3] == pytest.approx(first, abs=5e-5)
     assert sums[-2:] == pytest.approx(last, abs=5e-5)
@@ -69,7 +71,9 @@ def test_inner_columns_sum_to_one(L: int) -> None:
 
 @settings(deadline=None)
 @given(
-    roles=st.lists(st.sampled_from([Role.PASS, Role.PROTECT, Role.PROTECT, Role.HOLE]), min_size=1, max_size=40),
+    roles=st.lists(
+        st.sampled_from([Role.PASS, Role.PROTECT, Role.PROTECT, Role.HOLE]), min_size=1, max_size=40
+    ),
     cuts=st.lists(st.integers(0, 40), max_size=3),
     L=st.integers(1, 11),
     sigma=st.floats(0.01, 50),
@@ -112,7 +116,9 @@ def test_the_window_closes_up_over_protected_words_or_keeps_public_ones() -> Non
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 30])
 @pytest.mark.parametrize("L", [3, 4, 5, 8])
 def test_balanced_columns_sum_to_one(n: int, L: int) -> None:
-    assert column_sums(n, L=L, sigma=0.75, balanced=True) == pytest.approx(1.0, abs=1e-9 if L % 2 else 1e-3)
+    assert column_sums(n, L=L, sigma=0.75, balanced=True) == pytest.approx(
+        1.0, abs=1e-9 if L % 2 else 1e-3
+    )
 
 
 def test_balance_is_refused_where_it_cannot_be() -> None:

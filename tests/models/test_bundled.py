@@ -51,7 +51,9 @@ def context() -> LanguageModel:
 
 def test_the_tagger_finds_persons_places_and_organizations(tagger):
     tokens = tokenize([TEXT])
-    found = {" ".join(tokens.words[e.start : e.end]): e.type for e in tagger.find(Ragged.of(tokens))}
+    found = {
+        " ".join(tokens.words[e.start : e.end]): e.type for e in tagger.find(Ragged.of(tokens))
+    }
     assert found == {
         "Maria Silva": "PERSON",
         "Lisbon": "LOCATION",
@@ -69,14 +71,19 @@ def test_the_tagger_finds_a_name_at_the_end_of_a_very_long_text(tagger):
 
 def test_capitals_matter_to_the_tagger(tagger):
     low, high = (
-        tagger.probabilities(Ragged.of(tokenize([f"I met {name} yesterday."])))[2, 0] for name in ("rose", "Rose")
+        tagger.probabilities(Ragged.of(tokenize([f"I met {name} yesterday."])))[2, 0]
+        for name in ("rose", "Rose")
     )
     assert high < low
 
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    [("Where did Maria Silva fly from?", "Lisbon"), ("Who did Maria Silva meet?", "John Smith"), ("When?", "Monday")],
+    [
+        ("Where did Maria Silva fly from?", "Lisbon"),
+        ("Who did Maria Silva meet?", "John Smith"),
+        ("When?", "Monday"),
+    ],
 )
 def test_the_reader_finds_answers(question, answer, reader):
     (found,) = reader.answer([question], [TEXT])
@@ -175,8 +182,14 @@ load_sentences().encode(["Maria met John"])
 
 @pytest.mark.slow
 def test_the_bundled_models_never_touch_the_network_and_print_nothing():
-    without = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
-    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, env=without, check=False)
+    without = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HF_", "TRANSFORMERS_"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE], capture_output=True, text=True, env=without, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -195,9 +208,15 @@ def test_files_are_small_and_whole(name):
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of adapters with one that a test may spoil."""
-    data = save({"a.weight.up": np.ones((3, 1), np.float16), "a.weight.down": np.ones((1, 2), np.float16)})
+    data = save(
+        {"a.weight.up": np.ones((3, 1), np.float16), "a.weight.down": np.ones((1, 2), np.float16)}
+    )
     (tmp_path / "one.safetensors").write_bytes(data)
-    about = {"base": minilm.SHA256, "config": {}, "files": {"one.safetensors": hashlib.sha256(data).hexdigest()}}
+    about = {
+        "base": minilm.SHA256,
+        "config": {},
+        "files": {"one.safetensors": hashlib.sha256(data).hexdigest()},
+    }
     (tmp_path / "one.json").write_text(json.dumps(about))
     monkeypatch.setattr(adapters, "_folder", lambda: tmp_path)
     return tmp_path
@@ -270,17 +289,28 @@ def test_an_adapter_of_another_base_is_refused(shelf):
 
 def test_an_adapter_that_leaves_its_head_out_is_refused(monkeypatch):
     changes = adapters.tensors("tagger")
-    monkeypatch.setattr(adapters, "tensors", lambda name: {k: v for k, v in changes.items() if "classifier" not in k})
+    monkeypatch.setattr(
+        adapters,
+        "tensors",
+        lambda name: {k: v for k, v in changes.items() if "classifier" not in k},
+    )
     with pytest.raises(ModelError, match="classifier"):
         networks.load("tagger")
 
 
 @pytest.mark.parametrize(
     ("left_out", "said"),
-    [("layer.7.output.dense.bias", "layer.7.output"), ("layer.0.output.dense.weight.scale", "other part")],
+    [
+        ("layer.7.output.dense.bias", "layer.7.output"),
+        ("layer.0.output.dense.weight.scale", "other part"),
+    ],
 )
 def test_a_tagger_that_leaves_a_part_out_is_refused(left_out, said, monkeypatch):
-    changes = {name: each for name, each in adapters.tensors("tagger").items() if not name.endswith(left_out)}
+    changes = {
+        name: each
+        for name, each in adapters.tensors("tagger").items()
+        if not name.endswith(left_out)
+    }
     monkeypatch.setattr(adapters, "tensors", lambda name: changes)
     with pytest.raises(ModelError, match=said):
         networks.load("tagger")

@@ -27,7 +27,17 @@ def run(capsys, monkeypatch, tmp_path, folders):
     capsys.readouterr()
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["table", "calibrate", "--table", "nouns", "--model", str(folders["bert-lm"]), *arguments])
+        code = cli.main(
+            [
+                "table",
+                "calibrate",
+                "--table",
+                "nouns",
+                "--model",
+                str(folders["bert-lm"]),
+                *arguments,
+            ]
+        )
         out, err = capsys.readouterr()
         assert "canary" not in (out + err).lower()
         return code, out, err
@@ -37,23 +47,33 @@ def run(capsys, monkeypatch, tmp_path, folders):
 
 def measured(folders, *texts: str) -> LogitRange:
     """What the library finds in the same folder."""
-    return measure_logits(load_context(load_table("nouns"), folders["bert-lm"]), Ragged.of(tokenize(texts)))
+    return measure_logits(
+        load_context(load_table("nouns"), folders["bert-lm"]), Ragged.of(tokenize(texts))
+    )
 
 
 def test_the_bound_and_the_quantiles_are_printed(run, folders):
     code, out, err = run("public.txt")
     expected = measured(folders, *TEXTS)
     first, heading, every, best = out.splitlines()
-    bound = re.match(r"largest logit +(-?[\d.]+) +\(bert-lm, table vectors, 11 hidden words\)$", first)
+    bound = re.match(
+        r"largest logit +(-?[\d.]+) +\(bert-lm, table vectors, 11 hidden words\)$", first
+    )
     assert code == 0
     assert bound is not None
     assert expected.largest <= float(bound[1]) <= expected.largest + 0.01
     assert heading.split() == ["quantile", "0.5", "0.9", "0.99", "0.999"]
-    for line, title, name in ((every, "all candidates", "candidates"), (best, "the best of each word", "best")):
+    for line, title, name in (
+        (every, "all candidates", "candidates"),
+        (best, "the best of each word", "best"),
+    ):
         assert line.startswith(title)
         values = [float(value) for value in line.removeprefix(title).split()]
         assert values == pytest.approx(list(expected.quantiles()[name].values()), abs=0.006)
-    assert f"-o mechanism.bound={bound[1]} -o mechanism.floor={expected.quantiles()['candidates'][0.5]:.2f}" in err
+    assert (
+        f"-o mechanism.bound={bound[1]} -o mechanism.floor={expected.quantiles()['candidates'][0.5]:.2f}"
+        in err
+    )
     assert "letter" not in err
 
 
@@ -82,7 +102,9 @@ def test_without_a_file_the_letter_is_measured_and_that_is_said(run, folders, tm
 
 def test_a_model_whose_logits_are_below_zero_is_noted(run, folders, monkeypatch):
     found = measured(folders, *TEXTS)
-    low = LogitRange(**{**vars(found), "largest": found.largest - 100, "lowest": found.lowest - 100})
+    low = LogitRange(
+        **{**vars(found), "largest": found.largest - 100, "lowest": found.lowest - 100}
+    )
     monkeypatch.setattr("textveil.models.measure_logits", lambda *_, **__: low)
     assert "all words count alike in half of the places" in run("public.txt")[2]
     monkeypatch.setattr("textveil.models.measure_logits", lambda *_, **__: found)

@@ -10,11 +10,23 @@ import pytest
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import InputError
-from textveil.models import LogitRange, Ragged, adapters, load_context, measure_logits, stored_bound, stored_range
+from textveil.models import (
+    LogitRange,
+    Ragged,
+    adapters,
+    load_context,
+    measure_logits,
+    stored_bound,
+    stored_range,
+)
 from textveil.models.calibration import SHARES
 from textveil.table.embedding import EmbeddingTable, load_table
 
-TEXTS = [["the", "doctor", "saw", "a", "patient", "in", "lisbon"], ["maria", "met", "john", "."], []]
+TEXTS = [
+    ["the", "doctor", "saw", "a", "patient", "in", "lisbon"],
+    ["maria", "met", "john", "."],
+    [],
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +38,9 @@ def context(folders):
 @pytest.mark.parametrize("positions", [None, np.array([9, 2, 3])])
 def test_what_is_counted_is_what_the_model_says(positions, context):
     texts = Ragged.join(TEXTS)
-    asked = np.array([1, 2, 4, 6, 7, 8, 9]) if positions is None else positions  # the others are on the public list
+    asked = (
+        np.array([1, 2, 4, 6, 7, 8, 9]) if positions is None else positions
+    )  # the others are on the public list
     logits = context.logits(texts, asked).astype(np.float64)
     found = measure_logits(context, texts, positions=positions)
     assert (found.model, found.table, found.positions) == ("bert-lm", "nouns", len(asked))
@@ -40,13 +54,17 @@ def test_what_is_counted_is_what_the_model_says(positions, context):
             exact = np.sort(values)[int(np.ceil(share * values.size)) - 1]
             assert exact - 1e-4 <= value <= min(exact + found.width, logits.max()) + 1e-4
         inside = np.histogram(values, edges)[0]
-        assert np.abs(np.cumsum(inside) - np.cumsum(counts)).max() <= 1  # one may lie on an edge but for rounding
+        assert (
+            np.abs(np.cumsum(inside) - np.cumsum(counts)).max() <= 1
+        )  # one may lie on an edge but for rounding
     assert found.lowest % found.width == 0
 
 
 def test_progress_reaches_the_number_of_words(context):
     told: list[tuple[str, int, int]] = []
-    measure_logits(replace(context, batch=16), Ragged.join(TEXTS), report=lambda *step: told.append(step))
+    measure_logits(
+        replace(context, batch=16), Ragged.join(TEXTS), report=lambda *step: told.append(step)
+    )
     assert [total for _, _, total in told] == [7] * len(told)
     assert told[-1][1] == 7
     assert len(told) > 1
@@ -58,7 +76,11 @@ def test_a_range_survives_json_and_its_quantiles_with_it(context):
     assert LogitRange.from_json(document) == found
     assert [float(share) for share in document["quantiles"]["best"]] == list(SHARES)
     assert "doctor" not in json.dumps(document) + repr(found)
-    broken: list[Any] = [{}, [], *({**document, **wrong} for wrong in ({"width": 1}, {"best": 3}, {"best": ["x"]}))]
+    broken: list[Any] = [
+        {},
+        [],
+        *({**document, **wrong} for wrong in ({"width": 1}, {"best": 3}, {"best": ["x"]})),
+    ]
     for each in broken:
         with pytest.raises(InputError, match="not a range of logits"):
             LogitRange.from_json(each)
@@ -78,7 +100,10 @@ def test_shipped_tables_have_a_bound_that_belongs_to_the_shipped_adapter(name):
     assert stored_bound(load_table(name, metric="euclidean").project(16)) == found.largest
     assert stored_bound(load_table(name), "owner/name") is None
     file = files("textveil") / "data" / "logits" / f"{name}.json"
-    assert json.loads(file.read_text(encoding="utf-8"))["adapter"] == adapters.manifest("masked-lm")["files"]
+    assert (
+        json.loads(file.read_text(encoding="utf-8"))["adapter"]
+        == adapters.manifest("masked-lm")["files"]
+    )
     assert sum(found.best) == found.positions >= 1000
     assert sum(found.candidates) == found.positions * len(load_table(name))
 

@@ -70,14 +70,19 @@ def test_the_word_at_a_position_is_not_looked_at(family, folders, table):
 def test_a_causal_model_sees_nothing_of_what_follows_and_a_masked_one_does(folders, table):
     for family, same in (("gpt2-lm", True), ("bert-lm", False)):
         model = load_context(table, folders[family])
-        one, other = (model.logits(Ragged.join([["the", "x", word]]), np.array([1])) for word in ("doctor", "anchor"))
+        one, other = (
+            model.logits(Ragged.join([["the", "x", word]]), np.array([1]))
+            for word in ("doctor", "anchor")
+        )
         assert np.array_equal(one, other) is same
 
 
 def test_a_word_far_outside_the_window_changes_nothing_and_one_inside_does(folders, table):
     model = load_context(table, folders["bert-lm"], window=16)
     far, near = ["doctor"] + ["the"] * 60, ["the"] * 27 + ["doctor"] + ["the"] * 33
-    base, one, other = (model.logits(Ragged.join([words]), np.array([30])) for words in (["the"] * 61, far, near))
+    base, one, other = (
+        model.logits(Ragged.join([words]), np.array([30])) for words in (["the"] * 61, far, near)
+    )
     assert np.array_equal(base, one)
     assert not np.allclose(base, other, atol=1e-3)
 
@@ -88,7 +93,9 @@ def test_a_window_at_the_edge_of_a_text_uses_the_room_of_the_other_side(folders,
     for position, reach in ((0, 12), (39, 27)):
         changed = list(words)
         changed[reach] = "doctor"
-        one, other = (model.logits(Ragged.join([text]), np.array([position])) for text in (words, changed))
+        one, other = (
+            model.logits(Ragged.join([text]), np.array([position])) for text in (words, changed)
+        )
         assert not np.allclose(one, other, atol=1e-3)
 
 
@@ -101,24 +108,40 @@ def test_hidden_words_change_no_digit_whatever_they_are(family, length, folders,
     model = load_context(table, folders[family], window=16)
     hidden = np.arange(length) % 3 == 1
     positions = np.arange(length)
-    secrets = ("doctor", "incomprehensibilities", "\N{GRINNING FACE}", "", "\x00", "[MASK]", "a b c")
+    secrets = (
+        "doctor",
+        "incomprehensibilities",
+        "\N{GRINNING FACE}",
+        "",
+        "\x00",
+        "[MASK]",
+        "a b c",
+    )
 
     def logits(at: int, word: str, hidden: np.ndarray) -> np.ndarray:
         words = ["the", "doctor", "saw"] * (length // 3)
         words[at] = word
         return model.logits(
-            Ragged.join([["old", "town"], words, ["maria"]]), positions + 2, np.r_[[False] * 2, hidden, False]
+            Ragged.join([["old", "town"], words, ["maria"]]),
+            positions + 2,
+            np.r_[[False] * 2, hidden, False],
         )
 
     first = logits(4, secrets[0], hidden)
     for word in secrets[1:]:
         assert np.array_equal(logits(4, word, hidden), first)
-    assert not np.array_equal(logits(3, "incomprehensibilities", hidden), first)  # a word that is seen
-    assert not np.array_equal(logits(4, "incomprehensibilities", hidden & False), logits(4, "doctor", hidden & False))
+    assert not np.array_equal(
+        logits(3, "incomprehensibilities", hidden), first
+    )  # a word that is seen
+    assert not np.array_equal(
+        logits(4, "incomprehensibilities", hidden & False), logits(4, "doctor", hidden & False)
+    )
 
 
 @pytest.mark.parametrize("family", ["bert-lm", "gpt2-lm"])
-def test_words_that_no_tokenizer_could_cut_are_never_given_to_it_where_they_are_hidden(family, folders, table):
+def test_words_that_no_tokenizer_could_cut_are_never_given_to_it_where_they_are_hidden(
+    family, folders, table
+):
     model = load_context(table, folders[family])
     seen: list[str] = []
 
@@ -134,8 +157,13 @@ def test_words_that_no_tokenizer_could_cut_are_never_given_to_it_where_they_are_
 
 
 def test_hidden_words_are_mask_pieces_to_a_masked_model(folders, table):
-    words, hidden = ["the", "incomprehensibilities", "saw", "maria"], np.array([False, True, False, True])
-    found = load_context(table, folders["bert-lm"]).logits(Ragged.join([words]), np.array([3, 0, 1]), hidden)
+    words, hidden = (
+        ["the", "incomprehensibilities", "saw", "maria"],
+        np.array([False, True, False, True]),
+    )
+    found = load_context(table, folders["bert-lm"]).logits(
+        Ragged.join([words]), np.array([3, 0, 1]), hidden
+    )
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders["bert-lm"])
     network = transformers.AutoModelForMaskedLM.from_pretrained(folders["bert-lm"]).eval()
     for row, text, at in zip(
@@ -145,7 +173,9 @@ def test_hidden_words_are_mask_pieces_to_a_masked_model(folders, table):
         strict=True,
     ):
         with torch.inference_mode():
-            logits = network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).logits[0, 1 + at]
+            logits = network(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).logits[
+                0, 1 + at
+            ]
         pieces = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in WORDS]
         assert np.allclose(row, torch.stack([logits[ids].mean() for ids in pieces]), atol=1e-4)
 
@@ -160,7 +190,9 @@ def test_hidden_words_are_left_out_for_a_causal_model(folders, table):
     assert np.allclose(every, short[[0, 0]], atol=1e-4)
 
 
-def test_hidden_words_are_asked_in_one_run_and_long_texts_in_one_for_every_half_a_window(folders, table):
+def test_hidden_words_are_asked_in_one_run_and_long_texts_in_one_for_every_half_a_window(
+    folders, table
+):
     model = load_context(table, folders["bert-lm"], window=16)
     runs: list[int] = []
 
@@ -177,7 +209,9 @@ def test_hidden_words_are_asked_in_one_run_and_long_texts_in_one_for_every_half_
     def cost(length: int, hidden: bool) -> int:
         runs.clear()
         words = (["the", "doctor", "maria", "saw", "john"] * length)[:length]
-        counting.logits(Ragged.join([words, words]), np.arange(2 * length), np.full(2 * length, hidden))
+        counting.logits(
+            Ragged.join([words, words]), np.arange(2 * length), np.full(2 * length, hidden)
+        )
         return sum(runs)
 
     assert cost(14, hidden=True) == 1  # both texts are one: nothing of them is seen
@@ -185,7 +219,9 @@ def test_hidden_words_are_asked_in_one_run_and_long_texts_in_one_for_every_half_
     assert cost(14 + 5 * 7, hidden=True) == 1  # six windows, all of them of [MASK] alone
 
 
-def test_every_hidden_word_of_a_long_text_has_a_quarter_of_the_window_on_either_side(folders, table):
+def test_every_hidden_word_of_a_long_text_has_a_quarter_of_the_window_on_either_side(
+    folders, table
+):
     model, length = load_context(table, folders["bert-lm"], window=18), 61
     hidden = np.arange(length) % 2 == 0
     words = np.where(hidden, "canary", "the").tolist()
@@ -196,15 +232,24 @@ def test_every_hidden_word_of_a_long_text_has_a_quarter_of_the_window_on_either_
                 changed = [*words[:other], "doctor", *words[other + 1 :]]
                 found = model.logits(Ragged.join([changed]), np.array([position]), hidden)
                 assert not np.allclose(found[0], base[row], atol=1e-4)
-        far = ["doctor" if abs(i - position) > 16 and not hidden[i] else word for i, word in enumerate(words)]
+        far = [
+            "doctor" if abs(i - position) > 16 and not hidden[i] else word
+            for i, word in enumerate(words)
+        ]
         found = model.logits(Ragged.join([far]), np.array([position]), hidden)
         assert np.allclose(found[0], base[row], atol=1e-4)
 
 
-@pytest.mark.parametrize("hidden", [[True, False], np.array([1, 0]), np.array([True]), np.array([[True, False]])])
+@pytest.mark.parametrize(
+    "hidden", [[True, False], np.array([1, 0]), np.array([True]), np.array([[True, False]])]
+)
 def test_hidden_words_must_be_told_for_every_word(hidden, folders, table):
-    with pytest.raises(InputError, match=r"^hidden must be bool, with one entry for each of the 2 words$"):
-        load_context(table, folders["bert-lm"]).logits(Ragged.join([["canary", "the"]]), np.array([0]), hidden)
+    with pytest.raises(
+        InputError, match=r"^hidden must be bool, with one entry for each of the 2 words$"
+    ):
+        load_context(table, folders["bert-lm"]).logits(
+            Ragged.join([["canary", "the"]]), np.array([0]), hidden
+        )
 
 
 def test_logits_are_held_in_parts(folders, table, monkeypatch):
@@ -221,7 +266,9 @@ def test_logits_are_held_in_parts(folders, table, monkeypatch):
 def test_distinct_sequences_are_the_first_of_their_like(sequences):
     lengths = np.array([len(each) for each in sequences])
     rows = np.array([[*each, *[9] * (4 - len(each))] for each in sequences])
-    rows[np.arange(4) >= lengths[:, None]] = np.arange((4 - lengths).sum())  # what lies behind an end is nothing
+    rows[np.arange(4) >= lengths[:, None]] = np.arange(
+        (4 - lengths).sum()
+    )  # what lies behind an end is nothing
     first, like = distinct(rows, lengths)
     assert first.tolist() == [i for i, each in enumerate(sequences) if each not in sequences[:i]]
     assert [sequences[first[i]] for i in like] == sequences
@@ -235,7 +282,9 @@ def test_positions_of_many_texts_at_once_have_the_logits_of_each_alone(folders, 
     model = load_context(table, folders["bert-lm"], batch=64)
     positions = np.arange(48)
     together = model.logits(Ragged.join(texts), positions)
-    alone = np.concatenate([model.logits(Ragged.join([text]), np.arange(len(text))) for text in texts])
+    alone = np.concatenate(
+        [model.logits(Ragged.join([text]), np.arange(len(text))) for text in texts]
+    )
     assert np.allclose(together, alone, atol=1e-4)
 
 
@@ -247,7 +296,9 @@ def test_more_positions_than_are_laid_out_at_once_are_all_answered(folders, tabl
     assert np.allclose(model.logits(texts, positions), whole, atol=1e-4)
 
 
-def test_what_is_laid_out_at_once_is_counted_in_pieces_and_no_wider_than_needed(folders, table, monkeypatch):
+def test_what_is_laid_out_at_once_is_counted_in_pieces_and_no_wider_than_needed(
+    folders, table, monkeypatch
+):
     model = load_context(table, folders["bert-lm"], window=64)
     monkeypatch.setattr(context, "SLAB", 128)
     laid: list[tuple[int, ...]] = []
@@ -264,7 +315,9 @@ def test_what_is_laid_out_at_once_is_counted_in_pieces_and_no_wider_than_needed(
 
 
 def test_the_callers_torch_is_as_it_was_between_the_parts(folders, table):
-    parts = load_context(table, folders["bert-lm"], batch=1).batches(Ragged.join([["the", "doctor"]]), np.arange(2))
+    parts = load_context(table, folders["bert-lm"], batch=1).batches(
+        Ragged.join([["the", "doctor"]]), np.arange(2)
+    )
     next(parts)
     assert not torch.is_inference_mode_enabled()
 
@@ -273,7 +326,10 @@ def test_a_model_saved_in_half_precision_runs_in_full(folders, table, tmp_path):
     folder = shutil.copytree(folders["bert-lm"], tmp_path / "half")
     transformers.AutoModelForMaskedLM.from_pretrained(folder).half().save_pretrained(folder)
     texts, positions = Ragged.join([["the", "doctor", "saw"]]), np.array([1])
-    half, full = (load_context(table, source).logits(texts, positions) for source in (folder, folders["bert-lm"]))
+    half, full = (
+        load_context(table, source).logits(texts, positions)
+        for source in (folder, folders["bert-lm"])
+    )
     assert half.dtype == np.float32
     assert np.allclose(half, full, atol=0.1)
 
@@ -286,8 +342,12 @@ def test_no_positions_and_no_texts_give_no_rows(folders, table):
 
 @pytest.mark.parametrize("position", [-1, 2])
 def test_positions_outside_the_texts_are_refused(position, folders, table):
-    with pytest.raises(InputError, match="positions must be indices of the 2 words, counted from 0"):
-        load_context(table, folders["bert-lm"]).logits(Ragged.join([["the"], ["canary"]]), np.array([position]))
+    with pytest.raises(
+        InputError, match="positions must be indices of the 2 words, counted from 0"
+    ):
+        load_context(table, folders["bert-lm"]).logits(
+            Ragged.join([["the"], ["canary"]]), np.array([position])
+        )
 
 
 @pytest.mark.parametrize("positions", [[False, True], [0.9], [[0]], ["canary"]])
@@ -311,7 +371,9 @@ def test_options_out_of_range_are_refused(options, says, folders, table):
 
 
 def test_what_is_no_table_and_no_ragged_is_refused(folders, table):
-    with pytest.raises(ConfigError, match=r"table must be an embedding table \(load_table\), got str"):
+    with pytest.raises(
+        ConfigError, match=r"table must be an embedding table \(load_table\), got str"
+    ):
         load_context("minilm", folders["bert-lm"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"texts must be Ragged\.of") as caught:
         load_context(table, folders["bert-lm"]).logits([["canary"]], [0])  # type: ignore[arg-type]
@@ -348,7 +410,12 @@ def test_a_masked_lm_is_refused_as_a_causal_one(folders, table, tmp_path):
 def test_an_output_layer_that_is_not_the_last_thing_done_is_refused(table, tmp_path):
     heads = {"num_key_value_heads": 2, "head_dim": 8, "bos_token_id": 0, "eos_token_id": 0}
     capped = save(
-        tmp_path / "capped", "Gemma2ForCausalLM", byte_level(framed=False), **SIZE, **heads, final_logit_softcapping=5.0
+        tmp_path / "capped",
+        "Gemma2ForCausalLM",
+        byte_level(framed=False),
+        **SIZE,
+        **heads,
+        final_logit_softcapping=5.0,
     )
     with pytest.raises(ModelError, match="output layer of capped must be linear and the last step"):
         load_context(table, capped)
@@ -392,7 +459,9 @@ def test_windows_hold_every_piece_and_each_belongs_to_the_window_where_it_is_far
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 200))
 def test_batches_hold_every_sequence_once_and_are_bounded(lengths, pieces):
     found = list(batches(np.array(lengths, np.int64), pieces))
-    assert sorted(np.concatenate([np.zeros(0, np.int64), *found]).tolist()) == list(range(len(lengths)))
+    assert sorted(np.concatenate([np.zeros(0, np.int64), *found]).tolist()) == list(
+        range(len(lengths))
+    )
     assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= pieces for b in found)
 
 

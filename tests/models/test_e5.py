@@ -34,14 +34,18 @@ TEXTS = [
 def block(scale: float, numbers: list[int]) -> bytes:
     """32 numbers from -8 to 7, by the definition of the format, one at a time."""
     low, high = numbers[:16], numbers[16:]
-    return struct.pack("<e", scale) + bytes((a + 8) | (b + 8) << 4 for a, b in zip(low, high, strict=True))
+    return struct.pack("<e", scale) + bytes(
+        (a + 8) | (b + 8) << 4 for a, b in zip(low, high, strict=True)
+    )
 
 
 def test_blocks_are_unpacked_as_the_format_says():
     numbers = [(7 * i) % 16 - 8 for i in range(64)]
     blocks = block(0.5, numbers[:32]) + block(-2.0, numbers[32:])
     found = e5.unpacked(np.frombuffer(blocks, np.uint8))
-    assert found.ravel().tolist() == [0.5 * each for each in numbers[:32]] + [-2.0 * each for each in numbers[32:]]
+    assert found.ravel().tolist() == [0.5 * each for each in numbers[:32]] + [
+        -2.0 * each for each in numbers[32:]
+    ]
 
 
 def test_embeddings_of_some_pieces_are_those_of_all():
@@ -106,12 +110,20 @@ def model() -> bytes:
     blob = "".join(PIECES).encode()
     ends = np.cumsum([0, *(len(piece.encode()) for piece in PIECES)])
     head = b"E5S1" + struct.pack("<I7ifi", 1, 32, 1, 1, 64, len(PIECES), 8, 2, 1e-12, 32)
-    head += struct.pack("<5iQ", len(PIECES), 0, 2, 1, 3, len(blob)) + struct.pack(f"<{len(ends)}I", *ends)
+    head += struct.pack("<5iQ", len(PIECES), 0, 2, 1, 3, len(blob)) + struct.pack(
+        f"<{len(ends)}I", *ends
+    )
     head += struct.pack(f"<{len(PIECES)}f", *(-i for i in range(len(PIECES)))) + blob
     head += struct.pack("<iI", 1, 9) + struct.pack("<IBI", 0x41, 1, 0x61) + struct.pack("<i", 1)
     name = b"emb.word"
     at = len(head) + 2 + len(name) + struct.calcsize("<BIQQ")
-    return head + struct.pack("<H", len(name)) + name + struct.pack("<BIQQ", 1, 320, at, len(words)) + words
+    return (
+        head
+        + struct.pack("<H", len(name))
+        + name
+        + struct.pack("<BIQQ", 1, 320, at, len(words))
+        + words
+    )
 
 
 def test_the_build_keeps_what_is_said(tmp_path, monkeypatch):
@@ -130,7 +142,9 @@ def built(tmp_path, monkeypatch, said: bytes) -> hatch_build.ModelFiles:
     """The hook in a repository whose module says the checksum of `said`."""
     module = tmp_path / hatch_build.E5_MODULE
     module.parent.mkdir(parents=True)
-    module.write_text(f"SHA256 = {{'one.json': '{hashlib.sha256(said).hexdigest()}'}}\nraise SystemExit\n")
+    module.write_text(
+        f"SHA256 = {{'one.json': '{hashlib.sha256(said).hexdigest()}'}}\nraise SystemExit\n"
+    )
     monkeypatch.setattr(hatch_build, "FILES", ("one.json",))
     monkeypatch.setattr(hatch_build, "minilm", lambda folder: {"one.json": b"of the other model"})
     monkeypatch.setattr(hatch_build, "e5", lambda folder: {"one.json": b"made"})
@@ -147,7 +161,9 @@ def test_the_build_makes_what_is_missing_or_stale(before, tmp_path, monkeypatch)
         added: dict = {"artifacts": []}
         hook.initialize("standard", added)
         assert file.read_bytes() == b"made"
-        assert added["artifacts"] == [f"/src/textveil/data/{folder}/one.json" for folder in ("minilm", "e5")]
+        assert added["artifacts"] == [
+            f"/src/textveil/data/{folder}/one.json" for folder in ("minilm", "e5")
+        ]
         monkeypatch.setattr(hatch_build, "e5", lambda folder: {"one.json": b"not asked for again"})
 
 
@@ -171,5 +187,6 @@ def test_the_files_are_those_of_the_list_of_pieces():
     vocabulary = json.loads((e5.locate() / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     assert len(vocabulary) == bits.sum()
     assert (
-        hashlib.sha256((e5.locate() / "words.safetensors").read_bytes()).hexdigest() == e5.SHA256["words.safetensors"]
+        hashlib.sha256((e5.locate() / "words.safetensors").read_bytes()).hexdigest()
+        == e5.SHA256["words.safetensors"]
     )

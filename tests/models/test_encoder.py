@@ -78,7 +78,9 @@ def test_numbers_in_int8_are_near(job):
     own = replace(bundled.load(job), precision="int8")
     ids, lengths = batch(4, 30), np.full(4, 30)
     found, expected = (
-        each.read(ids, lengths, np.arange(4), np.arange(4)) if job == "masked-lm" else each.run(ids, lengths)
+        each.read(ids, lengths, np.arange(4), np.arange(4))
+        if job == "masked-lm"
+        else each.run(ids, lengths)
         for each in (own, replace(own, precision="float32"))
     )
     assert 0.99 < (found * expected).sum() / np.linalg.norm(found) / np.linalg.norm(expected) < 1
@@ -94,7 +96,10 @@ def test_stored_bounds_of_logits_hold_in_int8():
     head, bound = context.head, stored_bound(table)
     assert isinstance(head, bundled.BundledHead)
     assert bound is not None
-    near, far = (replace(context, head=replace(head, network=each)) for each in (context.model.network, exact))
+    near, far = (
+        replace(context, head=replace(head, network=each))
+        for each in (context.model.network, exact)
+    )
     one, other = near.logits(texts, asked), far.logits(texts, asked)
     assert np.abs(one.max(axis=1) - other.max(axis=1)).max() < 0.5
     assert one.max() < bound + 0.25
@@ -103,7 +108,9 @@ def test_stored_bounds_of_logits_hold_in_int8():
 def test_sums_of_two_products_fit_into_16_bits():
     """As on x86 without VNNI, which cuts off what does not fit: numbers are the same on every processor."""
     weights = bundled.graph("tagger", 8, bundled.load("tagger").weights, "int8").weights.values()
-    largest = {int(np.abs(weight.astype(np.int16)).max()) for weight in weights if weight.dtype == np.int8}
+    largest = {
+        int(np.abs(weight.astype(np.int16)).max()) for weight in weights if weight.dtype == np.int8
+    }
     assert largest == {bundled.LARGEST}
     assert 2 * 255 * bundled.LARGEST < 2**15
 
@@ -125,7 +132,10 @@ def company(seed: int) -> Ragged:
     """Texts of many lengths, and the ones that are looked at among them."""
     words = load_table("minilm").words
     rng = np.random.default_rng(seed)
-    others = [" ".join(words[i] for i in rng.integers(0, len(words), size)) for size in rng.integers(1, 60, 20)]
+    others = [
+        " ".join(words[i] for i in rng.integers(0, len(words), size))
+        for size in rng.integers(1, 60, 20)
+    ]
     return Ragged.of(tokenize([*others[:10], *TEXTS, *others[10:]]))
 
 
@@ -163,9 +173,12 @@ def test_answers_and_sentence_vectors_have_the_same_bits_alone_and_among_others(
     texts = [text for text in TEXTS if text]
     questions = ["Who is it?", "When was it, and where?", "Who?", "What is this about?", "When?"]
     assert reader.answer(questions, texts) == [
-        reader.answer([question], [text])[0] for question, text in zip(questions, texts, strict=True)
+        reader.answer([question], [text])[0]
+        for question, text in zip(questions, texts, strict=True)
     ]
-    assert np.array_equal(sentences.encode(texts), np.concatenate([sentences.encode([text]) for text in texts]))
+    assert np.array_equal(
+        sentences.encode(texts), np.concatenate([sentences.encode([text]) for text in texts])
+    )
 
 
 def test_a_network_that_pads_is_told_apart():
@@ -186,7 +199,9 @@ class OneScale(bundled.Layers):
         graph = self.graph
         largest = graph.apply("ReduceMax", graph.apply("Abs", states), keepdims=0)
         scale = graph.apply("Mul", largest, graph.constant(1 / 127))
-        integers = graph.apply("QuantizeLinear", states, scale, graph.constant(np.array(128, np.uint8)))
+        integers = graph.apply(
+            "QuantizeLinear", states, scale, graph.constant(np.array(128, np.uint8))
+        )
         return integers, scale
 
 

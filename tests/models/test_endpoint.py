@@ -30,7 +30,9 @@ def environment(monkeypatch):
     monkeypatch.delenv("TEXTVEIL_LLM_KEY", raising=False)
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, AMBIENT)
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"Authorization: Bearer {AMBIENT}\nApi-Key: {AMBIENT}")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", f"Authorization: Bearer {AMBIENT}\nApi-Key: {AMBIENT}"
+    )
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/ambient")
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -40,7 +42,9 @@ def environment(monkeypatch):
 
 @pytest.fixture
 def endpoint(openai_server):
-    return lambda model, **options: Endpoint(url=openai_server, model=model, **{"retries": 0, **options})
+    return lambda model, **options: Endpoint(
+        url=openai_server, model=model, **{"retries": 0, **options}
+    )
 
 
 @pytest.fixture
@@ -50,7 +54,11 @@ def journal(openai_server):
     def read(user):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(openai_server.removesuffix("/v1") + "/journal") as answer:
-            return [each for each in json.load(answer) if each["body"]["messages"][-1]["content"] == user]
+            return [
+                each
+                for each in json.load(answer)
+                if each["body"]["messages"][-1]["content"] == user
+            ]
 
     return read
 
@@ -61,7 +69,10 @@ def journal(openai_server):
 def test_answers_come_in_order(endpoint):
     prompts = [("", f"{0.2 - 0.05 * i:.2f} {i}") for i in range(4)]  # the first is answered last
     assert endpoint("slow").ask(prompts) == [user for _, user in prompts]
-    assert endpoint("upper").ask([("be loud", "straße 🙂"), ("be loud", "b")]) == ["STRASSE 🙂", "B"]
+    assert endpoint("upper").ask([("be loud", "straße 🙂"), ("be loud", "b")]) == [
+        "STRASSE 🙂",
+        "B",
+    ]
     assert endpoint("echo").ask([]) == []
 
 
@@ -69,9 +80,17 @@ def test_the_request(endpoint, journal):
     endpoint("echo", temperature=0.5).ask([("the system", "request 1")], max_tokens=7)
     endpoint("echo").ask([("the system", "request 2")])
     (first,), (second,) = journal("request 1"), journal("request 2")
-    messages = [{"role": "system", "content": "the system"}, {"role": "user", "content": "request 1"}]
+    messages = [
+        {"role": "system", "content": "the system"},
+        {"role": "user", "content": "request 1"},
+    ]
     assert first["path"] == "/v1/chat/completions"
-    assert first["body"] == {"model": "echo", "messages": messages, "temperature": 0.5, "max_tokens": 7}
+    assert first["body"] == {
+        "model": "echo",
+        "messages": messages,
+        "temperature": 0.5,
+        "max_tokens": 7,
+    }
     assert second["body"] == {
         "model": "echo",
         "messages": [messages[0], {"role": "user", "content": "request 2"}],
@@ -81,7 +100,9 @@ def test_the_request(endpoint, journal):
 
 def test_several_are_under_way_at_once(endpoint):
     prompts = [("", f"{i}") for i in range(8)]
-    assert endpoint("together", workers=4).ask(prompts) == [user for _, user in prompts]  # the server waits for four
+    assert endpoint("together", workers=4).ask(prompts) == [
+        user for _, user in prompts
+    ]  # the server waits for four
 
 
 def test_no_more_are_under_way_than_workers(endpoint, journal):
@@ -120,7 +141,9 @@ def test_retries_end(endpoint, journal):
     assert len(journal("ends")) == 2
 
 
-@pytest.mark.parametrize("model", ["unauthorized", "forbidden", "missing", "bad-request", "garbage", "empty"])
+@pytest.mark.parametrize(
+    "model", ["unauthorized", "forbidden", "missing", "bad-request", "garbage", "empty"]
+)
 def test_what_another_try_does_not_mend_is_asked_once(endpoint, journal, model):
     with pytest.raises(EndpointError):
         endpoint(model, retries=2).ask([("", f"once {model}")])
@@ -160,7 +183,13 @@ FAILURES = {
 
 def everything_about(error):
     """What the error, its chain and their fields say."""
-    said = [*traceback.format_exception(error), repr(error), str(error), repr(error.args), repr(vars(error))]
+    said = [
+        *traceback.format_exception(error),
+        repr(error),
+        str(error),
+        repr(error.args),
+        repr(vars(error)),
+    ]
     assert error.__cause__ is None
     assert error.__context__ is None
     return "\n".join(said)
@@ -172,7 +201,9 @@ def test_failures_say_one_line_and_no_secret(endpoint, openai_server, caplog, ca
     for name in ("openai", "openai._base_client"):
         caplog.set_level(logging.DEBUG, logger=name)
     with pytest.raises(EndpointError) as caught:
-        endpoint(model, key=KEY, timeout=0.3 if model == "slow" else 20).ask([(CANARY, f"2 {CANARY} of {model}")])
+        endpoint(model, key=KEY, timeout=0.3 if model == "slow" else 20).ask(
+            [(CANARY, f"2 {CANARY} of {model}")]
+        )
     host = openai_server.removeprefix("http://").removesuffix("/v1")
     assert str(caught.value) == f"the endpoint {host} {FAILURES[model]}"
     assert CANARY not in everything_about(caught.value)
@@ -184,10 +215,14 @@ def test_the_server_repeats_the_secrets(openai_server):
     """Or the tests here could not fail: a client as it comes tells what was asked, and sends the environment's key."""
     with (
         openai.DefaultHttpxClient(trust_env=False) as http,
-        openai.OpenAI(base_url=openai_server, api_key=KEY, max_retries=0, http_client=http) as client,
+        openai.OpenAI(
+            base_url=openai_server, api_key=KEY, max_retries=0, http_client=http
+        ) as client,
         pytest.raises(openai.BadRequestError, match=f"{CANARY}.*{AMBIENT}"),
     ):
-        client.chat.completions.create(model="bad-request", messages=[{"role": "user", "content": CANARY}])
+        client.chat.completions.create(
+            model="bad-request", messages=[{"role": "user", "content": CANARY}]
+        )
 
 
 def test_nobody_listens():
@@ -220,7 +255,14 @@ SAID = "Grüße 🙂 an <PERSON_12>, <EMAIL_2>!\n\nBis bald"
 
 @pytest.mark.parametrize(
     ("model", "pieces"),
-    [("echo", 7), ("halves", 2), ("characters", len(SAID)), ("bytes", len(SAID)), ("no-done", 7), ("talkative", 7)],
+    [
+        ("echo", 7),
+        ("halves", 2),
+        ("characters", len(SAID)),
+        ("bytes", len(SAID)),
+        ("no-done", 7),
+        ("talkative", 7),
+    ],
 )
 def test_an_answer_comes_in_pieces(endpoint, model, pieces):
     found = list(endpoint(model).stream([("user", SAID)]))
@@ -229,7 +271,12 @@ def test_an_answer_comes_in_pieces(endpoint, model, pieces):
 
 
 def test_a_conversation_is_sent_as_it_is(endpoint, journal):
-    said = [("system", "briefly"), ("user", "one"), ("assistant", "two"), ("user", "a conversation")]
+    said = [
+        ("system", "briefly"),
+        ("user", "one"),
+        ("assistant", "two"),
+        ("user", "a conversation"),
+    ]
     assert "".join(endpoint("echo", temperature=0.5).stream(said)) == "a conversation"
     (entry,) = journal("a conversation")
     assert entry["body"] == {
@@ -258,7 +305,9 @@ def test_a_stream_that_has_not_begun_is_asked_for_again(endpoint, journal, model
 
 
 BROKEN_OFF = "broke off in the middle of its answer"
-BREAKS = dict.fromkeys(("stops", "no-finish", "breaks-off", "reports", "silent", "not-json"), BROKEN_OFF)
+BREAKS = dict.fromkeys(
+    ("stops", "no-finish", "breaks-off", "reports", "silent", "not-json"), BROKEN_OFF
+)
 
 
 @pytest.mark.parametrize("model", BREAKS)
@@ -277,13 +326,19 @@ STREAMLESS = ("empty", "null", "no-choices", "odd", "number", "list", "garbage",
 
 
 @pytest.mark.parametrize("model", [*FAILURES, *BREAKS, "plain"])
-def test_failures_of_a_stream_say_one_line_and_no_secret(endpoint, openai_server, caplog, capfd, model):
+def test_failures_of_a_stream_say_one_line_and_no_secret(
+    endpoint, openai_server, caplog, capfd, model
+):
     caplog.set_level(logging.DEBUG)
     for name in ("openai", "openai._base_client"):
         caplog.set_level(logging.DEBUG, logger=name)
     timeout = 0.3 if model in ("slow", "silent") else 20
     with pytest.raises(EndpointError) as caught:
-        list(endpoint(model, key=KEY, timeout=timeout).stream([("system", CANARY), ("user", f"2 {CANARY} {model} x")]))
+        list(
+            endpoint(model, key=KEY, timeout=timeout).stream(
+                [("system", CANARY), ("user", f"2 {CANARY} {model} x")]
+            )
+        )
     host = openai_server.removeprefix("http://").removesuffix("/v1")
     says = "answered without text" if model in STREAMLESS else {**FAILURES, **BREAKS}.get(model)
     assert str(caught.value) == f"the endpoint {host} {says or 'answered without text'}"
@@ -314,7 +369,12 @@ def test_who_leaves_a_stream_closes_the_connection(endpoint, journal):
 
 @pytest.mark.parametrize(
     ("key", "environment_key", "sent"),
-    [(None, None, "none"), (None, "", "none"), (None, "sk-own", "sk-own"), ("sk-given", "sk-own", "sk-given")],
+    [
+        (None, None, "none"),
+        (None, "", "none"),
+        (None, "sk-own", "sk-own"),
+        ("sk-given", "sk-own", "sk-given"),
+    ],
 )
 def test_which_key_is_sent(endpoint, journal, monkeypatch, key, environment_key, sent):
     if environment_key is not None:
@@ -354,7 +414,9 @@ def of_libraries(caplog):
     return [each for each in said if not each.getMessage().startswith("close.")]
 
 
-def test_the_libraries_log_nothing_of_our_requests_and_all_of_others(endpoint, openai_server, caplog):
+def test_the_libraries_log_nothing_of_our_requests_and_all_of_others(
+    endpoint, openai_server, caplog
+):
     caplog.set_level(logging.DEBUG)
     for name in ("openai", "openai._base_client"):
         caplog.set_level(logging.DEBUG, logger=name)
@@ -384,7 +446,9 @@ def test_openai_log_does_not_print_the_prompt(openai_server):
         logging.getLogger("openai._base_client").debug("log is on")
     """
     environ = {**os.environ, "OPENAI_LOG": "debug"}
-    found = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
     assert "status 400" in found.stdout
     assert "log is on" in found.stderr
     assert CANARY not in found.stdout + found.stderr
@@ -438,17 +502,24 @@ def test_urls_that_are_none(url):
     assert CANARY not in everything_about(error.value)
 
 
-@pytest.mark.parametrize("url", [f"http://me:{CANARY}@host/v1", f"https://{CANARY}@host/v1", "http://@host/v1"])
+@pytest.mark.parametrize(
+    "url", [f"http://me:{CANARY}@host/v1", f"https://{CANARY}@host/v1", "http://@host/v1"]
+)
 def test_credentials_in_the_url(url):
-    with pytest.raises(ConfigError, match=r"^endpoint.url must not hold a name or password") as error:
+    with pytest.raises(
+        ConfigError, match=r"^endpoint.url must not hold a name or password"
+    ) as error:
         Endpoint(url=url, model="m")
     assert CANARY not in everything_about(error.value)
 
 
-@pytest.mark.parametrize("key", [f"{CANARY} x", f"{CANARY}\n", f"ß{CANARY}", CANARY.encode(), [CANARY], ""])
+@pytest.mark.parametrize(
+    "key", [f"{CANARY} x", f"{CANARY}\n", f"ß{CANARY}", CANARY.encode(), [CANARY], ""]
+)
 def test_keys_that_are_none(key):
     with pytest.raises(
-        ConfigError, match=r"^the key \(endpoint.key or TEXTVEIL_LLM_KEY\) must be ASCII without spaces$"
+        ConfigError,
+        match=r"^the key \(endpoint.key or TEXTVEIL_LLM_KEY\) must be ASCII without spaces$",
     ) as error:
         Endpoint(url="http://localhost/v1", model="m", key=key)
     assert CANARY not in everything_about(error.value)

@@ -25,10 +25,16 @@ def test_probabilities_are_those_of_the_first_piece_of_each_word(family, folders
     expected = []
     for words in texts:
         pieces = [tokenizer(space + word, add_special_tokens=False)["input_ids"] for word in words]
-        flat = [tokenizer.cls_token_id, *(piece for own in pieces for piece in own), tokenizer.sep_token_id]
+        flat = [
+            tokenizer.cls_token_id,
+            *(piece for own in pieces for piece in own),
+            tokenizer.sep_token_id,
+        ]
         firsts = 1 + np.cumsum([0, *map(len, pieces)])[:-1]
         with torch.inference_mode():
-            expected.append(network(input_ids=torch.tensor([flat])).logits[0].softmax(dim=-1).numpy()[firsts])
+            expected.append(
+                network(input_ids=torch.tensor([flat])).logits[0].softmax(dim=-1).numpy()[firsts]
+            )
     found = load_tagger(folders[family]).probabilities(Ragged.join(texts))
     assert np.allclose(found, np.concatenate(expected), atol=1e-5)
 
@@ -87,7 +93,10 @@ def test_spans_follow_the_labels_and_end_with_their_text(rows, sizes, expected):
 
 
 def test_without_labels_that_begin_an_entity_another_type_begins_one():
-    assert spans([INSIDE, PLACE, PLACE], [3], begins=(False,) * 4) == [(0, 0, 1, "PERSON"), (0, 1, 3, "LOCATION")]
+    assert spans([INSIDE, PLACE, PLACE], [3], begins=(False,) * 4) == [
+        (0, 0, 1, "PERSON"),
+        (0, 1, 3, "LOCATION"),
+    ]
 
 
 def test_a_word_counts_when_the_probabilities_of_all_entities_together_reach_the_threshold():
@@ -118,8 +127,18 @@ def levels(monkeypatch):
         "uncased": (0.95,) * 4,
         "none": (0.4,) * 4,
     }
-    near = {"capital": (0.05, 0.05, 0.5, 0.5), "small": (0.5,) * 4, "uncased": (0.5,) * 4, "none": (0.5,) * 4}
-    for name, value in {"SURE": sure, "BESIDE": near, "DETAIL": (0.8, 0.9), "BESIDE_DETAIL": (0.6, 0.8)}.items():
+    near = {
+        "capital": (0.05, 0.05, 0.5, 0.5),
+        "small": (0.5,) * 4,
+        "uncased": (0.5,) * 4,
+        "none": (0.5,) * 4,
+    }
+    for name, value in {
+        "SURE": sure,
+        "BESIDE": near,
+        "DETAIL": (0.8, 0.9),
+        "BESIDE_DETAIL": (0.6, 0.8),
+    }.items():
         monkeypatch.setattr(entities, name, value)
 
 
@@ -164,9 +183,10 @@ def test_details_have_a_threshold_of_their_own_however_they_look(kind, found):
 
 
 def test_a_word_has_one_look():
-    assert [entities.LOOKS[entities.look(word)] for word in ("Anna", "McX", "anna", "ß", "東", "على", "7", "・")] == [
-        *("capital", "capital", "small", "small", "uncased", "uncased", "none", "none")
-    ]
+    assert [
+        entities.LOOKS[entities.look(word)]
+        for word in ("Anna", "McX", "anna", "ß", "東", "على", "7", "・")
+    ] == [*("capital", "capital", "small", "small", "uncased", "uncased", "none", "none")]
 
 
 def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:
@@ -185,7 +205,12 @@ def standings(rows: list[list[float]], cut: float = 0.5) -> list[float]:
 
 
 def test_an_entity_is_as_private_as_the_private_labels_of_its_type():
-    rows: list[list[float]] = [[0.1, 0.6, 0.2, 0.1, 0], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0.2, 0, 0, 0.2, 0.6]]
+    rows: list[list[float]] = [
+        [0.1, 0.6, 0.2, 0.1, 0],
+        [0, 0, 1, 0, 0],
+        [0, 1, 0, 0, 0],
+        [0.2, 0, 0, 0.2, 0.6],
+    ]
     assert standings(rows) == pytest.approx([0.75, 0, 1, 0.25], abs=1e-6)
 
 
@@ -203,11 +228,20 @@ def test_a_cut_lies_at_one_half_and_keeps_the_order(cut, share):
 
 def test_a_tagger_that_cannot_tell_calls_everything_private(folders):
     tagger = load_tagger(folders["bert-tagger"], threshold=0.01)
-    assert {found.private for found in tagger.find(Ragged.join([["maria", "met", "john"]]))} == {1.0}
+    assert {found.private for found in tagger.find(Ragged.join([["maria", "met", "john"]]))} == {
+        1.0
+    }
 
 
 def test_types_of_other_taggers_have_the_names_of_the_house(folders):
-    assert load_tagger(folders["bert-tagger"]).types == (None, "PERSON", "PERSON", "LOCATION", "LOCATION", "MISC")
+    assert load_tagger(folders["bert-tagger"]).types == (
+        None,
+        "PERSON",
+        "PERSON",
+        "LOCATION",
+        "LOCATION",
+        "MISC",
+    )
 
 
 @pytest.mark.parametrize("labels", [["LABEL_0", "LABEL_1"], ["B-PER", "I-PER"]])
@@ -215,17 +249,25 @@ def test_a_tagger_without_names_for_its_labels_is_refused(labels, folders, tmp_p
     folder = shutil.copytree(folders["bert-tagger"], tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
     names = [*labels, *(f"LABEL_{i}" for i in range(len(labels), 6))]
-    config |= {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+    config |= {
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="must name its labels"):
         load_tagger(folder)
 
 
-def test_prefixes_are_those_of_every_scheme_and_only_where_a_label_begins_the_type(folders, tmp_path):
+def test_prefixes_are_those_of_every_scheme_and_only_where_a_label_begins_the_type(
+    folders, tmp_path
+):
     names = ["O", "B-PER", "L-PER", "U-PER", "E-MAIL", "group"]
     folder = shutil.copytree(folders["bert-tagger"], tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
-    config |= {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+    config |= {
+        "id2label": dict(enumerate(names)),
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
     (folder / "config.json").write_text(json.dumps(config))
     tagger = load_tagger(folder)
     assert tagger.types == (None, "PERSON", "PERSON", "PERSON", "E-MAIL", "ORGANIZATION")

@@ -11,7 +11,10 @@ from textveil.models.labels import load_labels
 from textveil.models.networks import load, untrained
 
 TEXT = "Maria met John at Acme corp in Paris today, near the old town."
-NAMES = {"id2label": {0: "calm", 1: "angry", 2: "glad"}, "label2id": {"calm": 0, "angry": 1, "glad": 2}}
+NAMES = {
+    "id2label": {0: "calm", 1: "angry", 2: "glad"},
+    "label2id": {"calm": 0, "angry": 1, "glad": 2},
+}
 BERT = {**SIZE, "max_position_embeddings": 128, "num_labels": 3, **NAMES}
 
 
@@ -19,25 +22,51 @@ BERT = {**SIZE, "max_position_embeddings": 128, "num_labels": 3, **NAMES}
 def classifiers(tmp_path_factory):
     """A folder for each family."""
     root = tmp_path_factory.mktemp("classifiers")
-    framed = {**SIZE, "max_position_embeddings": 130, "type_vocab_size": 1, "num_labels": 3, **NAMES}
-    bare = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+    framed = {
+        **SIZE,
+        "max_position_embeddings": 130,
+        "type_vocab_size": 1,
+        "num_labels": 3,
+        **NAMES,
+    }
+    bare = {
+        "n_embd": 16,
+        "n_layer": 2,
+        "n_head": 2,
+        "n_positions": 128,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
     return {
         "bert": save(root / "bert", "BertForSequenceClassification", wordpiece(), **BERT),
-        "roberta": save(root / "roberta", "RobertaForSequenceClassification", byte_level(framed=True), **framed),
-        "gpt2": save(root / "gpt2", "GPT2ForSequenceClassification", byte_level(framed=False), num_labels=3, **bare),
+        "roberta": save(
+            root / "roberta", "RobertaForSequenceClassification", byte_level(framed=True), **framed
+        ),
+        "gpt2": save(
+            root / "gpt2",
+            "GPT2ForSequenceClassification",
+            byte_level(framed=False),
+            num_labels=3,
+            **bare,
+        ),
     }
 
 
 @pytest.mark.parametrize(
     ("family", "texts"),
     [
-        *((family, [(TEXT,), ("paris",), ("the doctor saw a patient",)]) for family in ("bert", "roberta", "gpt2")),
+        *(
+            (family, [(TEXT,), ("paris",), ("the doctor saw a patient",)])
+            for family in ("bert", "roberta", "gpt2")
+        ),
         *((family, [(TEXT, "paris"), ("john", TEXT)]) for family in ("bert", "roberta")),
     ],
 )
 def test_logits_are_those_of_the_network_run_by_hand(family, texts, classifiers):
     tokenizer = transformers.AutoTokenizer.from_pretrained(classifiers[family])
-    network = transformers.AutoModelForSequenceClassification.from_pretrained(classifiers[family]).eval()
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(
+        classifiers[family]
+    ).eval()
     found = load_labels(classifiers[family]).logits(texts)
     assert found.shape == (len(texts), 3)
     for own, each in zip(found, texts, strict=True):
@@ -80,7 +109,9 @@ def test_the_names_of_labels_are_the_models_own(classifiers):
     assert load_labels(classifiers["gpt2"]).labels == ("LABEL_0", "LABEL_1", "LABEL_2")
 
 
-@pytest.mark.parametrize("texts", [[("a", "b", "canary")], [("a",), ("b", "canary")], [()], [("\ud800canary",)]])
+@pytest.mark.parametrize(
+    "texts", [[("a", "b", "canary")], [("a",), ("b", "canary")], [()], [("\ud800canary",)]]
+)
 def test_what_is_neither_a_text_nor_a_pair_is_refused(texts, classifiers):
     with pytest.raises(InputError) as caught:
         load_labels(classifiers["bert"]).logits(texts)

@@ -51,7 +51,9 @@ def test_code_that_comes_with_a_model_is_not_run_even_if_someone_says_yes(folder
 
 def test_code_that_comes_with_a_sentence_encoder_is_not_run(folders, tmp_path, monkeypatch):
     folder = Path(shutil.copytree(folders["bert-encoder"], tmp_path / "model"))
-    (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": "own.Network"}]))
+    (folder / "modules.json").write_text(
+        json.dumps([{"idx": 0, "name": "0", "path": "", "type": "own.Network"}])
+    )
     (folder / "own.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     with pytest.raises(ModelError, match="as a sentence encoder"):
@@ -107,7 +109,9 @@ def test_a_hub_that_cannot_be_reached_is_asked_once_and_loading_is_not_tried(ask
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_in_the_cache_needs_no_hub_and_one_on_the_hub_is_loaded_from_there(asked, monkeypatch):
+def test_a_model_in_the_cache_needs_no_hub_and_one_on_the_hub_is_loaded_from_there(
+    asked, monkeypatch
+):
     assert fetch("owner/name", "model", lambda where, local: local) == ("owner/name", True)
     assert asked == []
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: None)
@@ -147,11 +151,25 @@ def test_a_model_that_takes_too_few_pieces_is_refused(limit, folder, folders, tm
         load_reader(reader)
 
 
-@pytest.mark.parametrize("kind", [models.WordLevel({"x": 0, "y": 1}), models.BPE({"x": 0, "y": 1}, [])])
+@pytest.mark.parametrize(
+    "kind", [models.WordLevel({"x": 0, "y": 1}), models.BPE({"x": 0, "y": 1}, [])]
+)
 def test_a_tokenizer_that_cannot_cut_a_letter_is_refused(kind, tmp_path):
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(kind), model_max_length=128, pad_token="x")
-    labels = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
-    save(tmp_path, "BertForTokenClassification", tokenizer, **SIZE, **labels, max_position_embeddings=128)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(kind), model_max_length=128, pad_token="x"
+    )
+    labels = {
+        "id2label": dict(enumerate(LABELS)),
+        "label2id": {label: i for i, label in enumerate(LABELS)},
+    }
+    save(
+        tmp_path,
+        "BertForTokenClassification",
+        tokenizer,
+        **SIZE,
+        **labels,
+        max_position_embeddings=128,
+    )
     with pytest.raises(ModelError, match="failed on a word"):
         load_tagger(tmp_path)
 

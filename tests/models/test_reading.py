@@ -16,11 +16,15 @@ def test_the_answer_is_the_best_span_of_the_network_run_by_hand(family, folders)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders[family])
     network = transformers.AutoModelForQuestionAnswering.from_pretrained(folders[family]).eval()
     question = "where did maria meet"
-    encoded = tokenizer(question, TEXT, return_tensors="pt", return_offsets_mapping=True, truncation=False)
+    encoded = tokenizer(
+        question, TEXT, return_tensors="pt", return_offsets_mapping=True, truncation=False
+    )
     places = encoded.pop("offset_mapping")[0].tolist()
     second = [i for i, sequence in enumerate(encoded.sequence_ids(0)) if sequence == 1]
     if family == "bert-reader":
-        encoded["token_type_ids"] = torch.tensor([[int(sequence == 1) for sequence in encoded.sequence_ids(0)]])
+        encoded["token_type_ids"] = torch.tensor(
+            [[int(sequence == 1) for sequence in encoded.sequence_ids(0)]]
+        )
         encoded["token_type_ids"][0, -1] = 1
     reader = load_reader(folders[family], window=128, longest=5)
     assert encoded["input_ids"].shape[1] <= reader.window
@@ -37,9 +41,9 @@ def test_answers_stand_in_their_texts_however_long_and_whatever_they_are(folders
     texts = [TEXT * 30, "", "x", "\N{GRINNING FACE} \x00", TEXT, "a" * 5000]
     reader = load_reader(folders["bert-reader"], window=48)
     answers = reader.answer(["what maria"] * len(texts), texts)
-    assert [text[answer.start : answer.end] for text, answer in zip(texts, answers, strict=True)] == [
-        answer.text for answer in answers
-    ]
+    assert [
+        text[answer.start : answer.end] for text, answer in zip(texts, answers, strict=True)
+    ] == [answer.text for answer in answers]
     assert answers[1] == ("", 0, 0, 0.0)
     assert all(np.isfinite(answer.score) for answer in answers)
 
@@ -65,8 +69,12 @@ def test_no_questions_have_no_answers(folders):
     assert load_reader(folders["bert-reader"]).answer([], []) == []
 
 
-@pytest.mark.parametrize(("questions", "texts"), [(["a"], []), ("a", "b"), ([None], ["canary"]), (["a"], ["\ud800"])])
-def test_lists_that_do_not_fit_or_are_no_texts_are_refused_without_showing_them(questions, texts, folders):
+@pytest.mark.parametrize(
+    ("questions", "texts"), [(["a"], []), ("a", "b"), ([None], ["canary"]), (["a"], ["\ud800"])]
+)
+def test_lists_that_do_not_fit_or_are_no_texts_are_refused_without_showing_them(
+    questions, texts, folders
+):
     with pytest.raises(InputError) as caught:
         load_reader(folders["bert-reader"]).answer(questions, texts)
     assert "canary" not in str(caught.value)

@@ -41,14 +41,23 @@ def about(journal, text):
     return [body for body in journal() if text in body["messages"][-1]["content"]]
 
 
-TEXTS = ["<PERSON_1> owe <PERSON_2> and <PERSON_1> money .", "no placeholders here .", "<EMAIL_1> is it"]
+TEXTS = [
+    "<PERSON_1> owe <PERSON_2> and <PERSON_1> money .",
+    "no placeholders here .",
+    "<EMAIL_1> is it",
+]
 
 
 # ---- placeholders --------------------------------------------------------------------------------------------------
 
 
 def test_what_the_model_says_is_taken(endpoint):
-    assert repair(["ein text .", "", " \n", "straße"], endpoint("upper")) == ["EIN TEXT .", "", " \n", "STRASSE"]
+    assert repair(["ein text .", "", " \n", "straße"], endpoint("upper")) == [
+        "EIN TEXT .",
+        "",
+        " \n",
+        "STRASSE",
+    ]
     assert repair(TEXTS, endpoint("echo")) == TEXTS
     assert repair([], endpoint("echo")) == []
 
@@ -92,7 +101,10 @@ def test_the_request(endpoint, journal):
 
 
 def test_extraction(endpoint, journal):
-    prompts, answers = ["ask <PERSON_1> about zebras", "and lions"], ["<PERSON_1> says. <PERSON_1> is.", "Roar."]
+    prompts, answers = (
+        ["ask <PERSON_1> about zebras", "and lions"],
+        ["<PERSON_1> says. <PERSON_1> is.", "Roar."],
+    )
     found = extract(prompts, answers, endpoint("draft"))
     assert found == ["<PERSON_1> says! <PERSON_1> is!", "Roar!"]
     (body,) = about(journal, "zebras")
@@ -103,7 +115,9 @@ def test_extraction(endpoint, journal):
 
 def test_an_extraction_that_loses_placeholders_is_the_answer(endpoint):
     with pytest.warns(TextveilWarning, match=r"^1 of 2"):
-        found = extract(["a <WORD_1>", "b"], ["<WORD_1> it is", ""], endpoint("echo"))  # echoes both texts
+        found = extract(
+            ["a <WORD_1>", "b"], ["<WORD_1> it is", ""], endpoint("echo")
+        )  # echoes both texts
     assert found == ["<WORD_1> it is", ""]
 
 
@@ -127,7 +141,9 @@ def test_progress(endpoint):
 
 def test_only_what_was_released_is_sent(endpoint, journal, small_table):
     session = Session(owner=CANARY)
-    result = Privatizer("placeholder", table=small_table).privatize(f"the river {CANARY} and {CANARY}2", session)
+    result = Privatizer("placeholder", table=small_table).privatize(
+        f"the river {CANARY} and {CANARY}2", session
+    )
     released = [result.released]
     before = len(journal())
     repaired = repair(released, endpoint("echo"))
@@ -148,7 +164,9 @@ def test_only_what_was_released_is_sent(endpoint, journal, small_table):
 @pytest.fixture
 def run(capsys, openai_server):
     def run(*arguments, model="upper"):
-        code = cli.main(["repair", *map(str, arguments), "--upstream", openai_server, "--model", model])
+        code = cli.main(
+            ["repair", *map(str, arguments), "--upstream", openai_server, "--model", model]
+        )
         return code, *capsys.readouterr()
 
     return run

@@ -26,7 +26,9 @@ class Linear(nn.Module):
         self.embeddings = nn.Embedding.from_pretrained(embeddings)
         self.weights = weights
         self.config = SimpleNamespace(
-            num_labels=len(weights), id2label=dict(enumerate(map(str, range(len(weights))))), pad_token_id=0
+            num_labels=len(weights),
+            id2label=dict(enumerate(map(str, range(len(weights))))),
+            pad_token_id=0,
         )
 
     def get_input_embeddings(self) -> nn.Module:
@@ -37,7 +39,9 @@ class Linear(nn.Module):
         return SimpleNamespace(logits=seen.sum(dim=1) @ self.weights.T)
 
 
-def linear(weights: torch.Tensor, window: int = 64, batch: int = 64) -> tuple[Classifier, torch.Tensor]:
+def linear(
+    weights: torch.Tensor, window: int = 64, batch: int = 64
+) -> tuple[Classifier, torch.Tensor]:
     """A linear classifier of word pieces, and its embeddings, which are positive."""
     tokenizer = wordpiece()
     embeddings = torch.rand(len(tokenizer), 4, generator=torch.Generator().manual_seed(3)) + 0.1
@@ -57,7 +61,9 @@ def linear(weights: torch.Tensor, window: int = 64, batch: int = 64) -> tuple[Cl
     return Classifier(model=model, window=window, batch=batch), embeddings
 
 
-def closed(classifier: Classifier, embeddings: torch.Tensor, weights: torch.Tensor, words: list[str]) -> np.ndarray:
+def closed(
+    classifier: Classifier, embeddings: torch.Tensor, weights: torch.Tensor, words: list[str]
+) -> np.ndarray:
     """The norm of embedding times weights, summed over the pieces of each word, and as a share of the largest."""
     sums = []
     for word in words:
@@ -119,7 +125,14 @@ FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "GPT2ForSequenceClassification": (
         lambda: byte_level(framed=False),
-        {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0},
+        {
+            "n_embd": 16,
+            "n_layer": 2,
+            "n_head": 2,
+            "n_positions": 128,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+        },
     ),
 }
 
@@ -129,14 +142,19 @@ def test_a_network_has_the_gradients_that_autograd_finds_by_hand(kind, tmp_path)
     tokenizer, config = FAMILIES[kind]
     folder = save(tmp_path / "model", kind, tokenizer(), **config)
     classifier = load_classifier(folder)
-    assert not any(parameter.requires_grad for parameter in classifier.model.network.module.parameters())
+    assert not any(
+        parameter.requires_grad for parameter in classifier.model.network.module.parameters()
+    )
     texts = [["maria", "met", "john"], ["incomprehensible"], [], ["old", "town", "near", "paris"]]
     found = classifier.saliency(Ragged.join(texts))
     network = getattr(transformers, kind).from_pretrained(folder).eval()
     space = " " if kind.startswith("GPT2") else ""
     expected: list[float] = []
     for words in filter(None, texts):
-        cut = [classifier.model.tokenizer.encode(space + word, add_special_tokens=False).ids for word in words]
+        cut = [
+            classifier.model.tokenizer.encode(space + word, add_special_tokens=False).ids
+            for word in words
+        ]
         ids = [*classifier.model.before, *(i for own in cut for i in own), *classifier.model.after]
         embedded = network.get_input_embeddings()(torch.tensor([ids])).detach().requires_grad_()
         logits = network(inputs_embeds=embedded).logits[0]
@@ -151,7 +169,13 @@ def test_a_network_has_the_gradients_that_autograd_finds_by_hand(kind, tmp_path)
 
 
 def test_texts_do_not_touch_one_another_and_the_same_comes_again(tmp_path):
-    folder = save(tmp_path / "model", "BertForSequenceClassification", wordpiece(), **SIZE, max_position_embeddings=128)
+    folder = save(
+        tmp_path / "model",
+        "BertForSequenceClassification",
+        wordpiece(),
+        **SIZE,
+        max_position_embeddings=128,
+    )
     texts = [["maria", "met", "john"] * 60, ["paris"], ["old", "town"] * 30]
     classifier = load_classifier(folder, window=32)
     found = classifier.saliency(Ragged.join(texts))
@@ -185,6 +209,8 @@ def test_options_are_checked(options):
 
 
 def test_a_model_without_a_head_for_classes_is_refused(tmp_path):
-    folder = save(tmp_path / "model", "BertForMaskedLM", wordpiece(), **SIZE, max_position_embeddings=128)
+    folder = save(
+        tmp_path / "model", "BertForMaskedLM", wordpiece(), **SIZE, max_position_embeddings=128
+    )
     with pytest.raises(ModelError, match="trained for classifier"):
         load_classifier(folder)

@@ -19,7 +19,11 @@ def sentences() -> Sentences:
 
 def test_texts_of_one_meaning_are_closer_than_others(sentences):
     doctor, physician, market = sentences.encode(
-        ["A doctor spoke to a patient.", "The physician talked with the sick man.", "Stock markets fell."]
+        [
+            "A doctor spoke to a patient.",
+            "The physician talked with the sick man.",
+            "Stock markets fell.",
+        ]
     )
     assert doctor @ physician > 0.5 > doctor @ market
 
@@ -36,7 +40,9 @@ def test_no_texts_have_no_vectors(sentences):
 
 def test_the_end_of_a_long_text_counts(sentences):
     long = "The weather was mild and the streets were quiet. " * 60
-    one, other = sentences.encode([long, long + "The virus infected every patient of the hospital. " * 60])
+    one, other = sentences.encode(
+        [long, long + "The virus infected every patient of the hospital. " * 60]
+    )
     assert one @ other < 0.9
 
 
@@ -81,7 +87,9 @@ def test_parts_begin_with_words_where_there_are_words(sentences):
 def test_a_model_whose_tokenizer_knows_no_limit_has_that_of_its_places(tmp_path):
     tokenizer = byte_level(framed=True)
     tokenizer.model_max_length = 10**30
-    folder = save(tmp_path, "RobertaModel", tokenizer, **SIZE, max_position_embeddings=130, type_vocab_size=1)
+    folder = save(
+        tmp_path, "RobertaModel", tokenizer, **SIZE, max_position_embeddings=130, type_vocab_size=1
+    )
     model = load_sentences(folder)
     assert model.window == 126
     assert np.isfinite(model.encode(["maria met john " * 100])).all()

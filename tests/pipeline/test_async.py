@@ -77,7 +77,9 @@ def test_what_was_begun_is_charged_when_nobody_waits_any_more(tmp_path, monkeypa
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert store.ledger.accounts("anna") == [], "the one who asked did not wait for the draw"
+            assert store.ledger.accounts("anna") == [], (
+                "the one who asked did not wait for the draw"
+            )
             may.set()
 
         asyncio.run(cancelled())  # the loop ends when its threads have

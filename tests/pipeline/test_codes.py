@@ -40,7 +40,9 @@ def word_law(privatizer, epsilon):
     """ln P(code | word) for every word of the table, [60, C]: every word stands alone in a text."""
     rows, _ = privatizer.table.lookup(NOUNS)
     block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
-    parameter = privatizer.mechanism.calibrate(privatizer.table, block.layout, np.full(len(rows), epsilon))
+    parameter = privatizer.mechanism.calibrate(
+        privatizer.table, block.layout, np.full(len(rows), epsilon)
+    )
     assert isinstance(privatizer.mechanism, Law)
     return privatizer.mechanism.log_probs(privatizer.table, block, parameter)
 
@@ -69,7 +71,10 @@ class TestLaw:
         np.testing.assert_allclose(law.sum(axis=1), 1)
 
     def test_the_draw_does_not_see_which_word_of_a_code_it_was(self):
-        blocks = [codebook().rehearse([word]).plan.block.rows.tolist() for word in ("anchor", "candle", "copper")]
+        blocks = [
+            codebook().rehearse([word]).plan.block.rows.tolist()
+            for word in ("anchor", "candle", "copper")
+        ]
         assert blocks == [[0], [0], [0]]
 
     def test_draws_follow_the_law(self):
@@ -110,7 +115,9 @@ class TestStatement:
         session = Session()
         session.repeats = "user"
         made = codebook()
-        first, again, other = (made.privatize(text, session) for text in (TEXT, TEXT, TEXT.replace("stone", "spider")))
+        first, again, other = (
+            made.privatize(text, session) for text in (TEXT, TEXT, TEXT.replace("stone", "spider"))
+        )
         assert first.text == again.text
         for found in (first, again, other):
             assert "equal words" in found.guarantee.mask
@@ -118,16 +125,24 @@ class TestStatement:
 
     def test_what_the_file_of_a_book_says_of_general_text_is_counted_anew(self):
         """A book that understates its most frequent words passes for one of the same codes, and is not believed."""
-        modest = replace(BOOK, masses=np.full(CODES, 0.01, np.float32), heads=np.full(CODES, 0.1, np.float32))
-        said, true = (codebook(table=TABLE.coarse(each)).privatize(TEXT).guarantee for each in (modest, BOOK))
+        modest = replace(
+            BOOK, masses=np.full(CODES, 0.01, np.float32), heads=np.full(CODES, 0.1, np.float32)
+        )
+        said, true = (
+            codebook(table=TABLE.coarse(each)).privatize(TEXT).guarantee for each in (modest, BOOK)
+        )
         assert modest.named(EPSILON) < 0.2 * BOOK.named(EPSILON)
-        assert said.claim.options["book"]["head"] == BOOK.to_json()["head"] != modest.to_json()["head"]
+        assert (
+            said.claim.options["book"]["head"] == BOOK.to_json()["head"] != modest.to_json()["head"]
+        )
         assert said.claim.caveats[2:] == true.claim.caveats[2:]  # but for the digest
         assert said.claim.caveats[0] == WITHIN
 
     def test_statements_add_up_to_what_holds_for_all(self):
         plain, named = codebook().privatize(TEXT).guarantee, codebook().privatize(TEXT).guarantee
-        named = replace(named, claim=replace(named.claim, codes=(), caveats=(*named.claim.caveats, BESIDES)))
+        named = replace(
+            named, claim=replace(named.claim, codes=(), caveats=(*named.claim.caveats, BESIDES))
+        )
         for both in (summarize([plain, named]), compose([named, plain])):
             assert both.claim.codes == ()
             assert BESIDES in both.claim.caveats
@@ -175,7 +190,11 @@ class TestStatement:
         assert "names a word from one released code" not in said
 
     def test_groups_have_budgets_over_codes(self):
-        options = {"protect": {"always": ["apple"]}, "groups": {"budgets": "0.5, 0.5, 2, 2"}, "epsilon": None}
+        options = {
+            "protect": {"always": ["apple"]},
+            "groups": {"budgets": "0.5, 0.5, 2, 2"},
+            "epsilon": None,
+        }
         found = codebook(**options).privatize(TEXT)
         assert {group.label: group.epsilon for group in found.guarantee.groups} == pytest.approx(
             {"sensitive": 0.5, "other": 2.0}
@@ -218,7 +237,9 @@ class TestEquality:
         """Every output of a text; that the most frequent draw be shown, not the first, is caught."""
 
         def shown(privatizer, rehearsal, drawn):
-            return alike(privatizer, tokenize([self.TEXT]), rehearsal.protection, rehearsal.plan, drawn, None)
+            return alike(
+                privatizer, tokenize([self.TEXT]), rehearsal.protection, rehearsal.plan, drawn, None
+            )
 
         def most_frequent(privatizer, rehearsal, drawn):
             return np.full(3, np.bincount(drawn).argmax())
@@ -226,7 +247,9 @@ class TestEquality:
         once = codebook(words={"consistent": True})
         assert self.loss(once, shown) == pytest.approx(EPSILON)
         assert self.loss(once, most_frequent) > EPSILON + 0.5
-        assert self.loss(codebook(), lambda privatizer, rehearsal, drawn: drawn) == pytest.approx(3 * EPSILON)
+        assert self.loss(codebook(), lambda privatizer, rehearsal, drawn: drawn) == pytest.approx(
+            3 * EPSILON
+        )
         for made, spent in ((once, EPSILON), (codebook(), 3 * EPSILON)):
             said = made.privatize(self.TEXT).guarantee
             assert said.total(said.epsilon_per_word) == pytest.approx(spent)
@@ -259,7 +282,9 @@ class TestProfile:
         book = find_book("24")
         assert found.guarantee.epsilon == 4
         assert found.guarantee.kind == "ldp"
-        assert "words drawn among 24 codes at epsilon 4 (any two words)" in found.guarantee.summary()
+        assert (
+            "words drawn among 24 codes at epsilon 4 (any two words)" in found.guarantee.summary()
+        )
         assert "For two words of one of its 24 codes it is 0." in found.guarantee.headline()
         assert {WITHIN, *book.facts()} < {*found.guarantee.claim.caveats}
         assert {BESIDES, BY_WORD, RETURNED}.isdisjoint(found.guarantee.claim.caveats)
@@ -267,7 +292,10 @@ class TestProfile:
 
     def test_the_law_is_randomised_response_over_the_codes_of_the_general_book(self):
         made, book = Privatizer.from_profile("data"), find_book("24")
-        words = [made.table.origin.words[row] for row in (5, 700, *np.flatnonzero(book.codes == book.codes[5])[:3])]
+        words = [
+            made.table.origin.words[row]
+            for row in (5, 700, *np.flatnonzero(book.codes == book.codes[5])[:3])
+        ]
         rows, _ = made.table.lookup(words)
         block = Block(layout=Layout.of(*[1] * len(rows)), rows=rows)
         assert isinstance(made.mechanism, Law)
@@ -281,7 +309,9 @@ class TestProfile:
         def holes(profile):
             items = Privatizer.from_profile(profile).privatize(self.TEXT).released.items
             return [
-                (item.text.strip("<>").rstrip("_1234"), item.group) for item in items if item.kind is Kind.PLACEHOLDER
+                (item.text.strip("<>").rstrip("_1234"), item.group)
+                for item in items
+                if item.kind is Kind.PLACEHOLDER
             ]
 
         assert holes("data") == holes("document")
@@ -298,7 +328,9 @@ class TestProfile:
         assert found.guarantee.claim.options["book"] == made.table.book.to_json()
 
     def test_another_book_or_budget_may_be_asked_for(self):
-        made = Privatizer.from_config(resolve(profile="data", overrides={"table.codes": "8", "epsilon": 2}))
+        made = Privatizer.from_config(
+            resolve(profile="data", overrides={"table.codes": "8", "epsilon": 2})
+        )
         assert "among 8 codes at epsilon 2" in made.privatize(self.TEXT).guarantee.summary()
 
 
@@ -330,7 +362,8 @@ class TestSpelling:
 class TestRefused:
     def test_codebook_needs_codes(self):
         with pytest.raises(
-            ConfigError, match=r"codebook draws among the codes of a table, and table.codes \(--codes\) is"
+            ConfigError,
+            match=r"codebook draws among the codes of a table, and table.codes \(--codes\) is",
         ):
             codebook(table=TABLE)
 
@@ -394,7 +427,11 @@ class TestAround:
 
     def test_a_budget_is_found_for_words_of_codes(self, tmp_path):
         book_of(load_table("minilm"), 40).save(tmp_path / "forty")
-        options = {"mechanism.name": "codebook", "table.codes": str(tmp_path / "forty"), "risk": 0.03}
+        options = {
+            "mechanism.name": "codebook",
+            "table.codes": str(tmp_path / "forty"),
+            "risk": 0.03,
+        }
         made = Privatizer.from_config(resolve(overrides=options))
         prior = shares(made.table.origin)
         found = guessing(made.mechanism, made.table, prior)
@@ -404,5 +441,9 @@ class TestAround:
     def test_seeds_give_unlike_draws_under_unlike_books(self):
         text = " ".join(NOUNS)
         own, again = (codebook(seed=3).privatize(text).text for _ in range(2))
-        other = codebook(seed=3, table=TABLE.coarse(replace(BOOK, source="others"))).privatize(text).text
+        other = (
+            codebook(seed=3, table=TABLE.coarse(replace(BOOK, source="others")))
+            .privatize(text)
+            .text
+        )
         assert own == again != other

@@ -29,7 +29,9 @@ from textveil.show.groups import LOOKS, look
 from textveil.text.released import Kind
 
 FALSE_ALARM = 1e-6
-SCHEMA = json.loads((files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8")
+)
 DATE = r"\d{4}-\d\d-\d\d|\d\d? \w+ \d{4}|\d\d?/\d\d?/\d{4}"
 TURNS = (
     "Anna, aged 34, was born on 14 February 1951 and came on 2024-03-01.",
@@ -42,7 +44,13 @@ TURNS = (
 def mover(small_table):
     """A privatizer that finds dates, ages and amounts; all other words pass."""
 
-    def made(types="all", score=0.9, mechanism="placeholder", budgets=(0, 0, math.inf, math.inf), **options):
+    def made(
+        types="all",
+        score=0.9,
+        mechanism="placeholder",
+        budgets=(0, 0, math.inf, math.inf),
+        **options,
+    ):
         figures = {"types": types, **options.pop("figures", {})}
         found = Finds(score=score, DATE=DATE, AGE=r"(?<=aged )\d\d", AMOUNT=r"\$[\d.,]*\d")
         return Privatizer(
@@ -71,12 +79,17 @@ def days(text):
 
 def test_figures_are_moved_in_their_form_and_the_rest_stays(mover):
     result = mover(seed=1).privatize(TURNS[0])
-    assert re.fullmatch(r"Anna, aged \d+, was born on \d\d? \w+ \d{4} and came on \d{4}-\d\d-\d\d\.", result.text)
+    assert re.fullmatch(
+        r"Anna, aged \d+, was born on \d\d? \w+ \d{4} and came on \d{4}-\d\d-\d\d\.", result.text
+    )
     assert result.text != TURNS[0]
     born, came = days(result.text)
     before, after = days(TURNS[0])
     assert born - before == came - after != 0
-    assert {item.group for item in result.released.items if item.kind is Kind.NUMBER} == {"AGE", "DATE"}
+    assert {item.group for item in result.released.items if item.kind is Kind.NUMBER} == {
+        "AGE",
+        "DATE",
+    }
     assert "moved numbers" in result.released.mask.fields
     assert hidden_counts([result.released]) == {"AGE": 1, "DATE": 2}
     assert hidden([result.released]) == (
@@ -152,15 +165,22 @@ def test_a_date_that_the_text_says_itself_is_not_used(mover):
     made = made_of(score=0.9)
     made.grouping.detectors[0].types["DATE"] = "2024-03-01"
     session = Session()
-    sent = made.privatize(f"came on 2024-03-01, as a law of {said.day} {said:%B %Y} or {said:%Y.%m.%d} says", session)
+    sent = made.privatize(
+        f"came on 2024-03-01, as a law of {said.day} {said:%B %Y} or {said:%Y.%m.%d} says", session
+    )
     assert "<DATE_1>" not in sent.text  # neither is the same string
     made = made_of()
     made.grouping.detectors[0].types["DATE"] = "1 March 2024"
     session = Session()
-    sent = made.privatize(f"came on 1 March 2024, as a law of {said.day} {said:%B %Y} says", session)
+    sent = made.privatize(
+        f"came on 1 March 2024, as a law of {said.day} {said:%B %Y} says", session
+    )
     assert "came on <DATE_1>," in sent.text
     assert sent.guarantee.groups[0].by in ("figure", "nothing")
-    assert session.restore(sent.text) == f"came on 1 March 2024, as a law of {said.day} {said:%B %Y} says"
+    assert (
+        session.restore(sent.text)
+        == f"came on 1 March 2024, as a law of {said.day} {said:%B %Y} says"
+    )
     # and one that is said later stays as the answer has it
     session = Session()
     made.privatize("came on 1 March 2024", session)
@@ -193,7 +213,9 @@ def test_a_date_beyond_the_calendar_becomes_a_placeholder(mover):
 def test_only_the_types_that_are_asked_for(mover):
     text = mover(["AGE"], seed=6).privatize(TURNS[0]).text
     assert re.fullmatch(r"Anna, aged \d+, was born on <DATE_1> and came on <DATE_2>\.", text)
-    amounts = mover(["AMOUNT"], figures={"unit": 100}, seed=6).privatize("owes $1,250.50, or $1,250.50, or $12")
+    amounts = mover(["AMOUNT"], figures={"unit": 100}, seed=6).privatize(
+        "owes $1,250.50, or $1,250.50, or $12"
+    )
     first, second, third = re.findall(r"\$([\d,.]*\d)", amounts.text)
     assert first == second != "1,250.50"
     assert re.fullmatch(r"[\d,]+\.\d\d", first)
@@ -206,7 +228,9 @@ def test_an_amount_is_drawn_once_however_many_decimal_places_it_has(mover):
     sent = mover(["AMOUNT"], figures={"unit": 1}).privatize("owes $1,250.50, or $1250.5", session)
     one, two = re.findall(r"\$(\d+\.\d+)", sent.text)
     assert float(two) == pytest.approx(float(one), abs=0.0501)
-    assert [each["word"] for law in json.loads(session.to_json())["draws"].values() for each in law] == ["125050"]
+    assert [
+        each["word"] for law in json.loads(session.to_json())["draws"].values() for each in law
+    ] == ["125050"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +266,9 @@ def test_a_number_of_json_stays_a_number(mover):
 
 def follows(moves, epsilon):
     """Whether moves have the law of discrete Laplace noise, with the rare ones at either end put together."""
-    beyond = int(math.log(len(moves) / 20 * min(1, math.tanh(epsilon / 2) * math.exp(epsilon))) / epsilon)
+    beyond = int(
+        math.log(len(moves) / 20 * min(1, math.tanh(epsilon / 2) * math.exp(epsilon))) / epsilon
+    )
     law = np.exp(-epsilon * np.abs(np.arange(-beyond + 1, beyond))) * math.tanh(epsilon / 2)
     expected = np.array([(1 - law.sum()) / 2, *law, (1 - law.sum()) / 2]) * len(moves)
     assert expected.min() >= 5
@@ -259,7 +285,10 @@ def test_moves_have_the_law_that_the_statement_says(mover):
     texts = ["aged 60, came on 2024-03-01 with $1000.50"] * 6000
     moved = [re.findall(r"\d[\d.-]*\d|\d", result.text) for result in made.privatize_many(texts)]
     years = np.array([int(age) for age, _, _ in moved]) - 60
-    dates = np.array([date.fromisoformat(day).toordinal() for _, day, _ in moved]) - date(2024, 3, 1).toordinal()
+    dates = (
+        np.array([date.fromisoformat(day).toordinal() for _, day, _ in moved])
+        - date(2024, 3, 1).toordinal()
+    )
     amounts = np.array([round(100 * float(amount)) for _, _, amount in moved]) - 100050
     for moves, epsilon in ((years, 0.8), (dates, 0.5), (amounts, 80 * 0.01 / 2)):
         assert follows(moves, epsilon)
@@ -311,26 +340,42 @@ def test_ages_have_a_finite_statement(mover):
     assert "passed unprotected" not in result.guarantee.explain()
     assert [note for note in found["caveats"] if note.startswith("each age is moved by years")]
     assert found["options"]["figures"]["types"] == ["AGE"]
-    tied = [{result.released.items[i].text for i in places} for places in result.released.mask.equal]
+    tied = [
+        {result.released.items[i].text for i in places} for places in result.released.mask.equal
+    ]
     assert all(len(texts) == 1 for texts in tied)
     assert tied
 
 
 def test_dates_have_a_bound_for_all_of_them_together_only(mover):
-    made = mover(mechanism="rankcape", k=5, budgets=(0, 0, 4, 4), seed=1, figures={"day_epsilon": 0.01})
+    made = mover(
+        mechanism="rankcape", k=5, budgets=(0, 0, 4, 4), seed=1, figures={"day_epsilon": 0.01}
+    )
     found = said(made.privatize("river 2024-03-01.").guarantee)
     assert (found["kind"], found["infinite_because"]) == ("none", ["the days between dates show"])
     group = next(each for each in found["groups"] if each["label"] == "DATE")
-    assert (group["epsilon_ldp"], group["epsilon_per_unit"], group["unit"]) == ("infinite", 0.01, "day")
+    assert (group["epsilon_ldp"], group["epsilon_per_unit"], group["unit"]) == (
+        "infinite",
+        0.01,
+        "day",
+    )
     assert "DATE 0.01 per day, all dates alike (1 figure)" in found["statement"]
     assert "unprotected" not in found["statement"]
-    assert any("epsilon is 0.01 * D, over all releases of the session together" in note for note in found["caveats"])
+    assert any(
+        "epsilon is 0.01 * D, over all releases of the session together" in note
+        for note in found["caveats"]
+    )
 
 
 def test_statements_show_every_digit_of_a_bound(mover):
     made = mover(
         ["AGE", "DATE", "AMOUNT"],
-        figures={"day_epsilon": 1e-7, "year_epsilon": 0.20000049, "unit_epsilon": 1.0, "unit": 1234567.0},
+        figures={
+            "day_epsilon": 1e-7,
+            "year_epsilon": 0.20000049,
+            "unit_epsilon": 1.0,
+            "unit": 1234567.0,
+        },
     )
     dates, ages, amounts = made.claim.caveats[-3:]
     assert "epsilon is 0.0000001 * D," in dates
@@ -347,7 +392,9 @@ def test_words_that_pass_are_still_counted(mover):
 
 def test_several_texts_and_several_releases(mover):
     made = mover(["AGE"], mechanism="rankcape", k=5, budgets=(0, 0, 4, 4))
-    one, two = (result.guarantee for result in made.privatize_many(["river aged 34", "bank aged 71"]))
+    one, two = (
+        result.guarantee for result in made.privatize_many(["river aged 34", "bank aged 71"])
+    )
     (group,) = (each for each in summarize([one, two]).groups if each.label == "AGE")
     assert (group.words, group.per_unit, group.epsilon) == (2, 0.2, 24.0)
     (group,) = (each for each in compose([one, one]).groups if each.label == "AGE")
@@ -362,7 +409,9 @@ def test_without_the_option_nothing_is_said_of_figures(mover):
     assert "figures" not in json.dumps(found)
     assert "unit" not in found["groups"][0]
     assert "figures" not in resolve(profile="prompt").to_dict()
-    assert resolve(profile="prompt", overrides={"figures.types": "AGE"}).to_dict()["figures"]["types"] == ["AGE"]
+    assert resolve(profile="prompt", overrides={"figures.types": "AGE"}).to_dict()["figures"][
+        "types"
+    ] == ["AGE"]
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------
@@ -378,14 +427,20 @@ def test_budgets_are_positive_and_finite(mover, name, value):
 @pytest.mark.parametrize(
     ("figures", "match"),
     [
-        ({"day_epsilon": 1e-30}, r"^figures\.day_epsilon must be numbers that are not as small, large or exact"),
+        (
+            {"day_epsilon": 1e-30},
+            r"^figures\.day_epsilon must be numbers that are not as small, large or exact",
+        ),
         ({"year_epsilon": 1e30}, r"^figures\.year_epsilon must be"),
         ({"types": ["AMOUNT"], "unit": 1e30}, r"^figures\.unit_epsilon and figures\.unit must be"),
     ],
 )
 def test_budgets_that_the_exact_law_cannot_have_are_refused(mover, figures, match):
     with pytest.raises(BudgetError, match=match):
-        mover(**{"types": "all", **({"types": figures.pop("types")} if "types" in figures else {})}, figures=figures)
+        mover(
+            **{"types": "all", **({"types": figures.pop("types")} if "types" in figures else {})},
+            figures=figures,
+        )
 
 
 @pytest.mark.parametrize("type_", ["PERSON", "PHONE", "age", "AN AGE", 3])

@@ -32,9 +32,15 @@ def config(mechanism="rankcape", **options):
 
 def success(chosen, table=TABLE, epsilon=None):
     """How often the best guess is right under the found epsilon, from the attacks' own sum."""
-    privatizer = Privatizer.from_config(replace(chosen, epsilon=epsilon or chosen.epsilon), table=table)
-    parameter = privatizer.mechanism.calibrate(table, Layout.of(1), np.array([epsilon or chosen.epsilon]))[0]
-    return exact_map(privatizer.mechanism, table, float(parameter), np.log(found.prior(chosen, table)))[1]
+    privatizer = Privatizer.from_config(
+        replace(chosen, epsilon=epsilon or chosen.epsilon), table=table
+    )
+    parameter = privatizer.mechanism.calibrate(
+        table, Layout.of(1), np.array([epsilon or chosen.epsilon])
+    )[0]
+    return exact_map(
+        privatizer.mechanism, table, float(parameter), np.log(found.prior(chosen, table))
+    )[1]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -44,7 +50,10 @@ def test_the_share_is_that_of_the_best_of_all_ways_to_guess(mechanism: Select):
     logs = mechanism.log_probs(FIVE, block, np.full(5, 2.5))
     assert logs is not None
     law = np.exp(logs)
-    every = (sum(SKEWED[x] * law[x, y] for y, x in enumerate(guess)) for guess in itertools.product(range(5), repeat=5))
+    every = (
+        sum(SKEWED[x] * law[x, y] for y, x in enumerate(guess))
+        for guess in itertools.product(range(5), repeat=5)
+    )
     assert guessing(mechanism, FIVE, SKEWED)(2.5) == pytest.approx(max(every), rel=1e-9)
 
 
@@ -62,7 +71,10 @@ def test_the_found_epsilon_keeps_to_the_risk_and_hardly_more_would(mechanism):
     assert chosen.epsilon is not None
     reached = success(chosen)
     assert reached <= 0.3 * (1 + 1e-6)
-    assert success(chosen, epsilon=chosen.epsilon * 64) < 0.3 or success(chosen, epsilon=chosen.epsilon * 1.011) > 0.3
+    assert (
+        success(chosen, epsilon=chosen.epsilon * 64) < 0.3
+        or success(chosen, epsilon=chosen.epsilon * 1.011) > 0.3
+    )
 
 
 def test_the_search_ends_on_the_safe_side():
@@ -87,7 +99,10 @@ def test_no_text_is_looked_at_and_a_search_that_looks_is_caught(monkeypatch):
     texts = ("The apple and the castle.", "A river, a river, a pillow.")
 
     def spent():
-        return {Privatizer.from_config(config(), table=TABLE).privatize(text).guarantee.epsilon for text in texts}
+        return {
+            Privatizer.from_config(config(), table=TABLE).privatize(text).guarantee.epsilon
+            for text in texts
+        }
 
     assert len(spent()) == 1
     honest = Privatizer.privatize
@@ -97,7 +112,9 @@ def test_no_text_is_looked_at_and_a_search_that_looks_is_caught(monkeypatch):
         rows, _ = self.table.lookup(text.lower().split())
         prior = np.bincount(rows, minlength=len(self.table)) + 0.5
         guessed = guessing(self.mechanism, self.table, prior / prior.sum())
-        return honest(Privatizer("rankcape", k=3, epsilon=found.search(guessed, 0.2), table=self.table), text)
+        return honest(
+            Privatizer("rankcape", k=3, epsilon=found.search(guessed, 0.2), table=self.table), text
+        )
 
     monkeypatch.setattr(Privatizer, "privatize", looking)
     assert len(spent()) == 2
@@ -106,7 +123,10 @@ def test_no_text_is_looked_at_and_a_search_that_looks_is_caught(monkeypatch):
 def test_groups_are_held_to_the_risk_by_their_largest_budget():
     protect = {"always": ["apple"]}
     grouped = config(risk=0.2, protect=protect, groups={"budgets": "heuristic"})
-    assert with_budget(grouped, table=TABLE).epsilon == with_budget(config(risk=0.2), table=TABLE).epsilon
+    assert (
+        with_budget(grouped, table=TABLE).epsilon
+        == with_budget(config(risk=0.2), table=TABLE).epsilon
+    )
 
 
 # ---- codes that follow from the budget -------------------------------------------------------------------------------
@@ -117,7 +137,9 @@ def codes(**options):
     return with_budget(resolve(overrides=overrides)).table.codes
 
 
-@pytest.mark.parametrize(("epsilon", "fits"), [(0, "8"), (3, "8"), (4, "24"), (6, "50"), (8, "400"), (math.inf, "400")])
+@pytest.mark.parametrize(
+    ("epsilon", "fits"), [(0, "8"), (3, "8"), (4, "24"), (6, "50"), (8, "400"), (math.inf, "400")]
+)
 def test_the_book_that_tells_most_at_the_budget(epsilon, fits):
     assert codes(epsilon=epsilon) == fits
     told = {size: information(find_book(str(size)).masses, epsilon) for size in shipped()}
@@ -221,6 +243,9 @@ def test_what_was_found_is_not_found_again():
 def test_the_command_refuses_the_private_texts_as_public_ones(capsys, tmp_path):
     file = tmp_path / "letters.txt"
     file.write_text("An apple\n")
-    for arguments in (["privatize", str(file)], ["corpus", "run", str(file), "--output", str(tmp_path / "out")]):
+    for arguments in (
+        ["privatize", str(file)],
+        ["corpus", "run", str(file), "--output", str(tmp_path / "out")],
+    ):
         assert cli.main([*arguments, "--risk", "0.1", "--public", str(file)]) == 2
         assert "another file" in capsys.readouterr().err

@@ -36,13 +36,17 @@ class Believed(Book):
 
 CROSSED = replace(
     book_of(TABLE, 12),
-    coarser=(Believed(**{each.name: getattr(book_of(TABLE, 5), each.name) for each in fields(Book)}),),
+    coarser=(
+        Believed(**{each.name: getattr(book_of(TABLE, 5), each.name) for each in fields(Book)}),
+    ),
 )
 """The broken twin: its 5 codes are no unions of its 12, and it is passed off as nested."""
 
 
 def drawing(book: Book, codes: int, mechanism: str = "codebook", **options: Any) -> Privatizer:
-    return Privatizer(mechanism, table=TABLE.coarse(book.level(codes)), **{"epsilon": EPSILON, **options})
+    return Privatizer(
+        mechanism, table=TABLE.coarse(book.level(codes)), **{"epsilon": EPSILON, **options}
+    )
 
 
 def lost(privatizer: Privatizer, words: list[str] = NOUNS) -> np.ndarray:
@@ -51,10 +55,14 @@ def lost(privatizer: Privatizer, words: list[str] = NOUNS) -> np.ndarray:
     lines = []
     for word in words:
         rehearsal = privatizer.rehearse([word])
-        lines.append(mechanism.log_probs(privatizer.table, rehearsal.plan.block, rehearsal.parameter)[0])
+        lines.append(
+            mechanism.log_probs(privatizer.table, rehearsal.plan.block, rehearsal.parameter)[0]
+        )
     law = np.array(lines)
     with np.errstate(invalid="ignore"):
-        found: np.ndarray = np.nan_to_num(np.abs(law[:, None] - law[None]), nan=0.0, posinf=np.inf).max(axis=2)
+        found: np.ndarray = np.nan_to_num(
+            np.abs(law[:, None] - law[None]), nan=0.0, posinf=np.inf
+        ).max(axis=2)
     return found
 
 
@@ -64,7 +72,9 @@ def same(codes: np.ndarray) -> np.ndarray:
 
 
 def stated(book: Book, mechanism: str = "codebook", **options: Any) -> list[Guarantee]:
-    return [drawing(book, size, mechanism, **options).privatize(TEXT).guarantee for size in book.levels]
+    return [
+        drawing(book, size, mechanism, **options).privatize(TEXT).guarantee for size in book.levels
+    ]
 
 
 def faults(book: Book) -> set[str]:
@@ -73,7 +83,9 @@ def faults(book: Book) -> set[str]:
     for size, statement in zip(book.levels, said, strict=True):
         loss, level = lost(drawing(book, size)), same(book.level(size).codes)
         assert statement.claim.codes == (size,)
-        found |= {f"{size} codes: within a finest code"} if loss[same(book.codes)].max() > 0 else set()
+        found |= (
+            {f"{size} codes: within a finest code"} if loss[same(book.codes)].max() > 0 else set()
+        )
         found |= {f"{size} codes: within a code"} if loss[level].max() > 0 else set()
         apart = np.abs(loss[~level] - statement.epsilon)
         found |= {f"{size} codes: between codes"} if apart.max() > 1e-9 else set()
@@ -91,13 +103,20 @@ class TestLaw:
         assert faults(BOOK) == set()
 
     def test_a_book_that_is_not_nested_is_found(self):
-        assert faults(CROSSED) == {"5 codes: within a finest code", "together: within a finest code"}
+        assert faults(CROSSED) == {
+            "5 codes: within a finest code",
+            "together: within a finest code",
+        }
 
     def test_and_is_no_book(self):
-        with pytest.raises(TableError, match="each code of a coarser level is a union of finer ones"):
+        with pytest.raises(
+            TableError, match="each code of a coarser level is a union of finer ones"
+        ):
             replace(book_of(TABLE, 12), coarser=(book_of(TABLE, 5),))
 
-    @pytest.mark.parametrize(("mechanism", "options"), [("krr", {}), ("rankcape", {"k": 2}), ("exponential", {})])
+    @pytest.mark.parametrize(
+        ("mechanism", "options"), [("krr", {}), ("rankcape", {"k": 2}), ("exponential", {})]
+    )
     def test_so_it_is_for_every_mechanism_over_codes(self, mechanism, options):
         for size in BOOK.levels:
             privatizer = drawing(BOOK, size, mechanism, **options)
@@ -113,7 +132,10 @@ class TestStatement:
         assert "drawn among 3 codes at epsilon 3 (any two words)" in coarse.summary()
         assert "For two words of one of its 3 codes it is 0." in coarse.headline()
         book = BOOK.digest[:16]
-        assert NESTED.format(book=book, codes=3, finest=FINEST.format(codes=12)) in coarse.claim.caveats
+        assert (
+            NESTED.format(book=book, codes=3, finest=FINEST.format(codes=12))
+            in coarse.claim.caveats
+        )
         assert NESTED.format(book=book, codes=12, finest="") in fine.claim.caveats
         level: Any = coarse.claim.options["book"]
         assert level["nested"] == {"digest": BOOK.digest, "levels": [3, 6, 12]}
@@ -143,7 +165,11 @@ class TestStatement:
 
     @pytest.mark.parametrize(
         "other",
-        [book_of(TABLE, 6), replace(BOOK, coarser=BOOK.coarser[:1]), replace(BOOK, source="others", coarser=())],
+        [
+            book_of(TABLE, 6),
+            replace(BOOK, coarser=BOOK.coarser[:1]),
+            replace(BOOK, source="others", coarser=()),
+        ],
         ids=["the same codes alone", "other levels", "another book"],
     )
     def test_levels_of_unlike_books_do_not_add_up(self, other):
@@ -167,7 +193,9 @@ class TestStatement:
     def test_a_session_counts_draws_of_a_word_at_each_level(self):
         """Three words at two levels lose 6 each: it must not say that six words lose 3 each, nor "drawn once"."""
         session = Session()
-        *_, last = (drawing(BOOK, i, words={"consistent": True}).privatize(TEXT, session) for i in (3, 6, 3))
+        *_, last = (
+            drawing(BOOK, i, words={"consistent": True}).privatize(TEXT, session) for i in (3, 6, 3)
+        )
         (said,) = last.guarantee.per_person
         assert (said.drawn, said.released, said.total) == (6, 9, 18_000_000)
         assert str(said) == (
@@ -215,9 +243,16 @@ LISTS = {
 ALL = " ".join(OF[label][i] for i in range(5) for label in GROUPS)
 
 
-def by_group(*sizes: int, book: Book = BOOK, budgets: tuple[float, ...] = BUDGETS, **protect: Any) -> Privatizer:
+def by_group(
+    *sizes: int, book: Book = BOOK, budgets: tuple[float, ...] = BUDGETS, **protect: Any
+) -> Privatizer:
     books = Books.by_group([book.level(size) for size in sizes])
-    return Privatizer("codebook", table=TABLE.coarse(books), protect={**LISTS, **protect}, groups={"budgets": budgets})
+    return Privatizer(
+        "codebook",
+        table=TABLE.coarse(books),
+        protect={**LISTS, **protect},
+        groups={"budgets": budgets},
+    )
 
 
 def of_groups(*privatizers: Privatizer) -> Guarantee:
@@ -244,7 +279,9 @@ class TestGroups:
         both = of_groups(one, other)
         assert both.claim.codes == (12,)
         assert apart_in_a_code(BOOK.codes, one, other) == 0
-        assert apart_in_a_code(BOOK.level(6).codes, one, other) > 0  # so that fewer codes would be too much said
+        assert (
+            apart_in_a_code(BOOK.level(6).codes, one, other) > 0
+        )  # so that fewer codes would be too much said
         assert both.epsilon_per_word == pytest.approx([2 * each for each in BUDGETS] * 5)
 
     def test_the_same_levels_twice(self):
@@ -268,16 +305,22 @@ class TestGroups:
         other = book_of(TABLE, 5)
         books = Books.by_group([BOOK.level(3), BOOK.level(3), other, BOOK])
         assert books.nested is None
-        mixed = Privatizer("codebook", table=TABLE.coarse(books), protect=LISTS, groups={"budgets": BUDGETS})
+        mixed = Privatizer(
+            "codebook", table=TABLE.coarse(books), protect=LISTS, groups={"budgets": BUDGETS}
+        )
         assert mixed.privatize(ALL).guarantee.claim.nested == ""
         assert apart_in_a_code(BOOK.codes, mixed) > 0
         with pytest.raises(GuaranteeError, match="statements of unlike kinds do not add up"):
             of_groups(mixed, by_group(3, 3, 12, 6))
 
     def test_groups_that_are_drawn_promise_nothing_of_levels(self):
-        drawn = by_group(3, 3, 12, 6, labels="randomised", label_epsilon=1.0).privatize(ALL).guarantee
+        drawn = (
+            by_group(3, 3, 12, 6, labels="randomised", label_epsilon=1.0).privatize(ALL).guarantee
+        )
         assert (drawn.claim.codes, drawn.claim.nested) == ((), "")
-        assert "nested book" not in " ".join(each for each in drawn.claim.caveats if "two words" in each)
+        assert "nested book" not in " ".join(
+            each for each in drawn.claim.caveats if "two words" in each
+        )
 
 
 # ---- levels that follow from the budget ------------------------------------------------------------------------------
@@ -326,7 +369,9 @@ class TestAuto:
         for name, size in ((f"{path}@20", 20), (f"{path}@400", 400), (path, 400)):
             assert chosen(name, epsilon=1) == name
             assert len(load_table("minilm", codes=name)) == size
-        with pytest.raises(ConfigError, match="must name a level of its book, which has 4, 20, 400 codes, got 8"):
+        with pytest.raises(
+            ConfigError, match="must name a level of its book, which has 4, 20, 400 codes, got 8"
+        ):
             load_table("minilm", codes=f"{path}@8")
 
     def test_it_needs_a_budget(self, path):
@@ -348,5 +393,7 @@ class TestAuto:
 
     @pytest.mark.parametrize("name", ["9" * 5000, f"24@{'9' * 5000}", f"nowhere@{'9' * 5000}"])
     def test_a_number_of_any_length_is_a_clear_error(self, name):
-        with pytest.raises((ConfigError, TableError), match=r"must be 8, 24|cannot read a book of codes"):
+        with pytest.raises(
+            (ConfigError, TableError), match=r"must be 8, 24|cannot read a book of codes"
+        ):
             load_table("minilm", codes=name)

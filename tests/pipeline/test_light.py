@@ -19,9 +19,13 @@ SELECTING = "rankcape cape exponential santext santext+ custext custext+ rantext
 PERTURBING = "noise polar laplace stencil d-chi-stencil"
 
 
-@pytest.mark.parametrize("names", ["", SELECTING, PERTURBING], ids=["nothing", "selecting", "perturbing"])
+@pytest.mark.parametrize(
+    "names", ["", SELECTING, PERTURBING], ids=["nothing", "selecting", "perturbing"]
+)
 def test_privatizing_loads_nothing_heavy(names):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, names], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, names], capture_output=True, text=True, check=True
+    )
     loaded = set(done.stdout.split())
     assert not HEAVY & loaded
     assert bool(names) == ("textveil.table.nearest" in loaded)

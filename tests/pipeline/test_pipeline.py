@@ -50,7 +50,9 @@ CANARY = "Zyxqorvian"
 TABLE = EmbeddingTable.build(name="chord", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 MANY = " ".join(NOUNS)
 EVERY = pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
-RANDOM = pytest.mark.parametrize("mechanism", ["noise", "d-chi-stencil", "polar", "laplace", "exponential"])
+RANDOM = pytest.mark.parametrize(
+    "mechanism", ["noise", "d-chi-stencil", "polar", "laplace", "exponential"]
+)
 
 
 UNBOUND = {"santext+", "custext", "custext+", "rantext"}
@@ -106,7 +108,9 @@ def test_stopwords_pass(echo):
 
 def test_stopwords_protect(echo):
     options = WordsOptions(stopwords="protect")
-    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize("The river, the The!")
+    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize(
+        "The river, the The!"
+    )
     assert result.released.mask.verbatim == ()
     assert "verbatim words" not in result.guarantee.mask
     assert [item.kind for item in result.released.items] == [Kind.WORD] * 6
@@ -126,7 +130,9 @@ def test_casing_lower(echo):
 
 def test_casing_copy_is_recorded(echo):
     options = WordsOptions(casing="copy")
-    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize("The River SADDLE stone X")
+    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize(
+        "The River SADDLE stone X"
+    )
     assert result.text.startswith("The River SADDLE stone ")
     assert result.released.mask.casing == ("title", "title", "upper", "lower", "title")
     assert "casing" in result.guarantee.mask
@@ -145,7 +151,9 @@ def test_surrogate(echo):
 
 def test_placeholder_for_unknown_words(echo):
     options = WordsOptions(oov="placeholder")
-    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize(f"river {CANARY} the stone 12")
+    result = Privatizer(echo, epsilon=5, table=TABLE, words=options).privatize(
+        f"river {CANARY} the stone 12"
+    )
     assert result.text == "river <WORD> the stone <WORD>"
     assert result.released.mask.placeholders == ((1, "WORD"), (4, "WORD"))
     assert result.guarantee.epsilon_per_word.tolist() == [5, 0, 5, 0]
@@ -158,14 +166,18 @@ def test_placeholder_for_unknown_words(echo):
 def test_error_for_unknown_words(echo):
     privatizer = Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="error"))
     assert privatizer.privatize("The river !").text == "the river !"
-    with pytest.raises(VocabularyError, match=r"2 of 4 words are outside the table chord") as caught:
+    with pytest.raises(
+        VocabularyError, match=r"2 of 4 words are outside the table chord"
+    ) as caught:
         privatizer.privatize(f"river {CANARY} the 日")
     shown = "".join(traceback.format_exception(caught.value))
     assert CANARY not in shown
 
 
 def test_keep_for_unknown_words(echo):
-    privatizer = Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="keep", casing="copy"))
+    privatizer = Privatizer(
+        echo, epsilon=5, table=TABLE, words=WordsOptions(oov="keep", casing="copy")
+    )
     result = privatizer.privatize(f"river {CANARY} the stone")
     assert result.text == f"river {CANARY} the stone"
     assert result.released.mask.verbatim == (1, 2)
@@ -177,7 +189,11 @@ def test_keep_for_unknown_words(echo):
 
 def test_keep_is_infinite_even_where_every_word_is_known(echo):
     """The text next to this one may hold an unknown word, and would pass it."""
-    guarantee = Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="keep")).privatize("river").guarantee
+    guarantee = (
+        Privatizer(echo, epsilon=5, table=TABLE, words=WordsOptions(oov="keep"))
+        .privatize("river")
+        .guarantee
+    )
     assert guarantee.epsilon == math.inf
     assert guarantee.to_json()["epsilon"] == "infinite"
 
@@ -218,12 +234,18 @@ def test_one_word(mechanism, text):
 @given(text=st.text(max_size=80), casing=st.sampled_from(["lower", "copy"]))
 @example(text="日本 at 12:30 😀\r\n\x00", casing="copy")
 def test_any_text(text, casing):
-    result = Privatizer("noise", epsilon=4, table=TABLE, words=WordsOptions(casing=casing)).privatize(text)
+    result = Privatizer(
+        "noise", epsilon=4, table=TABLE, words=WordsOptions(casing=casing)
+    ).privatize(text)
     words = tokenize([text]).words
     assert [item[3:] for item in result.released.items] == [(i, i + 1) for i in range(len(words))]
     public = {i for i, item in enumerate(result.released.items) if item.kind is Kind.VERBATIM}
     assert len(result.guarantee.epsilon_per_word) == len(words) - len(public)
-    assert all(item.text.lower() in NOUNS for i, item in enumerate(result.released.items) if i not in public)
+    assert all(
+        item.text.lower() in NOUNS
+        for i, item in enumerate(result.released.items)
+        if i not in public
+    )
     for before, after in zip(tokenize([text]).gaps(0), result.released.gaps, strict=True):
         assert after == before or (before, after) == ("", " ")
     assert result.released.mask.words == len(words)
@@ -275,7 +297,14 @@ def test_unknown_names():
 
 @pytest.mark.parametrize(
     "options",
-    [{"eta": -1.0}, {"eta": math.nan}, {"eta": "much"}, {"project": 0}, {"etta": 1.0}, {"project": 99, "eta": 1.0}],
+    [
+        {"eta": -1.0},
+        {"eta": math.nan},
+        {"eta": "much"},
+        {"project": 0},
+        {"etta": 1.0},
+        {"project": 99, "eta": 1.0},
+    ],
     ids=repr,
 )
 def test_wrong_options_of_a_mechanism_are_config_errors(options):
@@ -307,7 +336,11 @@ def test_what_is_not_built_has_a_repr_all_the_same(monkeypatch):
     assert repr(object.__new__(Privatizer)) == "Privatizer(not built)"
     with pytest.raises(UnknownName) as caught:
         Privatizer("nosie", table=TABLE)
-    seen = [frame.f_locals["self"] for frame, _ in traceback.walk_tb(caught.tb) if "self" in frame.f_locals]
+    seen = [
+        frame.f_locals["self"]
+        for frame, _ in traceback.walk_tb(caught.tb)
+        if "self" in frame.f_locals
+    ]
     assert any(isinstance(each, Privatizer) for each in seen)
     assert all(repr(each) for each in seen)
 
@@ -411,7 +444,11 @@ def test_a_budget_sees_every_word_of_the_batch(echo):
     budget = Given([1.0, 2.0, 3.0, 4.0])
     texts = ["river the stone", "", "apple"]
     results = list(Privatizer(echo, table=TABLE, budget=budget).privatize_many(texts))
-    assert [result.guarantee.epsilon_per_word.tolist() for result in results] == [[1.0, 3.0], [], [4.0]]
+    assert [result.guarantee.epsilon_per_word.tolist() for result in results] == [
+        [1.0, 3.0],
+        [],
+        [4.0],
+    ]
     assert [result.guarantee.epsilon for result in results] == [3.0, 0.0, 4.0]
 
 
@@ -489,7 +526,9 @@ def test_results_do_not_depend_on_neighbours(mechanism):
     one = list(make(mechanism, seed=1).privatize_many(["river", MANY, "stone window"]))
     two = list(make(mechanism, seed=1).privatize_many([MANY + " " + CANARY, MANY, ""]))
     assert one[1].text == two[1].text
-    np.testing.assert_array_equal(one[1].guarantee.epsilon_per_word, two[1].guarantee.epsilon_per_word)
+    np.testing.assert_array_equal(
+        one[1].guarantee.epsilon_per_word, two[1].guarantee.epsilon_per_word
+    )
 
 
 @RANDOM
@@ -555,7 +594,9 @@ def test_a_mechanism_that_fails_to_calibrate_or_to_spend():
     def broken(parameter):
         raise ZeroDivisionError(CANARY)
 
-    privatizer = Privatizer(Stub(release=lambda table, block: block.secret, spent=broken), epsilon=5, table=TABLE)
+    privatizer = Privatizer(
+        Stub(release=lambda table, block: block.secret, spent=broken), epsilon=5, table=TABLE
+    )
     with pytest.raises(MechanismError, match="ZeroDivisionError") as caught:
         privatizer.privatize(CANARY)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
@@ -598,10 +639,14 @@ def test_a_spend_that_is_no_bound_releases_nothing(bad):
 
 
 @pytest.mark.parametrize(
-    "spent", [lambda p: p[:-1], lambda p: float(p.sum()), lambda p: None], ids=["short", "number", "none"]
+    "spent",
+    [lambda p: p[:-1], lambda p: float(p.sum()), lambda p: None],
+    ids=["short", "number", "none"],
 )
 def test_a_spend_of_the_wrong_shape_releases_nothing(spent):
-    privatizer = Privatizer(Stub(release=lambda table, block: block.secret, spent=spent), epsilon=5, table=TABLE)
+    privatizer = Privatizer(
+        Stub(release=lambda table, block: block.secret, spent=spent), epsilon=5, table=TABLE
+    )
     with pytest.raises(MechanismError):
         privatizer.privatize("river stone")
 
@@ -610,7 +655,9 @@ def test_a_mechanism_may_release_placeholders():
     def every_second(table, block):
         return np.where(np.arange(len(block.secret)) % 2, block.secret, -1)
 
-    result = Privatizer(Stub(release=every_second), epsilon=5, table=TABLE).privatize("river stone the apple")
+    result = Privatizer(Stub(release=every_second), epsilon=5, table=TABLE).privatize(
+        "river stone the apple"
+    )
     assert result.text == "<WORD> stone the <WORD>"
     assert result.released.mask.placeholders == ((0, "WORD"), (3, "WORD"))
 
@@ -631,8 +678,14 @@ def test_a_restricted_promise_is_carried_to_the_statement():
     assert guarantee.epsilon == guarantee.epsilon_ldp == math.inf
     assert guarantee.epsilon_per_word.tolist() == [math.inf] * 2
     assert guarantee.within == 2.5
-    assert "Between two words of one group only: epsilon at most 2.5 (local DP)." in guarantee.headline()
-    assert Privatizer("noise", epsilon=2.5, table=TABLE).privatize("river").guarantee.within == math.inf
+    assert (
+        "Between two words of one group only: epsilon at most 2.5 (local DP)."
+        in guarantee.headline()
+    )
+    assert (
+        Privatizer("noise", epsilon=2.5, table=TABLE).privatize("river").guarantee.within
+        == math.inf
+    )
 
 
 def test_a_restricted_promise_has_the_largest_epsilon_of_the_words():
@@ -643,7 +696,11 @@ def test_a_restricted_promise_has_the_largest_epsilon_of_the_words():
 
 
 def test_a_word_of_several_pieces_adds_up_its_restricted_promises(wordpiece_table):
-    guarantee = restricted(table=wordpiece_table, words=WordsOptions(unit="wordpiece")).privatize("rivers").guarantee
+    guarantee = (
+        restricted(table=wordpiece_table, words=WordsOptions(unit="wordpiece"))
+        .privatize("rivers")
+        .guarantee
+    )
     assert guarantee.within == 2.5  # two pieces, each with half of the budget
     assert "each piece and the one in its place" in guarantee.explain()
 
@@ -700,7 +757,9 @@ def test_the_canary_shows_nowhere(mechanism, casing, oov, caplog, capfd):
         "text": result.text,
         "repr": repr(result) + repr(many),
         "str": str(result),
-        "guarantee": str(result.guarantee) + result.guarantee.headline() + result.guarantee.explain(),
+        "guarantee": str(result.guarantee)
+        + result.guarantee.headline()
+        + result.guarantee.explain(),
         "json": json.dumps(result.to_json(), ensure_ascii=False),
         "released json": json.dumps(result.released.to_json(), ensure_ascii=False),
         "private": repr(result.private) + str(result.private),
@@ -721,8 +780,23 @@ def test_the_canary_shows_nowhere(mechanism, casing, oov, caplog, capfd):
 def test_json_is_plain(echo):
     result = Privatizer(echo, epsilon=5, table=TABLE).privatize("the river", None)
     plain = json.loads(json.dumps(result.to_json()))
-    assert set(plain) == {"text", "items", "hidden", "guarantee", "oov_share", "seconds", "sent_earlier", "unmeasured"}
-    assert plain["items"][1] == {"text": "river", "kind": "word", "group": "protected", "start": 1, "end": 2}
+    assert set(plain) == {
+        "text",
+        "items",
+        "hidden",
+        "guarantee",
+        "oov_share",
+        "seconds",
+        "sent_earlier",
+        "unmeasured",
+    }
+    assert plain["items"][1] == {
+        "text": "river",
+        "kind": "word",
+        "group": "protected",
+        "start": 1,
+        "end": 2,
+    }
     assert plain["guarantee"]["epsilon_per_word"] == [5.0]
     assert plain["seconds"] > 0
 
@@ -753,7 +827,9 @@ def test_without_a_seed_no_two_runs_agree(mechanism):
 
 def test_epsilon_moves_the_share_of_kept_words():
     def kept(epsilon):
-        result = Privatizer("noise", epsilon=epsilon, table=TABLE, seed=3).privatize(" ".join(NOUNS * 5))
+        result = Privatizer("noise", epsilon=epsilon, table=TABLE, seed=3).privatize(
+            " ".join(NOUNS * 5)
+        )
         return sum(a == b for a, b in zip(result.text.split(), NOUNS * 5, strict=True)) / 300
 
     shares = [kept(epsilon) for epsilon in (0.5, 10, 30, 500)]
@@ -791,7 +867,9 @@ def forked(privatizer, texts, count):
     """What children make of the texts, and the parent beside them."""
     context = multiprocessing.get_context("fork")
     ends = [context.Pipe(duplex=False) for _ in range(count)]
-    children = [context.Process(target=_in_a_fork, args=(privatizer, texts, send)) for _, send in ends]
+    children = [
+        context.Process(target=_in_a_fork, args=(privatizer, texts, send)) for _, send in ends
+    ]
     for child in children:
         child.start()
     own = [result.text for result in privatizer.privatize_many(texts)] if count > 1 else None
@@ -855,7 +933,9 @@ def test_a_custom_table_is_carried():
 
 
 def test_a_custom_wordpiece_table_is_carried(wordpiece_table):
-    privatizer = Privatizer("noise", epsilon=300.0, table=wordpiece_table, words=WordsOptions(unit="wordpiece"), seed=1)
+    privatizer = Privatizer(
+        "noise", epsilon=300.0, table=wordpiece_table, words=WordsOptions(unit="wordpiece"), seed=1
+    )
     again = pickle.loads(pickle.dumps(privatizer))
     assert again.pieces is not None
     assert again.pieces.table is again.table

@@ -74,7 +74,13 @@ def test_what_is_private_is_hidden_wherever_it_stands(guard, prompt, sent):
 
 
 def test_a_json_stays_valid_where_values_are_strings(guard):
-    record = {"firstName": "Maria", "lastName": "Silva", "email": "m.silva@example.org", "plan": "pro", "city": "Porto"}
+    record = {
+        "firstName": "Maria",
+        "lastName": "Silva",
+        "email": "m.silva@example.org",
+        "plan": "pro",
+        "city": "Porto",
+    }
     sent = json.loads(guard.protect(json.dumps(record)).text)
     assert sent.keys() == record.keys()
     assert sent["plan"] == "pro"
@@ -82,7 +88,9 @@ def test_a_json_stays_valid_where_values_are_strings(guard):
 
 
 def test_a_table_keeps_its_columns(guard):
-    table = "name,city,phone\nMaria Silva,Porto,+351 912 345 678\nNgozi Adeyemi,Leeds,+44 7700 900123\n"
+    table = (
+        "name,city,phone\nMaria Silva,Porto,+351 912 345 678\nNgozi Adeyemi,Leeds,+44 7700 900123\n"
+    )
     rows = list(csv.reader(io.StringIO(guard.protect(table).text)))
     assert [len(row) for row in rows] == [3, 3, 3]
     assert rows[0] == ["name", "city", "phone"]
@@ -102,11 +110,15 @@ def test_a_german_prompt(guard):
     sent = guard.protect(
         "Jürgen Kowalczyk (j.kowalczyk@example.de), Lindenstraße 12, 04109 Leipzig, ist mein Vermieter."
     ).text
-    assert not any(part in sent for part in ("Jürgen", "Kowalczyk", "kowalczyk", "Lindenstraße", "04109"))
+    assert not any(
+        part in sent for part in ("Jürgen", "Kowalczyk", "kowalczyk", "Lindenstraße", "04109")
+    )
     assert sent.endswith("ist mein Vermieter.")
 
 
-@pytest.mark.parametrize("address", ["julia.picasso@example.org", "jpicasso@example.org", "picasso-j@example.org"])
+@pytest.mark.parametrize(
+    "address", ["julia.picasso@example.org", "jpicasso@example.org", "picasso-j@example.org"]
+)
 def test_a_famous_name_with_an_address_is_somebodys(guard, address):
     asked = "Who was Pablo Picasso?"
     assert guard.protect(asked).text == asked
@@ -132,7 +144,10 @@ def test_three_turns_in_which_a_name_returns(guard):
 
 def test_a_name_before_a_mail_address_is_a_name(guard):
     session = Session()
-    turns = ["Ask Maria Silva maria@example.org about it", "Is Maria Silva at home? maria@example.org"]
+    turns = [
+        "Ask Maria Silva maria@example.org about it",
+        "Is Maria Silva at home? maria@example.org",
+    ]
     sent = [guard.protect(turn, session).text for turn in turns]
     assert sent == ["Ask <PERSON_1> <EMAIL_1> about it", "Is <PERSON_1> at home? <EMAIL_1>"]
     assert [session.restore(each) for each in sent] == turns

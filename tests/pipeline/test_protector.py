@@ -27,7 +27,9 @@ class Last:
         from textveil.protect import Span
 
         return [
-            Span(b, at, at + 2, "AGE", 1.0, self.name) for b, text in enumerate(texts) if (at := text.rfind("71")) >= 0
+            Span(b, at, at + 2, "AGE", 1.0, self.name)
+            for b, text in enumerate(texts)
+            if (at := text.rfind("71")) >= 0
         ]
 
 
@@ -40,9 +42,13 @@ def test_what_is_found_does_not_leave_and_comes_back(guard):
     session = Session()
     first = guard.protect(f"Ask {CANARY} about the lease", session)
     assert first.text == "Ask <EMAIL_1> about the lease"
-    assert guard.protect(f"Or x@y.org, not {CANARY}?", session).text == "Or <EMAIL_2>, not <EMAIL_1>?"
+    assert (
+        guard.protect(f"Or x@y.org, not {CANARY}?", session).text == "Or <EMAIL_2>, not <EMAIL_1>?"
+    )
     assert session.restore("I asked <EMAIL_1>.") == f"I asked {CANARY}."
-    assert guard.protect(f"Ask {CANARY}").text == "Ask <EMAIL_1>", "without a session nothing is kept"
+    assert guard.protect(f"Ask {CANARY}").text == "Ask <EMAIL_1>", (
+        "without a session nothing is kept"
+    )
 
 
 def test_the_profile_for_prompts_is_the_default():
@@ -80,7 +86,10 @@ def test_what_lets_pass_what_is_found_is_refused(overrides):
 
 
 def test_what_finds_nothing_is_refused():
-    wrong: list[dict[str, Any]] = [{"detectors": []}, {"detectors": [], "importance": "list", "important": ["lease"]}]
+    wrong: list[dict[str, Any]] = [
+        {"detectors": []},
+        {"detectors": [], "importance": "list", "important": ["lease"]},
+    ]
     for found in wrong:
         with pytest.raises(ConfigError):
             Protector(protect=found, names={"types": "none"}, groups={"budgets": (0, 0, 9, 9)})
@@ -93,20 +102,28 @@ def test_what_finds_nothing_is_refused():
 
 @pytest.fixture(scope="module")
 def first():
-    return Protector(protect={"detectors": [First(PERSON=["Robert Taylor", "Okonkwo", "Will Byrne"])]})
+    return Protector(
+        protect={"detectors": [First(PERSON=["Robert Taylor", "Okonkwo", "Will Byrne"])]}
+    )
 
 
 def test_headings_of_a_name(first):
     session = Session()
     text = "Write a page about Robert Taylor.\n\n# Robert\n\n## Taylor\n"
     sent = first.protect(text, session)
-    assert sent.text == "Write a page about <PERSON_1>.\n\n# <PERSON_1_GIVEN>\n\n## <PERSON_1_FAMILY>\n"
+    assert (
+        sent.text
+        == "Write a page about <PERSON_1>.\n\n# <PERSON_1_GIVEN>\n\n## <PERSON_1_FAMILY>\n"
+    )
     assert session.restore(sent.text) == text
     assert {"equal placeholders", "spellings"} < {*sent.guarantee.mask}
 
 
 def test_capitals_of_a_name(first):
-    assert first.protect("Okonkwo wrote. OKONKWO signed.").text == "<PERSON_1> wrote. <PERSON_1_B> signed."
+    assert (
+        first.protect("Okonkwo wrote. OKONKWO signed.").text
+        == "<PERSON_1> wrote. <PERSON_1_B> signed."
+    )
 
 
 def test_three_turns_in_other_spellings(first):
@@ -144,21 +161,31 @@ def test_what_was_sent_is_counted_and_not_changed(first):
     assert first.protect("Ask taylor, and Will", session).text == "Ask taylor, and Will"
     result = first.protect("Robert Taylor and Will Byrne, taylor", session)
     assert result.text == "<PERSON_1> and <PERSON_2>, <PERSON_1_FAMILY>"
-    assert result.sent_earlier == result.to_json()["sent_earlier"] == 1, "an ordinary word may have been said as such"
+    assert result.sent_earlier == result.to_json()["sent_earlier"] == 1, (
+        "an ordinary word may have been said as such"
+    )
     assert first.protect("Robert Taylor", session).sent_earlier == 0, "only what is new is counted"
-    together = list(first.privatizer.privatize_many(["ask okonkwo", "Okonkwo", "okonkwo"], Session()))
+    together = list(
+        first.privatizer.privatize_many(["ask okonkwo", "Okonkwo", "okonkwo"], Session())
+    )
     assert [result.text for result in together] == ["ask okonkwo", "<PERSON_1>", "<PERSON_1_B>"]
     assert [result.sent_earlier for result in together] == [0, 1, 0]
 
 
 def test_texts_of_a_batch_are_apart_without_a_session(first):
     texts = ["Okonkwo, OKONKWO", "okonkwo"]
-    assert [each.text for each in first.privatizer.privatize_many(texts)] == ["<PERSON_1>, <PERSON_1_B>", "okonkwo"]
+    assert [each.text for each in first.privatizer.privatize_many(texts)] == [
+        "<PERSON_1>, <PERSON_1_B>",
+        "okonkwo",
+    ]
 
 
 def test_what_a_user_never_wants_hidden_is_not(first):
     made = Protector(protect={"detectors": [First(PERSON=["Robert Taylor"])], "never": ["Taylor"]})
-    assert made.protect("Robert Taylor, robert, TAYLOR").text == "<PERSON_1> Taylor, <PERSON_1_B>, TAYLOR"
+    assert (
+        made.protect("Robert Taylor, robert, TAYLOR").text
+        == "<PERSON_1> Taylor, <PERSON_1_B>, TAYLOR"
+    )
 
 
 def test_names_inside_addresses_and_of_scripts_without_spaces():
@@ -172,11 +199,18 @@ def test_names_inside_addresses_and_of_scripts_without_spaces():
 
 @pytest.mark.parametrize("kept", [False, True], ids=["session", "saved session"])
 def test_a_number_of_json_becomes_a_string_and_comes_back_as_a_number(kept):
-    made = Protector(protect={"detectors": [First(AGE=["71", "7.5"], PHONE=["49170234567"]), Last()]})
+    made = Protector(
+        protect={"detectors": [First(AGE=["71", "7.5"], PHONE=["49170234567"]), Last()]}
+    )
     session = Session()
     text = '{"age": 71, "text": "71", "phone": 49170234567,\n"weight":7.5 }'
     sent = made.protect(text, session).text
-    assert json.loads(sent) == {"age": "<AGE_1>", "text": "<AGE_1_B>", "phone": "<PHONE_1>", "weight": "<AGE_2>"}
+    assert json.loads(sent) == {
+        "age": "<AGE_1>",
+        "text": "<AGE_1_B>",
+        "phone": "<PHONE_1>",
+        "weight": "<AGE_2>",
+    }
     if kept:
         session = Session.from_json(session.to_json())
     assert session.restore(sent) == text
@@ -184,7 +218,9 @@ def test_a_number_of_json_becomes_a_string_and_comes_back_as_a_number(kept):
     assert session.restore(json.dumps(sent), escape="json") == json.dumps(text)
 
 
-@pytest.mark.parametrize("text", ["const u = {name: 'K', age: 71};", "f(x, age=71)", "Person(age=71, size=2)"])
+@pytest.mark.parametrize(
+    "text", ["const u = {name: 'K', age: 71};", "f(x, age=71)", "Person(age=71, size=2)"]
+)
 def test_a_number_of_code_becomes_a_string_and_comes_back_as_a_number(text):
     made, session = Protector(protect={"detectors": [First(AGE=["71"])]}), Session()
     sent = made.protect(text, session).text
@@ -255,7 +291,11 @@ def test_a_release_that_is_made_again_knows_what_came_in_between(first, monkeypa
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("我的朋友王小明住在这里。", "王小明"), ("صديقي محمد جاء", "محمد"), ("私の友人は山田太郎です。", "山田太郎")],
+    [
+        ("我的朋友王小明住在这里。", "王小明"),
+        ("صديقي محمد جاء", "محمد"),
+        ("私の友人は山田太郎です。", "山田太郎"),
+    ],
 )
 def test_names_in_scripts_without_capitals_become_placeholders_not_other_names(text, name):
     session = Session()
@@ -278,7 +318,9 @@ def test_one_option_of_a_section_is_checked_together_with_those_of_the_profile()
 
 
 def test_types_that_no_detector_can_find_are_refused():
-    with pytest.raises(UnknownName, match=r"no type for protect\.types is named 'PERSN'; did you mean 'PERSON'"):
+    with pytest.raises(
+        UnknownName, match=r"no type for protect\.types is named 'PERSN'; did you mean 'PERSON'"
+    ):
         Protector(protect={"types": ["EMAIL", "PERSN"]})
     own = Protector(protect={"detectors": [First(BADGE=["K-17"])], "types": ["BADGE"]})
     assert own.protect("She wears K-17.").text == "She wears <BADGE_1>."
@@ -299,7 +341,9 @@ def test_types_that_no_detector_can_find_are_refused():
         ("N=7264943241", "N=<ID_1>"),
     ],
 )
-def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_stays_valid(text, released):
+def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_stays_valid(
+    text, released
+):
     class Numbers:
         name = "numbers"
 

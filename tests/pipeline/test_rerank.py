@@ -71,7 +71,9 @@ def liking(monkeypatch: pytest.MonkeyPatch) -> Liking:
     return made
 
 
-def by_hand(rehearsal: Rehearsal, m: int, listed: Callable[[int, int], list[int]] = near) -> list[int]:
+def by_hand(
+    rehearsal: Rehearsal, m: int, listed: Callable[[int, int], list[int]] = near
+) -> list[int]:
     """The rows to show: of those that are listed for what was drawn the likeliest, among the words that were drawn."""
     rows = iter(rehearsal.drawn.tolist())
     texts = [
@@ -101,21 +103,33 @@ def test_the_likeliest_of_the_nearest_is_taken(m, liking):
     plain, found = make(m=0).rehearse(TEXTS), make(m=m).rehearse(TEXTS)
     assert np.array_equal(found.drawn, plain.drawn)
     assert found.shown.tolist() == by_hand(plain, m) != found.drawn.tolist()
-    words = [item.text for result in found.results for item in result.released.items if item.kind == "word"]
+    words = [
+        item.text
+        for result in found.results
+        for item in result.released.items
+        if item.kind == "word"
+    ]
     assert words == [NOUNS[row] for row in found.shown]
 
 
 def test_where_several_are_liked_alike_the_word_stays(liking, monkeypatch):
-    monkeypatch.setattr(Liking, "logits", staticmethod(lambda left, right: np.zeros(len(TABLE), np.float32)))
+    monkeypatch.setattr(
+        Liking, "logits", staticmethod(lambda left, right: np.zeros(len(TABLE), np.float32))
+    )
     found = make(m=9).rehearse(TEXTS)
     assert np.array_equal(found.shown, found.drawn)
 
 
 @pytest.mark.parametrize("m", [0, 1])
 def test_one_candidate_changes_nothing_and_asks_nothing(m, liking):
-    plain, found = Privatizer("noise", epsilon=5, table=TABLE, seed=1).rehearse(TEXTS), make(m=m).rehearse(TEXTS)
+    plain, found = (
+        Privatizer("noise", epsilon=5, table=TABLE, seed=1).rehearse(TEXTS),
+        make(m=m).rehearse(TEXTS),
+    )
     assert [each.text for each in found.results] == [each.text for each in plain.results]
-    assert [each.guarantee.to_json() for each in found.results] == [each.guarantee.to_json() for each in plain.results]
+    assert [each.guarantee.to_json() for each in found.results] == [
+        each.guarantee.to_json() for each in plain.results
+    ]
     assert not liking.shown
 
 
@@ -136,7 +150,8 @@ def test_the_model_is_shown_the_release_and_nothing_else(casing, oov, liking):
     list(make(words=options).privatize_many(TEXTS, session))
     plain = list(make(m=0, words=options).privatize_many(TEXTS, Session()))
     hidden = [
-        tuple("" if item.kind == "placeholder" else item.text for item in result.released.items) for result in plain
+        tuple("" if item.kind == "placeholder" else item.text for item in result.released.items)
+        for result in plain
     ]
     assert liking.shown == [tuple(hidden)]
     assert (CANARY in str(liking.shown)) is (oov == "keep")
@@ -145,15 +160,25 @@ def test_the_model_is_shown_the_release_and_nothing_else(casing, oov, liking):
 def test_two_originals_of_one_release_are_re_ranked_alike(liking, stub):
     """What is drawn here follows from the place alone, so that texts with one mask have one release."""
     mechanism = stub(release=lambda table, block: np.arange(len(block.secret)) * 7 % 60)
-    one, two = (make(mechanism).privatize(text) for text in ("The lemon and River, ox!", "the castle and ribbon, ox!"))
+    one, two = (
+        make(mechanism).privatize(text)
+        for text in ("The lemon and River, ox!", "the castle and ribbon, ox!")
+    )
     assert one.text == two.text
     assert liking.shown[0] == liking.shown[1]
 
 
 def test_placeholders_and_passing_words_stay(liking, stub):
-    mechanism = stub(release=lambda table, block: np.where(np.arange(len(block.secret)) % 2, PLACEHOLDER, 3))
+    mechanism = stub(
+        release=lambda table, block: np.where(np.arange(len(block.secret)) % 2, PLACEHOLDER, 3)
+    )
     found = make(mechanism, m=60).rehearse(["the lemon and castle", "river ribbon"])
-    assert [item.kind for item in found.results[0].released.items] == ["verbatim", "word", "verbatim", "placeholder"]
+    assert [item.kind for item in found.results[0].released.items] == [
+        "verbatim",
+        "word",
+        "verbatim",
+        "placeholder",
+    ]
     assert (found.shown[1::2] == PLACEHOLDER).all()
     assert (found.shown[::2] != PLACEHOLDER).all()
     assert found.results[0].text.startswith("the ")
@@ -186,9 +211,14 @@ def test_the_statement_is_the_same_but_for_the_note(liking):
 
 
 def test_texts_do_not_depend_on_neighbours_and_repeat(liking):
-    one, two = (list(make().privatize_many([first, TEXTS[2], last])) for first, last in (("ox", "cat"), (TEXTS[0], "")))
+    one, two = (
+        list(make().privatize_many([first, TEXTS[2], last]))
+        for first, last in (("ox", "cat"), (TEXTS[0], ""))
+    )
     assert one[1].text == two[1].text
-    assert [each.text for each in make().privatize_many(["ox", TEXTS[2], "cat"])] == [each.text for each in one]
+    assert [each.text for each in make().privatize_many(["ox", TEXTS[2], "cat"])] == [
+        each.text for each in one
+    ]
 
 
 def test_pickling_keeps_it(liking):
@@ -228,7 +258,9 @@ def test_m_out_of_range(m):
 def test_word_pieces_are_refused(pieces_table, monkeypatch):
     monkeypatch.setattr("textveil.table.WordPieces.load", lambda *_: None)
     with pytest.raises(ConfigError, match=r"rerank\.m needs words\.unit=word"):
-        Privatizer("noise", epsilon=5, table=pieces_table, words={"unit": "wordpiece"}, rerank={"m": 2})
+        Privatizer(
+            "noise", epsilon=5, table=pieces_table, words={"unit": "wordpiece"}, rerank={"m": 2}
+        )
 
 
 # ---- files and the audit ---------------------------------------------------------------------------------
@@ -238,11 +270,15 @@ def test_files(tmp_path, liking):
     (tmp_path / "letters.txt").write_text("\n".join(TEXTS) + "\n")
     (tmp_path / "words.txt").write_text("\n".join(NOUNS) + "\n")
     np.save(tmp_path / "rows.npy", VECTORS)
-    with vectors.opened(str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")) as found:
+    with vectors.opened(
+        str(tmp_path / "rows.npy"), vocabulary=str(tmp_path / "words.txt")
+    ) as found:
         store.build(found, str(tmp_path / "table"))
     lines, done = {}, {}
     for m in (0, 5):
-        config = resolve(overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m}))
+        config = resolve(
+            overrides=keywords(epsilon=5, seed=1, table=str(tmp_path / "table"), rerank={"m": m})
+        )
         done[m] = run(tmp_path / "letters.txt", tmp_path / str(m), config, RowOptions(ids="row"))
         lines[m] = (tmp_path / str(m) / "part-00000000.txt").read_text().splitlines()
     assert liking.shown == [tuple(tuple(tokenize([line]).words) for line in lines[0])]
@@ -253,7 +289,9 @@ def test_files(tmp_path, liking):
 
 def test_the_audit_looks_at_what_is_drawn(liking):
     made = make(seed=None)
-    finding = pipeline(Subject(build=lambda seed=None: make(seed=seed), small=True, privatizer=made))
+    finding = pipeline(
+        Subject(build=lambda seed=None: make(seed=seed), small=True, privatizer=made)
+    )
     assert (finding.verdict, liking.shown) == ("holds", [])
 
 
@@ -266,7 +304,11 @@ def test_who_knows_the_mechanism_attacks_what_was_drawn(liking):
     assert np.array_equal(case.view.drawn, plain.view.drawn)
     assert np.array_equal(plain.view.shown, plain.view.drawn)
     assert not np.array_equal(case.view.shown, case.view.drawn)
-    attackers = [load("bayes", {"priors": ("uniform",)}), load("membership", None), load("neighbour", None)]
+    attackers = [
+        load("bayes", {"priors": ("uniform",)}),
+        load("membership", None),
+        load("neighbour", None),
+    ]
     before, after = (
         {
             (row.source, row.metric, str(row.setting)): row
@@ -284,12 +326,20 @@ def test_who_knows_the_mechanism_attacks_what_was_drawn(liking):
             assert "before they were re-ranked" in row.note
             assert "re-ranked" not in before[key].note
     right = after["neighbour", "Pr@1", str({"distance": "cosine"})].value
-    assert right == np.mean(case.view.shown == case.truth.rows) != np.mean(case.view.drawn == case.truth.rows)
+    assert (
+        right
+        == np.mean(case.view.shown == case.truth.rows)
+        != np.mean(case.view.drawn == case.truth.rows)
+    )
 
 
 def test_measures_look_at_what_is_shown(liking):
     case = Case.of(make(m=20), [" ".join(NOUNS)])
-    rows = {row.metric: row.value for row in measure(case, metrics=("retention", "cosine")).rows if row.slice == "all"}
+    rows = {
+        row.metric: row.value
+        for row in measure(case, metrics=("retention", "cosine")).rows
+        if row.slice == "all"
+    }
     shown, private = UNIT[case.view.shown], UNIT[case.truth.rows]
     assert rows["retention"] == np.mean(case.view.shown == case.truth.rows)
     assert rows["cosine"] == pytest.approx((shown * private).sum(axis=1).mean(), abs=1e-6)
@@ -354,9 +404,16 @@ def test_a_spelling_that_looks_at_the_words_is_caught(liking, stub, monkeypatch)
     secrets = iter(PRIVATE)
 
     def peeking(options: Rerank, table: EmbeddingTable, releases: Any, rows: Any) -> Any:
-        private = TABLE.find([word for word in tokenize([next(secrets)]).words if word.lower() in NOUNS])
-        words = [[row for row in range(60) if row % 6 == code] for code in BOOK.codes[rows].tolist()]
-        near = [min(own, key=lambda row: abs(row - at)) for own, at in zip(words, private.tolist(), strict=True)]
+        private = TABLE.find(
+            [word for word in tokenize([next(secrets)]).words if word.lower() in NOUNS]
+        )
+        words = [
+            [row for row in range(60) if row % 6 == code] for code in BOOK.codes[rows].tolist()
+        ]
+        near = [
+            min(own, key=lambda row: abs(row - at))
+            for own, at in zip(words, private.tolist(), strict=True)
+        ]
         return np.array(near)
 
     monkeypatch.setattr(sentence, "rerank", peeking)
@@ -369,16 +426,22 @@ def test_other_words_of_the_public_list_spell_no_code():
     words = ["the", "castle", "river", "and", "lemon", "ribbon"]
     table = EmbeddingTable.build(name="six", words=words, vectors=gaussian_rows(6, 4, 1))
     book = book_of(table, 2, spelling=np.array([2, 5]))
-    found = [[words[row] for row in own] for own in module._frequent(table.coarse(book), 9).tolist()]
+    found = [
+        [words[row] for row in own] for own in module._frequent(table.coarse(book), 9).tolist()
+    ]
     assert found == [["river", "lemon"], ["ribbon", "castle"]]
     listed = book_of(table, 2, spelling=np.array([0, 3]))
-    found = [[words[row] for row in own] for own in module._frequent(table.coarse(listed), 9).tolist()]
+    found = [
+        [words[row] for row in own] for own in module._frequent(table.coarse(listed), 9).tolist()
+    ]
     assert [own[0] for own in found] == ["the", "and"]  # the book says so
     assert [{*own[1:]} for own in found] == [{"river", "lemon"}, {"castle", "ribbon"}]
 
 
 def test_where_codes_have_few_words_their_spelling_stands_for_the_rest():
-    book = book_of(TABLE, 2, codes=(np.arange(60) >= 58).astype(np.uint16), spelling=np.array([0, 58]))
+    book = book_of(
+        TABLE, 2, codes=(np.arange(60) >= 58).astype(np.uint16), spelling=np.array([0, 58])
+    )
     assert module._frequent(TABLE.coarse(book), 4)[1].tolist() == [58, 59, 58, 58]
 
 
@@ -386,7 +449,10 @@ def test_what_the_statement_says_of_spelled_codes(liking):
     plain, found = (spelled(m).privatize(TEXTS[0]).guarantee for m in (0, 5))
     assert found.headline() == plain.headline()
     assert found.epsilon == plain.epsilon
-    assert (module.SPELLED in found.claim.caveats, module.NOTE in found.claim.caveats) == (True, False)
+    assert (module.SPELLED in found.claim.caveats, module.NOTE in found.claim.caveats) == (
+        True,
+        False,
+    )
     assert found.claim.options["rerank"] == {"m": 5, "model": None}
 
 
@@ -400,7 +466,9 @@ def test_names_stay_names_where_codes_are_spelled():
     texts = ["Yesterday Maria Silva met the plumber in the garden."]
     coarse = table.coarse(book_of(table, 40))
     plain, found = (
-        Privatizer("codebook", epsilon=4, table=coarse, seed=1, rerank={"m": m}, **options).rehearse(texts)
+        Privatizer(
+            "codebook", epsilon=4, table=coarse, seed=1, rerank={"m": m}, **options
+        ).rehearse(texts)
         for m in (0, 20)
     )
     one, two = ([item.text for item in each.results[0].released.items] for each in (plain, found))
@@ -416,14 +484,17 @@ def test_who_knows_the_mechanism_learns_no_more_from_the_spelling(liking):
     assert not np.array_equal(case.view.shown_words, plain.view.shown_words)
     attackers = [load("bayes", {"priors": ("uniform", "unigram")}), load("membership", None)]
     before, after = (
-        [row.value for row in attack(each, attackers, rng=SeededRandomness(0)).rows] for each in (plain, case)
+        [row.value for row in attack(each, attackers, rng=SeededRandomness(0)).rows]
+        for each in (plain, case)
     )
     assert before == after
     assert len(before) > 9
 
 
 def test_the_audit_of_spelled_codes(liking):
-    subject = Subject(build=lambda seed=None: spelled(seed=seed), small=True, privatizer=spelled(seed=None))
+    subject = Subject(
+        build=lambda seed=None: spelled(seed=seed), small=True, privatizer=spelled(seed=None)
+    )
     assert totality(subject).verdict == "holds"
     assert pipeline(subject).verdict == "holds"
 
@@ -450,7 +521,11 @@ def test_the_bundled_model_prefers_what_fits():
 def test_a_code_is_spelled_alike_whatever_other_texts_stand_in_the_batch():
     """To the last digit of the model: the spelling follows from the release of the text alone."""
     table = load_table(codes="50")
-    texts = ["The lawyer hid it.", *(" ".join(NOUNS[i::9]) + "." for i in range(9)), "She sang in Rome, he said."]
+    texts = [
+        "The lawyer hid it.",
+        *(" ".join(NOUNS[i::9]) + "." for i in range(9)),
+        "She sang in Rome, he said.",
+    ]
     found = Privatizer("codebook", epsilon=4, table=table, seed=1).rehearse(texts)
     releases, rows = [each.released for each in found.results], found.shown
     together = module.rerank(Rerank(m=20), table, releases, rows).tolist()

@@ -69,7 +69,9 @@ def faults(privatizer: Privatizer) -> set[str]:
     for (label, law), budget, of in zip(laws(privatizer).items(), BUDGETS, BOOKS.of, strict=True):
         codes = BOOKS.parts[of].codes[[NOUNS.index(word) for word in OF[label]]]
         with np.errstate(invalid="ignore"):
-            lost = np.nan_to_num(np.abs(law[:, None] - law[None]), nan=0.0, posinf=math.inf).max(axis=2)
+            lost = np.nan_to_num(np.abs(law[:, None] - law[None]), nan=0.0, posinf=math.inf).max(
+                axis=2
+            )
         same = codes[:, None] == codes[None]
         found |= {f"{label}: within a code"} if lost[same].max() > 0 else set()
         found |= {f"{label}: between codes"} if lost[~same].max() > budget + 1e-9 else set()
@@ -171,18 +173,25 @@ class TestStatement:
         assert [group.epsilon for group in found.groups] == pytest.approx(BUDGETS)
         assert [group.label for group in found.groups] == [*GROUPS]
         within = "(codes by group: sensitive-important 3, sensitive 3, important 12, other 5)"
-        assert f"For two words of one group and one of its codes it is 0 {within}." in found.headline()
+        assert (
+            f"For two words of one group and one of its codes it is 0 {within}." in found.headline()
+        )
         assert OF_GROUP in found.claim.caveats
         assert WITHIN not in found.claim.caveats
         assert f"important words: {FINE.facts()[0]}" in found.claim.caveats
-        assert f"sensitive-important and sensitive words: {COARSE.facts()[0]}" in found.claim.caveats
+        assert (
+            f"sensitive-important and sensitive words: {COARSE.facts()[0]}" in found.claim.caveats
+        )
         books: Any = found.claim.options["book"]
         assert [each["groups"] for each in books] == [[*GROUPS[:2]], ["important"], ["other"]]
         assert "it is in the mask" in found.explain()
         assert type(found).unpack(found.pack()).headline() == found.headline()
 
     def test_how_often_a_word_is_named_at_most(self):
-        each = [guessing(codebook(), VIEW.views[of])(budget) for of, budget in zip(BOOKS.of, BUDGETS, strict=True)]
+        each = [
+            guessing(codebook(), VIEW.views[of])(budget)
+            for of, budget in zip(BOOKS.of, BUDGETS, strict=True)
+        ]
         said = made().privatize(TEXT).guarantee.explain()
         assert f"with probability {math.ceil(max(each) * 1000) / 1000:g} at most" in said
         same = [guessing(codebook(), view)(2.0) for view in VIEW.views]
@@ -241,7 +250,12 @@ def test_each_group_is_audited_and_a_broken_response_is_found():
     exact = ("log-ratio", "joint", "certificate", "support", "overcharge")
     build = lambda seed=None, mechanism="codebook": made(seed=seed, mechanism=mechanism)  # noqa: E731
     found = list(audit(build, small=True, only=exact))
-    names = ["codebook: sensitive-important", "codebook: sensitive", "codebook: important", "codebook: other"]
+    names = [
+        "codebook: sensitive-important",
+        "codebook: sensitive",
+        "codebook: important",
+        "codebook: other",
+    ]
     assert list(dict.fromkeys(each.mechanism for each in found)) == names
     unheld = {(each.check, each.verdict) for each in found if each.verdict != "holds"}
     assert unheld == {("joint", "not applicable")}  # fewer codes than it takes words
@@ -249,7 +263,9 @@ def test_each_group_is_audited_and_a_broken_response_is_found():
     assert ratios == pytest.approx(BUDGETS)
     twin = OneCodeFewer(name="codebook", utility=Distance(), rule=Staircase(sizes=(1,)))
     broken = list(audit(lambda seed=None: build(seed, twin), small=True, only=("log-ratio",)))
-    assert [(each.mechanism, each.verdict) for each in broken] == [(name, "violated") for name in names]
+    assert [(each.mechanism, each.verdict) for each in broken] == [
+        (name, "violated") for name in names
+    ]
 
 
 def test_groups_with_one_book_and_budget_are_audited_together():
@@ -281,14 +297,18 @@ class TestOptions:
         assert Books.by_group([find_book("8")] * 4) == find_book("8")
 
     def test_what_is_refused(self):
-        with pytest.raises(ConfigError, match=r"table\.codes has books for four groups, and nothing puts words"):
+        with pytest.raises(
+            ConfigError, match=r"table\.codes has books for four groups, and nothing puts words"
+        ):
             Privatizer("codebook", epsilon=2, table=VIEW)
         with pytest.raises(ConfigError, match="one book, or four with commas for the four groups"):
             load_table("minilm", codes="8, 24")
         with pytest.raises(ConfigError, match="needs a table of whole words that is no view"):
             VIEW.coarse(BOOKS)
         for options in ({"mechanism": "d-chi-stencil"}, {"table": VIEW.project(3)}):
-            with pytest.raises(ConfigError, match="need a mechanism that draws each word alone, on no projection"):
+            with pytest.raises(
+                ConfigError, match="need a mechanism that draws each word alone, on no projection"
+            ):
                 made(**options)
         with pytest.raises(TableError, match="no group is given"):
             VIEW.lookup(["anchor"])
@@ -297,7 +317,9 @@ class TestOptions:
         with pytest.raises(InputError, match="made from other texts"):
             made().privatize("A public text.")
 
-    @pytest.mark.parametrize(("mechanism", "options"), [("krr", {}), ("rankcape", {"k": 2}), ("exponential", {})])
+    @pytest.mark.parametrize(
+        ("mechanism", "options"), [("krr", {}), ("rankcape", {"k": 2}), ("exponential", {})]
+    )
     def test_other_mechanisms_run_over_books_by_group(self, mechanism, options):
         privatizer = made(mechanism=mechanism, **options)
         assert isinstance(privatizer.mechanism, Law)

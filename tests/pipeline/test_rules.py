@@ -28,7 +28,9 @@ class Restricted(Stub):
     """Claims more for some pairs of words, and does not say for which."""
 
     def claim(self, table):
-        return replace(super().claim(table), restricted=Restrict(domain="two words of one group", kind="ldp"))
+        return replace(
+            super().claim(table), restricted=Restrict(domain="two words of one group", kind="ldp")
+        )
 
 
 FIGURES: dict[str, Any] = {"types": ["AGE"]}
@@ -50,20 +52,49 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "protect": {"always": ["apple"]},
     },
     "codes are of whole words": {"table": CODES, "words": {"unit": "wordpiece"}},
-    "codes have no spelling to choose": {"table": WORDS.coarse(book_of(WORDS), spelling="code"), "rerank": {"m": 2}},
-    "one book is re-ranked": {"table": BY_GROUP, "protect": {"always": ["apple"]}, "rerank": {"m": 2}},
+    "codes have no spelling to choose": {
+        "table": WORDS.coarse(book_of(WORDS), spelling="code"),
+        "rerank": {"m": 2},
+    },
+    "one book is re-ranked": {
+        "table": BY_GROUP,
+        "protect": {"always": ["apple"]},
+        "rerank": {"m": 2},
+    },
     "names need a detector": {"names": NAMES},
-    "drawn labels show no names": {"names": NAMES, "protect": LABELS, "groups": FINITE, "epsilon": None},
+    "drawn labels show no names": {
+        "names": NAMES,
+        "protect": LABELS,
+        "groups": FINITE,
+        "epsilon": None,
+    },
     "figures need a detector": {"figures": FIGURES},
-    "drawn labels show no figures": {"figures": FIGURES, "protect": LABELS, "groups": FINITE, "epsilon": None},
+    "drawn labels show no figures": {
+        "figures": FIGURES,
+        "protect": LABELS,
+        "groups": FINITE,
+        "epsilon": None,
+    },
     "equal figures are moved alike": {"figures": FIGURES, "protect": {"always": ["apple"]}},
     "amounts have a unit": {"figures": {"unit": 10}, "protect": {"always": ["apple"]}},
     "budgets of groups need groups": {"groups": FINITE, "epsilon": None},
-    "groups leave no word to a paper's rule": {"protect": {"always": ["apple"]}, "words": {"oov": "drop"}},
-    "names are whole words": {"protect": {"always": ["apple"]}, "names": NAMES, "words": {"unit": "wordpiece"}},
+    "groups leave no word to a paper's rule": {
+        "protect": {"always": ["apple"]},
+        "words": {"oov": "drop"},
+    },
+    "names are whole words": {
+        "protect": {"always": ["apple"]},
+        "names": NAMES,
+        "words": {"unit": "wordpiece"},
+    },
     "drawn labels need a guarantee": {"mechanism": "stencil", "protect": LABELS},
     "drawn labels leave no trace in the mask": {"protect": LABELS, "words": {"oov": "keep"}},
-    "groups or a budget": {"protect": {"always": ["apple"]}, "groups": FINITE, "budget": Uniform(3), "epsilon": None},
+    "groups or a budget": {
+        "protect": {"always": ["apple"]},
+        "groups": FINITE,
+        "budget": Uniform(3),
+        "epsilon": None,
+    },
     "drawn labels need finite budgets": {"protect": LABELS},
     "equal words are drawn alone": {"mechanism": "d-chi-stencil", "words": {"consistent": True}},
     "lasting words are equal words": {"words": {"lasting": True}},
@@ -77,7 +108,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def given(small_table):
     """The options of an example."""
-    return lambda name: {"mechanism": "noise", "epsilon": 3.0, "table": small_table} | EXAMPLES[name]
+    return lambda name: (
+        {"mechanism": "noise", "epsilon": 3.0, "table": small_table} | EXAMPLES[name]
+    )
 
 
 def test_every_rule_has_an_example():

@@ -15,8 +15,26 @@ from textveil import EmbeddingTable, Privatizer, Session
 from textveil.config import WordsOptions, registry
 from textveil.guarantee import compose, summarize
 
-TEXTS = ("The river bank floods, and Anna's cat swims.", "the of and", "", "Zyxqorvian 日本 at 12:30 😀")
-WORDS = ("river", "bank", "floods", "anna", "cat", "swims", "sea", "lake", "dog", "house", "tree", "road")
+TEXTS = (
+    "The river bank floods, and Anna's cat swims.",
+    "the of and",
+    "",
+    "Zyxqorvian 日本 at 12:30 😀",
+)
+WORDS = (
+    "river",
+    "bank",
+    "floods",
+    "anna",
+    "cat",
+    "swims",
+    "sea",
+    "lake",
+    "dog",
+    "house",
+    "tree",
+    "road",
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +57,9 @@ def table():
 
 def privatizer(name, table, seed=1, **options):
     _, budget = registry.budget_parameter(name)
-    return Privatizer(name, epsilon=8.0 if budget else None, table=fit(name, table), seed=seed, **options)
+    return Privatizer(
+        name, epsilon=8.0 if budget else None, table=fit(name, table), seed=seed, **options
+    )
 
 
 def as_read(guarantee):
@@ -115,7 +135,11 @@ def test_a_restricted_promise(validator):
         chosen = Privatizer(Groups(), epsilon=2.0, table=pairs())
     found = as_read(chosen.privatize(TEXTS[0]).guarantee)
     validator.validate(found)
-    assert (found["kind"], found["epsilon"], found["restricted"]["epsilon"]) == ("none", "infinite", 2.0)
+    assert (found["kind"], found["epsilon"], found["restricted"]["epsilon"]) == (
+        "none",
+        "infinite",
+        2.0,
+    )
     assert not validator.is_valid(found | {"restricted": {**found["restricted"], "domain": ""}})
     assert not validator.is_valid(found | {"epsilon": 2.0})
 

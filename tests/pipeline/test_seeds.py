@@ -95,7 +95,10 @@ def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
     tokens = tokenize([TEXT])
     plain, equal = ungrouped(np.zeros(4, bool)), np.full(4, 5.0)
     made = [(plain, equal), (plain, np.array([5.0, 5.0, 5.0, 4.0])), (plain, None)]
-    made += [(replace(plain, **{name: np.arange(4) == 2}), equal) for name in ("public", "hidden", "named", "moved")]
+    made += [
+        (replace(plain, **{name: np.arange(4) == 2}), equal)
+        for name in ("public", "hidden", "named", "moved")
+    ]
     made += [
         (replace(plain, group=np.arange(4, dtype=np.int16) % 2), equal),
         (replace(plain, labels=("public", "other")), equal),
@@ -104,7 +107,14 @@ def test_what_was_decided_about_words_changes_what_is_drawn_for(table):
     for protection, epsilon in made:
         source(privatizer, tokens, protection, epsilon, first=0, step="words")
     source(privatizer, tokens, plain, equal, first=0, step="labels")
-    source(privatizer, tokens.joined(np.arange(4) == 1), ungrouped(np.zeros(3, bool)), equal[:3], first=0, step="words")
+    source(
+        privatizer,
+        tokens.joined(np.arange(4) == 1),
+        ungrouped(np.zeros(3, bool)),
+        equal[:3],
+        first=0,
+        step="words",
+    )
     assert len({digest for _, (digest,) in SEEN}) == len(SEEN) == len(made) + 2
 
 
@@ -113,7 +123,9 @@ def test_a_parameter_counts_that_the_claim_does_not_have(table):
     SEEN.clear()
     for eta in (5.0, 6.0):
         privatizer = Privatizer("noise", eta=eta, table=table)
-        silent = privatizer.with_parts(randomness=Recorded(), claim=replace(privatizer.claim, options={}))
+        silent = privatizer.with_parts(
+            randomness=Recorded(), claim=replace(privatizer.claim, options={})
+        )
         silent.privatize(TEXT)
     assert SEEN[0] != SEEN[1]
 
@@ -132,7 +144,9 @@ def test_texts_have_their_numbers_in_the_run(table):
 KEY = bytes(range(32))
 
 
-def released(table: EmbeddingTable, texts: Sequence[str], ids: Sequence[str], **more: Any) -> list[str]:
+def released(
+    table: EmbeddingTable, texts: Sequence[str], ids: Sequence[str], **more: Any
+) -> list[str]:
     key, field, options = more.pop("key", KEY), more.pop("field", "body"), {"epsilon": 1.0, **more}
     privatizer = Privatizer("noise", table=table, **options)
     keyed = privatizer.with_parts(randomness=KeyedRandomness(key, field=field, ids=ids))
@@ -147,11 +161,23 @@ def test_a_key_repeats_a_text_by_its_id_and_nothing_else(table):
     whole = released(table, texts, ids)
     assert released(table, texts, ids) == whole
     assert len(set(whole)) == 4
-    assert [released(table, [MANY], [each])[0] for each in ids] == whole  # in whatever order and company
+    assert [
+        released(table, [MANY], [each])[0] for each in ids
+    ] == whole  # in whatever order and company
     changed = released(table, [MANY, MANY + " house", MANY, MANY], ids)
-    assert [one == two for one, two in zip(whole, changed, strict=True)] == [True, False, True, True]
+    assert [one == two for one, two in zip(whole, changed, strict=True)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     assert agreement(whole[1], changed[1]) < 0.3
-    for other in ({"key": bytes(32)}, {"field": "title"}, {"epsilon": 1.1}, {"words": {"casing": "copy"}}):
+    for other in (
+        {"key": bytes(32)},
+        {"field": "title"},
+        {"epsilon": 1.1},
+        {"words": {"casing": "copy"}},
+    ):
         assert max(map(agreement, whole, released(table, texts, ids, **other))) < 0.3
 
 
@@ -181,7 +207,11 @@ def test_what_a_key_refuses(table):
         with pytest.raises(ConfigError, match="must be 32 bytes"):
             KeyedRandomness(wrong)
     with pytest.raises(ConfigError, match="text 2 has none"):
-        list(Privatizer("noise", epsilon=1.0, table=table).with_parts(randomness=keyed).privatize_many([MANY] * 3))
+        list(
+            Privatizer("noise", epsilon=1.0, table=table)
+            .with_parts(randomness=keyed)
+            .privatize_many([MANY] * 3)
+        )
     with pytest.raises(RandomnessError, match="need the texts' ids"):
         keyed.open([3])
     with pytest.raises(ConfigError, match="of the 1 texts"):
@@ -190,7 +220,9 @@ def test_what_a_key_refuses(table):
 
 def test_ids_and_fields_are_not_confused(table):
     pairs = [("a", "bc"), ("ab", "c"), ("", "abc"), ("abc", ""), ("a\x00b", "c"), ("a", "b\x00c")]
-    assert len({released(table, [MANY], [own], field=field)[0] for field, own in pairs}) == len(pairs)
+    assert len({released(table, [MANY], [own], field=field)[0] for field, own in pairs}) == len(
+        pairs
+    )
 
 
 def test_new_keys_differ():

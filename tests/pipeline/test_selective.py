@@ -14,7 +14,14 @@ from scipy.stats import chisquare
 from tests.detectors import Finds
 
 from textveil.config.layers import resolve
-from textveil.errors import BudgetError, ConfigError, DetectorError, GuaranteeError, InputError, TextveilWarning
+from textveil.errors import (
+    BudgetError,
+    ConfigError,
+    DetectorError,
+    GuaranteeError,
+    InputError,
+    TextveilWarning,
+)
 from textveil.guarantee import compose, condense, summarize
 from textveil.guarantee.guarantee import Guarantee
 from textveil.mechanism import Block, Layout
@@ -30,7 +37,9 @@ from textveil.text.released import Kind
 INF = math.inf
 CANARY = "Zyxqorvian"
 FALSE_ALARM = 1e-6
-SCHEMA = json.loads((files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (files("textveil") / "data" / "guarantee.schema.json").read_text(encoding="utf-8")
+)
 
 
 def privatizer(table, *detectors, mechanism="rankcape", words=None, protect=None, **options):
@@ -71,7 +80,9 @@ def test_numbers_within_a_session_show_equality_and_the_way_back(small_table):
 
 
 def test_a_budget_of_zero_is_a_placeholder_of_its_type(small_table):
-    made = privatizer(small_table, Finds(ILLNESS="hay fever"), epsilon=None, groups={"budgets": (0, 0, 3, 3)})
+    made = privatizer(
+        small_table, Finds(ILLNESS="hay fever"), epsilon=None, groups={"budgets": (0, 0, 3, 3)}
+    )
     result = made.privatize("apple hay fever river")
     assert result.released.mask.placeholders == ((1, "ILLNESS"),)
     assert np.allclose(result.guarantee.epsilon_per_word, [3, 0, 3], atol=1e-9)
@@ -81,7 +92,9 @@ def test_a_budget_of_zero_is_a_placeholder_of_its_type(small_table):
 
 
 def test_every_group_spends_its_own(small_table):
-    made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"})
+    made = privatizer(
+        small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"}
+    )
     result = made.privatize("apple and river")
     spent = result.guarantee.epsilon_per_word
     assert np.allclose(spent, [2, 6], atol=1e-6)
@@ -109,7 +122,9 @@ def test_unequal_budgets_under_a_window_are_never_exceeded(small_table):
 
 
 def test_a_group_that_passes_leaves_no_finite_bound(small_table):
-    made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=3.0, groups={"budgets": "private-only"})
+    made = privatizer(
+        small_table, Finds(ILLNESS="apple"), epsilon=3.0, groups={"budgets": "private-only"}
+    )
     guarantee = made.privatize("apple river").guarantee
     assert guarantee.kind == "none"
     assert guarantee.epsilon == guarantee.mean_ldp == INF
@@ -121,12 +136,17 @@ def test_a_group_that_passes_leaves_no_finite_bound(small_table):
     jsonschema.validate(document, SCHEMA)
     assert document["mean_epsilon_ldp"] == "infinite"
     assert [group["epsilon_ldp"] for group in document["groups"]][1] == "infinite"
-    made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=3.0, groups={"budgets": "private-only"})
-    assert made.privatize("apple").guarantee.epsilon == pytest.approx(3), "where no word passes, the bound is finite"
+    made = privatizer(
+        small_table, Finds(ILLNESS="apple"), epsilon=3.0, groups={"budgets": "private-only"}
+    )
+    assert made.privatize("apple").guarantee.epsilon == pytest.approx(3), (
+        "where no word passes, the bound is finite"
+    )
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["polar", "laplace", "noise", "d-chi-stencil", "santext", "exponential", "rankcape"]
+    "mechanism",
+    ["polar", "laplace", "noise", "d-chi-stencil", "santext", "exponential", "rankcape"],
 )
 def test_any_mechanism(small_table, mechanism):
     made = privatizer(
@@ -142,7 +162,9 @@ def test_any_mechanism(small_table, mechanism):
 
 
 def test_statements_add_up_and_survive(small_table):
-    made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"})
+    made = privatizer(
+        small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"}
+    )
     one, two = (made.privatize(text).guarantee for text in ("apple river", "river onion"))
     together = summarize([one, two])
     assert {group.label: group.words for group in together.groups} == {"sensitive": 1, "other": 3}
@@ -155,8 +177,12 @@ def test_statements_add_up_and_survive(small_table):
 
 
 def test_a_bound_is_reached_from_the_base_or_from_epsilon(small_table):
-    by_base = privatizer(small_table, Finds(A="apple"), epsilon=None, groups={"budgets": "heuristic", "base": 2.0})
-    by_bound = privatizer(small_table, Finds(A="apple"), epsilon=8.0, groups={"budgets": "heuristic"})
+    by_base = privatizer(
+        small_table, Finds(A="apple"), epsilon=None, groups={"budgets": "heuristic", "base": 2.0}
+    )
+    by_bound = privatizer(
+        small_table, Finds(A="apple"), epsilon=8.0, groups={"budgets": "heuristic"}
+    )
     assert by_base.budget == by_bound.budget
 
 
@@ -168,7 +194,9 @@ def named():
     return Privatizer(
         "placeholder",
         words={"casing": "copy", "consistent": True},
-        protect={"detectors": [Finds(PERSON="Maria Silva|Maria|Silva", LOCATION="New York City|Lisbon")]},
+        protect={
+            "detectors": [Finds(PERSON="Maria Silva|Maria|Silva", LOCATION="New York City|Lisbon")]
+        },
         groups={"budgets": (0, 0, INF, INF)},
         names={"types": "all"},
     )
@@ -183,7 +211,9 @@ def test_names_are_alike_where_they_are_equal(named):
     words = [item.text for item in result.released.items]
     assert words[0] == words[7]
     assert words[:1] + words[2:3] == [words[0], "of"]
-    assert words[9].lower() in {word.lower() for word in load_names("LOCATION").words}, "one name for three words"
+    assert words[9].lower() in {word.lower() for word in load_names("LOCATION").words}, (
+        "one name for three words"
+    )
     assert result.released.mask.words == 11
     assert (0, 7) in result.released.mask.equal
     assert "equal words" in result.guarantee.mask
@@ -220,8 +250,14 @@ def test_the_way_back(named):
     session = Session()
     result = named.privatize(TEXT, session)
     restored = session.restore(result.text)
-    shown = {item.text for item in result.released.items if item.group != "public" and item.kind is Kind.WORD}
-    if len({word.lower() for word in shown}) == len(shown):  # else two names drew the same, and stay
+    shown = {
+        item.text
+        for item in result.released.items
+        if item.group != "public" and item.kind is Kind.WORD
+    }
+    if len({word.lower() for word in shown}) == len(
+        shown
+    ):  # else two names drew the same, and stay
         assert restored.lower() == TEXT.lower()
 
 
@@ -290,7 +326,9 @@ def test_placeholders_of_the_mechanism_are_counted(small_table):
 
 def test_numbers_that_a_text_spells_are_left_to_it(small_table):
     groups = {"budgets": (0, 0, INF, INF)}
-    made = privatizer(small_table, Finds(EMAIL=r"\w+@\S+\w"), mechanism="placeholder", groups=groups)
+    made = privatizer(
+        small_table, Finds(EMAIL=r"\w+@\S+\w"), mechanism="placeholder", groups=groups
+    )
     session = Session()
     assert made.privatize("<EMAIL_1> is a@b.org", session).text == "<EMAIL_1> is <EMAIL_2>"
     assert session.restore("<EMAIL_1> <EMAIL_2>") == "<EMAIL_1> a@b.org"
@@ -314,7 +352,9 @@ def test_equal_words_are_one_draw_and_others_are_not(small_table):
     texts = ["river apple river"] * 400
     alike = Privatizer("noise", table=small_table, eta=0.5, words={"consistent": True})
     apart = Privatizer("noise", table=small_table, eta=0.5)
-    same, free = ([result.released.items for result in made.privatize_many(texts)] for made in (alike, apart))
+    same, free = (
+        [result.released.items for result in made.privatize_many(texts)] for made in (alike, apart)
+    )
     assert all(items[0].text == items[2].text for items in same)
     assert sum(items[0].text == items[2].text for items in free) < 200
     assert len({items[0].text for items in same}) > 5, "texts draw apart"
@@ -353,7 +393,9 @@ def joint(table, made, words, group):
     rows, _ = table.lookup(words)
     layout = Layout.of(len(words))
     law = [
-        made.mechanism.log_probs(table, Block(layout=layout, rows=rows), np.full(len(words), budget))
+        made.mechanism.log_probs(
+            table, Block(layout=layout, rows=rows), np.full(len(words), budget)
+        )
         for budget in BUDGETS
     ]
     return label[:, :, None] + np.stack(law, axis=1)
@@ -361,7 +403,10 @@ def joint(table, made, words, group):
 
 def loss(table, made, one, two, grouped):
     """The largest log-ratio over all labels and outputs: positions are independent given the words, so it adds up."""
-    laws = [joint(table, made, words, [grouped(words, i) for i in range(len(words))]) for words in (one, two)]
+    laws = [
+        joint(table, made, words, [grouped(words, i) for i in range(len(words))])
+        for words in (one, two)
+    ]
     return sum(np.abs(laws[0][i] - laws[1][i]).max() for i in range(len(one)))
 
 
@@ -371,20 +416,36 @@ def test_drawn_labels_of_a_public_list_cost_their_own_position(small_table):
     claimed = made.privatize("apple onion castle").guarantee.epsilon
     assert claimed == pytest.approx(4.0 + LABEL, abs=1e-6)
     worst = max(
-        loss(small_table, made, [a, "onion"], [b, "onion"], lambda words, i: 1 if words[i] in sensitive else 3)
+        loss(
+            small_table,
+            made,
+            [a, "onion"],
+            [b, "onion"],
+            lambda words, i: 1 if words[i] in sensitive else 3,
+        )
         for a, b in itertools.permutations(["apple", "river", "onion", "castle", "ocean"], 2)
     )
     assert worst <= claimed + 1e-9
-    assert worst > claimed - 1e-6 > 4.0, "without the label's own budget the statement would be untrue"
+    assert worst > claimed - 1e-6 > 4.0, (
+        "without the label's own budget the statement would be untrue"
+    )
 
 
 def test_drawn_labels_of_a_detector_cost_every_position(small_table):
-    made = drawn_labels(small_table, detectors=[Finds(A=r"(?s)\A.*anchor.*\Z")])  # one word makes all words sensitive
+    made = drawn_labels(
+        small_table, detectors=[Finds(A=r"(?s)\A.*anchor.*\Z")]
+    )  # one word makes all words sensitive
     text = ["anchor", "onion", "castle", "ocean"]
     claimed = made.privatize(" ".join(text)).guarantee.epsilon
     assert claimed == pytest.approx(4.0 + 4 * LABEL, abs=1e-6)
     worst = max(
-        loss(small_table, made, text, [other, *text[1:]], lambda words, i: 1 if "anchor" in words else 3)
+        loss(
+            small_table,
+            made,
+            text,
+            [other, *text[1:]],
+            lambda words, i: 1 if "anchor" in words else 3,
+        )
         for other in small_table.words
     )
     assert worst <= claimed + 1e-9
@@ -404,7 +465,9 @@ def test_drawn_labels_say_so(small_table):
 def test_labels_are_drawn_by_their_law():
     """Chi-square of 40,000 labels, at a false alarm rate of 1e-6; a response that always tells the truth fails."""
     count = 40_000
-    protection = Protection(public=np.zeros(count, bool), group=np.full(count, 2, np.int16), labels=("public", *GROUPS))
+    protection = Protection(
+        public=np.zeros(count, bool), group=np.full(count, 2, np.int16), labels=("public", *GROUPS)
+    )
     found = randomised(protection, LABEL, np.array([0, count]), rng=SystemRandomness()).group
     expected = np.array([1, math.exp(LABEL), 1, 1]) / (math.exp(LABEL) + 3) * count
     observed = np.bincount(found, minlength=5)[1:]
@@ -458,7 +521,9 @@ def test_between_groups_nothing_is_claimed(small_table):
     """The same output is far likelier from one group than from another: hence the condition on the mask."""
     made = privatizer(small_table, Finds(A="apple"), epsilon=40.0, groups={"budgets": "heuristic"})
     rows = small_table.lookup(["apple", "river"])[0]
-    law = made.mechanism.log_probs(small_table, Block(layout=Layout.of(2), rows=rows), np.array([10.0, 30.0]))
+    law = made.mechanism.log_probs(
+        small_table, Block(layout=Layout.of(2), rows=rows), np.array([10.0, 30.0])
+    )
     within = made.privatize("apple").guarantee.epsilon
     assert np.abs(law[0] - law[1]).max() > within
     assert "with the same mask" in made.privatize("apple").guarantee.headline()
@@ -473,7 +538,12 @@ def test_a_failing_detector_releases_nothing_and_tells_nothing(small_table):
 
     with pytest.raises(DetectorError) as caught:
         privatizer(small_table, Fails()).privatize(f"{CANARY} apple")
-    seen = "".join(map(str, [caught.value, caught.value.__cause__, caught.value.__context__, repr(caught.value)]))
+    seen = "".join(
+        map(
+            str,
+            [caught.value, caught.value.__cause__, caught.value.__context__, repr(caught.value)],
+        )
+    )
     assert CANARY not in seen
 
 
@@ -482,7 +552,15 @@ def test_no_repr_shows_a_word(small_table):
     session = Session()
     result = made.privatize(f"{CANARY} apple", session)
     rehearsal = made.rehearse([f"{CANARY} apple"])
-    for each in (made, result, rehearsal, session, result.guarantee, made.grouping, result.guarantee.to_json()):
+    for each in (
+        made,
+        result,
+        rehearsal,
+        session,
+        result.guarantee,
+        made.grouping,
+        result.guarantee.to_json(),
+    ):
         assert CANARY not in repr(each)
 
 
@@ -497,7 +575,10 @@ def test_it_pickles_and_does_the_same(small_table):
         groups={"budgets": "heuristic"},
     )
     again = pickle.loads(pickle.dumps(made))
-    assert again.privatize("apple river").released.mask.groups == made.privatize("apple river").released.mask.groups
+    assert (
+        again.privatize("apple river").released.mask.groups
+        == made.privatize("apple river").released.mask.groups
+    )
 
 
 def test_queries_come_with_texts(small_table):
@@ -509,7 +590,9 @@ def test_queries_come_with_texts(small_table):
         protect={"importance": "cosine", "tau": 0.9},
         groups={"budgets": "heuristic"},
     )
-    results = list(made.privatize_many(["river and apple", "river and apple"], queries=["river", "apple"]))
+    results = list(
+        made.privatize_many(["river and apple", "river and apple"], queries=["river", "apple"])
+    )
     assert [result.released.mask.groups for result in results] == [
         ("important", "public", "other"),
         ("other", "public", "important"),
@@ -525,7 +608,9 @@ def test_groups_need_something_that_makes_them(small_table):
 
 
 def test_the_mask_fields_of_a_grouped_release_do_not_tell_more_than_they_say(small_table):
-    made = privatizer(small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"})
+    made = privatizer(
+        small_table, Finds(ILLNESS="apple"), epsilon=8.0, groups={"budgets": "heuristic"}
+    )
     mask = made.privatize("apple and river").released.mask
     assert mask.fields == ("length", "verbatim words", "groups", "casing", "spacing")
 
@@ -537,21 +622,33 @@ def test_equal_words_do_not_count_as_public(small_table):
     made = Privatizer("noise", table=small_table, eta=2.0, words={"consistent": True})
     one = made.privatize("river apple River river and").guarantee
     assert (one.protected, one.repeated) == (2, 2)
-    for guarantee in (one, compose([one, one]), condense(one), Guarantee.unpack(json.loads(json.dumps(one.pack())))):
+    for guarantee in (
+        one,
+        compose([one, one]),
+        condense(one),
+        Guarantee.unpack(json.loads(json.dumps(one.pack()))),
+    ):
         assert "1 of 5 words, passed because they are public" in guarantee.headline()
     assert "2 of 10 words, passed because they are public" in summarize([one, one]).headline()
 
 
 def test_what_one_text_draws_is_said_of_all(named):
-    first, second = (result.guarantee for result in named.privatize_many(["Hello river", "Maria river"]))
+    first, second = (
+        result.guarantee for result in named.privatize_many(["Hello river", "Maria river"])
+    )
     assert "Nothing is drawn" in first.headline()
     assert "Draws come from AES" in summarize([first, second]).headline()
 
 
 def test_drawn_labels_are_drawn_under_a_mechanism_that_draws_nothing(small_table):
     protect = {"labels": "randomised", "label_epsilon": 1.0, "always": ["apple"]}
-    made = Privatizer("placeholder", table=small_table, protect=protect, groups={"budgets": BUDGETS}, seed=1)
-    assert "No protection against anyone who knows the seed" in made.privatize("apple river").guarantee.headline()
+    made = Privatizer(
+        "placeholder", table=small_table, protect=protect, groups={"budgets": BUDGETS}, seed=1
+    )
+    assert (
+        "No protection against anyone who knows the seed"
+        in made.privatize("apple river").guarantee.headline()
+    )
 
 
 def test_a_composed_statement_counts_placeholders_only():
@@ -560,17 +657,23 @@ def test_a_composed_statement_counts_placeholders_only():
 
 
 def test_a_statement_is_strict_json(small_table):
-    made = privatizer(small_table, Finds(A="apple"), epsilon=None, groups={"budgets": (0, 1, INF, 2)})
+    made = privatizer(
+        small_table, Finds(A="apple"), epsilon=None, groups={"budgets": (0, 1, INF, 2)}
+    )
     document = json.loads(json.dumps(made.privatize("apple").guarantee.to_json(), allow_nan=False))
     assert document["options"]["groups"]["budgets"] == [0, 1, "infinite", 2]
 
 
 def test_a_listed_phrase_without_spaces_is_no_word(small_table):
     """Two Han characters are two words, so whether the first is sensitive depends on the second."""
-    one, phrase = (drawn_labels(small_table, always=(listed,)) for listed in ("apple", "\u5317\u4eac"))
+    one, phrase = (
+        drawn_labels(small_table, always=(listed,)) for listed in ("apple", "\u5317\u4eac")
+    )
     assert one.grouping.context_free
     assert not phrase.grouping.context_free
-    assert phrase.privatize("\u5317 onion").guarantee.epsilon == pytest.approx(4 + 2 * LABEL, abs=1e-6)
+    assert phrase.privatize("\u5317 onion").guarantee.epsilon == pytest.approx(
+        4 + 2 * LABEL, abs=1e-6
+    )
 
 
 def test_a_failure_in_one_text_may_not_show_in_drawn_labels_of_another(small_table):
@@ -586,7 +689,9 @@ def test_failing_is_never_less_protection(profile):
         def find(self, texts):
             raise RuntimeError
 
-    made = Privatizer.from_profile(profile, protect={"detectors": [Fails()], "on_failure": "protect"})
+    made = Privatizer.from_profile(
+        profile, protect={"detectors": [Fails()], "on_failure": "protect"}
+    )
     with pytest.warns(TextveilWarning, match="all texts"):
         first, second = made.privatize_many(["Will Smith of The Who: +351 21 123", "the"])
     assert first.text == second.text == ("<TEXT>" if profile in ("data", "strict") else "<TEXT_1>")
@@ -595,7 +700,9 @@ def test_failing_is_never_less_protection(profile):
 def test_a_listed_name_is_a_placeholder_under_strict(minilm_s):
     protect = {"detectors": [Finds(PERSON="Maria Silva")], "always": ["Silva"]}
     made = Privatizer.from_profile("strict", table=minilm_s, protect=protect)
-    assert [item.kind for item in made.privatize("Maria Silva").released.items] == [Kind.PLACEHOLDER]
+    assert [item.kind for item in made.privatize("Maria Silva").released.items] == [
+        Kind.PLACEHOLDER
+    ]
 
 
 def test_releases_whose_words_were_joined_otherwise_do_not_compose(small_table):
@@ -636,9 +743,9 @@ def test_a_session_keeps_rows_of_unlike_draws_apart(small_table):
     budget.epsilon = 1e-3
     made.privatize("river", session)
     for table, seed in ((small_table, 1), (other, None)):
-        Privatizer("noise", table=table, epsilon=500.0, seed=seed, words={"consistent": True}).privatize(
-            "river", session
-        )
+        Privatizer(
+            "noise", table=table, epsilon=500.0, seed=seed, words={"consistent": True}
+        ).privatize("river", session)
     assert len(json.loads(session.to_json())["draws"]) == 3
     assert sum(len(draws) for draws in json.loads(session.to_json())["draws"].values()) == 4
 
@@ -654,9 +761,13 @@ def test_reranking_leaves_names_names():
     known = {word.lower() for word in load_names("PERSON").words}
     session = Session()
     results = list(made.privatize_many(["the bad weather that maria saw was cold"] * 10, session))
-    shown = {item.text for result in results for item in result.released.items if item.kind is Kind.WORD}
+    shown = {
+        item.text for result in results for item in result.released.items if item.kind is Kind.WORD
+    }
     assert shown <= known
-    assert len(json.loads(session.to_json())["replacements"]) == len(shown), "only what was shown is remembered"
+    assert len(json.loads(session.to_json())["replacements"]) == len(shown), (
+        "only what was shown is remembered"
+    )
 
 
 def test_equal_words_are_not_reranked_apart(small_table):

@@ -44,13 +44,18 @@ def notebook(rows: Sequence[Sequence[str]]) -> str:
             "source": [f"print({json.dumps(cell)})\n", f"# {' '.join(cell.split())}"],
             "outputs": [
                 {"output_type": "stream", "name": "stdout", "text": [cell + "\n"]},
-                {"output_type": "display_data", "data": {"text/html": [f"<td>{html.escape(cell)}</td>"]}},
+                {
+                    "output_type": "display_data",
+                    "data": {"text/html": [f"<td>{html.escape(cell)}</td>"]},
+                },
             ],
         }
         for row in rows
         for cell in row
     ]
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    return json.dumps(
+        {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1
+    )
 
 
 def table(**options: Any) -> Format:
@@ -76,7 +81,9 @@ def rows_of(text: str) -> list[tuple[Any, ...]]:
 
 
 def sql(rows: Sequence[Sequence[str]]) -> str:
-    values = ",\n".join("(" + ", ".join("'" + cell.replace("'", "''") + "'" for cell in row) + ")" for row in rows)
+    values = ",\n".join(
+        "(" + ", ".join("'" + cell.replace("'", "''") + "'" for cell in row) + ")" for row in rows
+    )
     return f"INSERT INTO t (note, name, rest) VALUES\n{values};\n"
 
 
@@ -89,7 +96,10 @@ def xml(rows: Sequence[Sequence[str]]) -> str:
 
 
 def elements(text: str) -> Any:
-    return [(each.tag, dict(each.attrib), each.text, each.tail) for each in ElementTree.fromstring(text).iter()]
+    return [
+        (each.tag, dict(each.attrib), each.text, each.tail)
+        for each in ElementTree.fromstring(text).iter()
+    ]
 
 
 class _Page(HTMLParser):
@@ -124,7 +134,9 @@ def page_of(rows: Sequence[Sequence[str]]) -> str:
 
 def card(rows: Sequence[Sequence[str]]) -> str:
     def said(text: str) -> str:
-        return text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,").replace("\n", "\\n")
+        return (
+            text.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,").replace("\n", "\\n")
+        )
 
     return "".join(
         "BEGIN:VCARD\r\nVERSION:4.0\r\n"
@@ -174,7 +186,11 @@ def scripted(quote: str) -> Callable[[Sequence[Sequence[str]]], str]:
     def write(rows: Sequence[Sequence[str]]) -> str:
         def said(text: str) -> str:
             inner = json.dumps(text, ensure_ascii=False)[1:-1]
-            return quote + (inner if quote == '"' else inner.replace('\\"', '"').replace("'", "\\'")) + quote
+            return (
+                quote
+                + (inner if quote == '"' else inner.replace('\\"', '"').replace("'", "\\'"))
+                + quote
+            )
 
         return "".join(f"send({said(a)}, {{to: {said(b)}}}, [{said(c)}]);\n" for a, b, c in rows)
 
@@ -191,7 +207,9 @@ def tokens_of(text: str) -> list[Any]:
                 end += 2 if text[end] == "\\" else 1
                 assert "\n" not in text[at:end], "a string ends in its line"
             inner = text[at + 1 : end].replace("\\'", "'")
-            found.append(json.loads('"' + (inner if quote == '"' else inner.replace('"', '\\"')) + '"'))
+            found.append(
+                json.loads('"' + (inner if quote == '"' else inner.replace('"', '\\"')) + '"')
+            )
             at = end + 1
         else:
             found.append(text[at])
@@ -208,7 +226,9 @@ FORMATS = {
         lambda rows: json.dumps({"body": json.dumps(records(rows), ensure_ascii=False)}),
         lambda text: json.loads(json.loads(text)["body"]),
     ),
-    "JSON with slashes": Format(lambda rows: json.dumps(records(rows)).replace("/", "\\/"), json.loads),
+    "JSON with slashes": Format(
+        lambda rows: json.dumps(records(rows)).replace("/", "\\/"), json.loads
+    ),
     "JSON lines": Format(
         lambda rows: "".join(json.dumps(each) + "\n" for each in records(rows)),
         lambda text: [json.loads(line) for line in text.splitlines()],
@@ -219,11 +239,18 @@ FORMATS = {
     "CSV, semicolons": table(delimiter=";"),
     "TSV": table(delimiter="\t"),
     "YAML": Format(lambda rows: yaml.safe_dump(records(rows), allow_unicode=True), yaml.safe_load),
-    "YAML, quoted": Format(lambda rows: yaml.safe_dump(records(rows), default_style='"', width=60), yaml.safe_load),
-    "YAML, blocks": Format(lambda rows: yaml.safe_dump(records(rows), default_style="|"), yaml.safe_load),
+    "YAML, quoted": Format(
+        lambda rows: yaml.safe_dump(records(rows), default_style='"', width=60), yaml.safe_load
+    ),
+    "YAML, blocks": Format(
+        lambda rows: yaml.safe_dump(records(rows), default_style="|"), yaml.safe_load
+    ),
     "TOML": Format(
         lambda rows: "".join(
-            "[[row]]\n" + "".join(f"{key} = {json.dumps(cell, ensure_ascii=False)}\n" for key, cell in row.items())
+            "[[row]]\n"
+            + "".join(
+                f"{key} = {json.dumps(cell, ensure_ascii=False)}\n" for key, cell in row.items()
+            )
             for row in records(rows)
         ),
         tomllib.loads,
@@ -241,7 +268,8 @@ FORMATS = {
         lambda rows: (
             "INSERT INTO t (note, name, rest) VALUES\n"
             + ",\n".join(
-                f"(4155552671, 5317250628844522, '{name.replace(chr(39), chr(39) * 2)}')" for _, name, _ in rows
+                f"(4155552671, 5317250628844522, '{name.replace(chr(39), chr(39) * 2)}')"
+                for _, name, _ in rows
             )
             + ";\n"
         ),
@@ -257,7 +285,10 @@ FORMATS = {
     ),
     "JSON, numbers": Format(
         lambda rows: json.dumps(
-            [{"name": name, "phone": 4155552671, "cards": [5317250628844522, 4111111111111111]} for _, name, _ in rows]
+            [
+                {"name": name, "phone": 4155552671, "cards": [5317250628844522, 4111111111111111]}
+                for _, name, _ in rows
+            ]
         ),
         json.loads,
     ),
@@ -273,7 +304,9 @@ FORMATS = {
     "HTML": Format(page_of, page),
     "vCard": Format(card, lines_of),
     "iCalendar": Format(event, lines_of),
-    "Python": Format(lambda rows: "".join(f"send({a!r}, to={b!r}, more=[{c!r}])\n" for a, b, c in rows), literals),
+    "Python": Format(
+        lambda rows: "".join(f"send({a!r}, to={b!r}, more=[{c!r}])\n" for a, b, c in rows), literals
+    ),
     "Python, ASCII": Format(
         lambda rows: "".join(f"send({a!a}, to={b!a}, more=[{c!a}])\n" for a, b, c in rows), literals
     ),
@@ -286,7 +319,9 @@ FORMATS = {
     "quoted-printable": Format(
         lambda rows: (
             "Content-Transfer-Encoding: quoted-printable\n\nDear all,\n"
-            + quopri.encodestring("\n".join(" / ".join(map(one_line, row)) for row in rows).encode()).decode()
+            + quopri.encodestring(
+                "\n".join(" / ".join(map(one_line, row)) for row in rows).encode()
+            ).decode()
         ),
         lambda text: quopri.decodestring(text.partition("\n\n")[2].encode()).decode(),
     ),

@@ -185,9 +185,17 @@ def test_a_span_is_as_private_as_its_entity():
 
 
 def test_a_token_classifier_from_a_folder_is_a_detector(tmp_path):
-    named = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
+    named = {
+        "id2label": dict(enumerate(LABELS)),
+        "label2id": {label: i for i, label in enumerate(LABELS)},
+    }
     folder = save(
-        tmp_path / "tags", "BertForTokenClassification", wordpiece(), **SIZE, max_position_embeddings=128, **named
+        tmp_path / "tags",
+        "BertForTokenClassification",
+        wordpiece(),
+        **SIZE,
+        max_position_embeddings=128,
+        **named,
     )
     texts = ["maria met john near acme corp plus paris " * 40, "", "old town"]
     found = detector(f"tagger:{folder}").find(texts)
@@ -258,11 +266,15 @@ def test_a_text_that_is_too_long_for_spacy_is_an_error(pipeline):
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_a_component_that_fails_is_an_error_even_where_spacy_is_told_to_ignore_it(pipeline, ignored):
+def test_a_component_that_fails_is_an_error_even_where_spacy_is_told_to_ignore_it(
+    pipeline, ignored
+):
     pipeline.add_pipe("fails_on_canary")
     if ignored:
         pipeline.set_error_handler(lambda *anything: None)
-        assert len(list(pipeline.pipe(["Maria", CANARY]))) == 1  # the danger: what failed is left out
+        assert (
+            len(list(pipeline.pipe(["Maria", CANARY]))) == 1
+        )  # the danger: what failed is left out
     with pytest.raises(DetectorError) as caught:
         find_all([Spacy(name="spacy", pipeline=pipeline)], ["Maria", f"{CANARY} Maria"], timeout=60)
     assert CANARY not in str(caught.value)
@@ -300,14 +312,20 @@ def test_entities_of_stanza_are_spans_and_empty_texts_are_not_asked():
             ]
         )
 
-    found = find_all([Stanza(name="stanza:en", pipeline=pipeline)], [" ", "Ann, Ann", ""], timeout=5)
+    found = find_all(
+        [Stanza(name="stanza:en", pipeline=pipeline)], [" ", "Ann, Ann", ""], timeout=5
+    )
     assert [s[:4] for s in found] == [(1, 0, 3, "PERSON"), (1, 5, 8, "PERSON")]
 
 
-@pytest.mark.parametrize(("name", "extra"), [("stanza:en", "stanza"), ("gliner:a/b", "gliner"), ("spacy:en", "spacy")])
+@pytest.mark.parametrize(
+    ("name", "extra"), [("stanza:en", "stanza"), ("gliner:a/b", "gliner"), ("spacy:en", "spacy")]
+)
 def test_what_is_not_installed_is_named_with_its_extra(name, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, extra, None)  # importing it fails
-    with pytest.raises(MissingExtra, match=re.escape(f"this needs {extra}: pip install 'textveil[{extra}]'")):
+    with pytest.raises(
+        MissingExtra, match=re.escape(f"this needs {extra}: pip install 'textveil[{extra}]'")
+    ):
         detector(name)
 
 
@@ -319,7 +337,9 @@ class PieceTokenizer:
 
     model_max_length = int(1e30)
 
-    def __call__(self, words: list[str], *, is_split_into_words: bool, truncation: bool, verbose: bool) -> Any:
+    def __call__(
+        self, words: list[str], *, is_split_into_words: bool, truncation: bool, verbose: bool
+    ) -> Any:
         assert is_split_into_words
         assert not truncation
         return {"input_ids": [0] * (2 + sum(-(-len(word) // 3) for word in words))}
@@ -331,7 +351,10 @@ class FakeGliner:
     def __init__(self, max_len: int = 12) -> None:
         self.config = types.SimpleNamespace(max_len=max_len)
         self.data_processor = types.SimpleNamespace(
-            words_splitter=self.split, transformer_tokenizer=PieceTokenizer(), ent_token="<<E>>", sep_token="<<S>>"
+            words_splitter=self.split,
+            transformer_tokenizer=PieceTokenizer(),
+            ent_token="<<E>>",
+            sep_token="<<S>>",
         )
         self.asked: list[str] = []
 
@@ -354,7 +377,13 @@ class FakeGliner:
         seen = [[*self.split(text)][: self.config.max_len] for text in texts]
         return [
             [
-                {"start": a[1], "end": b[2], "text": text[a[1] : b[2]], "label": "person", "score": 0.75}
+                {
+                    "start": a[1],
+                    "end": b[2],
+                    "text": text[a[1] : b[2]],
+                    "label": "person",
+                    "score": 0.75,
+                }
                 for a, b in pairwise(words)
                 if (a[0], b[0]) == ("Ann", "Lee")
             ]
@@ -373,7 +402,9 @@ def test_a_name_is_found_wherever_it_stands_in_a_long_text(max_len, place):
     text = " ".join([*words[:place], "Ann  Lee", *words[place:]])
     model = FakeGliner(max_len)
     found = find_all([gliner(model)], ["", text, " "], timeout=5)
-    assert {(s.text, text[s.start : s.end], s.type, s.score) for s in found} == {(1, "Ann  Lee", "PERSON", 0.75)}
+    assert {(s.text, text[s.start : s.end], s.type, s.score) for s in found} == {
+        (1, "Ann  Lee", "PERSON", 0.75)
+    }
     assert all(len([*model.split(part)]) <= max_len for part in model.asked)
 
 
@@ -437,7 +468,9 @@ def test_gliner_is_loaded_from_a_folder(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "gliner", types.SimpleNamespace(GLiNER=Loader))  # type: ignore[arg-type]
     (tmp_path / "small").mkdir()
-    assert [s.source for s in detector(f"gliner:{tmp_path / 'small'}").find(["Ann Lee"])] == ["gliner:small"]
+    assert [s.source for s in detector(f"gliner:{tmp_path / 'small'}").find(["Ann Lee"])] == [
+        "gliner:small"
+    ]
 
 
 # ---- Presidio ----------------------------------------------------------------------------------------------
@@ -473,12 +506,20 @@ def test_presidio_finds_without_a_network(presidio, no_network, tmp_path, monkey
     import tldextract.tldextract as suffixes
     from tldextract.cache import DiskCache
 
-    monkeypatch.setattr(suffixes.TLD_EXTRACTOR, "_extractor", None)  # as at the first use in a process,
-    monkeypatch.setattr(suffixes.TLD_EXTRACTOR, "_cache", DiskCache(str(tmp_path)))  # on a new machine
+    monkeypatch.setattr(
+        suffixes.TLD_EXTRACTOR, "_extractor", None
+    )  # as at the first use in a process,
+    monkeypatch.setattr(
+        suffixes.TLD_EXTRACTOR, "_cache", DiskCache(str(tmp_path))
+    )  # on a new machine
     texts = ["", "Write to Maria at maria@example.org, or pay 4111 1111 1111 1111."]
     found = find_all([presidio], texts, timeout=120)
     places = {(texts[s.text][s.start : s.end], s.type) for s in found}
-    assert places >= {("Maria", "PERSON"), ("maria@example.org", "EMAIL"), ("4111 1111 1111 1111", "CARD")}
+    assert places >= {
+        ("Maria", "PERSON"),
+        ("maria@example.org", "EMAIL"),
+        ("4111 1111 1111 1111", "CARD"),
+    }
     assert {s.source for s in found} == {"presidio"}
     assert no_network == []
 
@@ -489,7 +530,9 @@ def test_without_the_adapter_presidio_asks_the_network(presidio, no_network, tmp
 
     monkeypatch.setattr(suffixes.TLD_EXTRACTOR, "_extractor", None)
     monkeypatch.setattr(suffixes.TLD_EXTRACTOR, "_cache", DiskCache(str(tmp_path)))
-    monkeypatch.setattr(suffixes.TLD_EXTRACTOR, "suffix_list_urls", suffixes.PUBLIC_SUFFIX_LIST_URLS)
+    monkeypatch.setattr(
+        suffixes.TLD_EXTRACTOR, "suffix_list_urls", suffixes.PUBLIC_SUFFIX_LIST_URLS
+    )
     presidio.find(["maria@example.org"])
     assert no_network
 
@@ -502,9 +545,12 @@ def slow(presidio: Presidio, monkeypatch: pytest.MonkeyPatch) -> Presidio:
     monkeypatch.setattr(presidio_analyzer.pattern_recognizer, "REGEX_TIMEOUT_SECONDS", 0.05)
     pattern = Pattern(name="slow", regex=r"(?:(?:a|a)+)+\1?$(?<=((?:a|a)+)+c)", score=0.9)
     registry = presidio_analyzer.RecognizerRegistry(
-        recognizers=[PatternRecognizer(supported_entity="SLOW", patterns=[pattern])], supported_languages=["en"]
+        recognizers=[PatternRecognizer(supported_entity="SLOW", patterns=[pattern])],
+        supported_languages=["en"],
     )
-    engine = presidio_analyzer.AnalyzerEngine(registry=registry, nlp_engine=presidio.analyzer.nlp_engine)
+    engine = presidio_analyzer.AnalyzerEngine(
+        registry=registry, nlp_engine=presidio.analyzer.nlp_engine
+    )
     return Presidio(name="slow", analyzer=engine)
 
 
@@ -517,7 +563,10 @@ def test_a_pattern_of_presidio_that_takes_too_long_is_an_error(presidio, monkeyp
 def test_without_the_adapter_presidio_skips_it(presidio, monkeypatch):
     detector_ = slow(presidio, monkeypatch)
     monkeypatch.setattr(
-        sys.modules["presidio_analyzer.pattern_recognizer"], "TimeoutError", TimeoutError, raising=False
+        sys.modules["presidio_analyzer.pattern_recognizer"],
+        "TimeoutError",
+        TimeoutError,
+        raising=False,
     )
     assert detector_.find(["a" * 60 + "b"]) == []
 

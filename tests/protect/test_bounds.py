@@ -61,7 +61,9 @@ class Planted:
 
     def _found(self, b: int, text: str) -> Iterator[Span]:
         drawn = random.Random(zlib.crc32(text.encode()))
-        for word in {word for value in VALUES.values() for word in (value.split()[0], value.split()[-1])}:
+        for word in {
+            word for value in VALUES.values() for word in (value.split()[0], value.split()[-1])
+        }:
             for match in re.finditer(re.escape(word), text):
                 start = max(0, match.start() - drawn.randrange(4))
                 end = min(len(text), match.end() + drawn.randrange(4))
@@ -87,7 +89,11 @@ def fits(before: Any, after: Any) -> bool:
     if isinstance(before, dict) and isinstance(after, dict):
         before, after = list(before.items()), list(after.items())
     if isinstance(before, list | tuple):
-        return isinstance(after, list | tuple) and len(before) == len(after) and all(map(fits, before, after))
+        return (
+            isinstance(after, list | tuple)
+            and len(before) == len(after)
+            and all(map(fits, before, after))
+        )
     if isinstance(after, str) and (parts := _PLACEHOLDER.split(after))[1:]:
         return re.fullmatch(".+?".join(map(re.escape, parts)), str(before), re.DOTALL) is not None
     return bool(before == after)
@@ -135,7 +141,8 @@ def test_every_type_in_every_format_and_surroundings_parses_after(name):
 def test_what_the_detectors_of_the_package_find_parses_after():
     values = list(VALUES.values())
     documents = {
-        name: (form.write(rows(values, 7 * i % 29, 29)), form.read) for i, (name, form) in enumerate(FORMATS.items())
+        name: (form.write(rows(values, 7 * i % 29, 29)), form.read)
+        for i, (name, form) in enumerate(FORMATS.items())
     }
     assert broken(documents) == []
 
@@ -233,14 +240,22 @@ def typed(text: str) -> str:
 
 def test_what_others_found_is_right():
     released = dict(zip(SHOWN, protected(list(SHOWN)), strict=True))
-    wrong = {text: said for text, said in released.items() if (right := SHOWN[text]) and typed(said) != typed(right)}
+    wrong = {
+        text: said
+        for text, said in released.items()
+        if (right := SHOWN[text]) and typed(said) != typed(right)
+    }
     assert wrong == {}
     for text, said in released.items():
-        assert not re.search(r"5317250628844522|4111111111111111|maria@|Silva|Novak|deadbeef", said), text
+        assert not re.search(
+            r"5317250628844522|4111111111111111|maria@|Silva|Novak|deadbeef", said
+        ), text
     assert released["POST /login?session=deadbeef99 302 14ms"].endswith("> 302 14ms")
     for table in (each for each in SHOWN if each.startswith("id")):
         sign = ";" if ";" in table else ","
-        assert [line.count(sign) for line in released[table].split("\n")] == [2] * (table.count("\n")) + [0]
+        assert [line.count(sign) for line in released[table].split("\n")] == [2] * (
+            table.count("\n")
+        ) + [0]
 
 
 def test_a_name_behind_an_escape_comes_back_as_it_is():
@@ -298,7 +313,9 @@ def test_documents_of_xml_and_html_parse_after():
         assert right is None or re.sub(r"_[0-9]+(?:_[A-Z]+)*(?:>|&gt;)", ">", said) == right
         for documents, read in ((XML, elements), (HTML, page)):
             if text in documents:  # numbers of code get quotation marks
-                assert fits(*(read(each.lstrip("\ufeff").replace("&quot;", "")) for each in (text, said))), said
+                assert fits(
+                    *(read(each.lstrip("\ufeff").replace("&quot;", "")) for each in (text, said))
+                ), said
 
 
 def test_a_placeholder_as_such_breaks_documents():
@@ -373,10 +390,13 @@ def test_a_table_of_people_keeps_its_columns():
         csv.writer(out, **{"lineterminator": "\n", **style}).writerows([head] * headed + people)
         texts.append(out.getvalue())
     for text, said, (_, style) in zip(texts, protected(texts), styles, strict=True):
-        assert fits(*(list(csv.reader(io.StringIO(each, newline=""), **style)) for each in (text, said)))
+        assert fits(
+            *(list(csv.reader(io.StringIO(each, newline=""), **style)) for each in (text, said))
+        )
         for row in people:
             hidden = [
-                row[head.index(key)] for key in ("Surname", "EmailAddress", "Password", "CCNumber", "TelephoneNumber")
+                row[head.index(key)]
+                for key in ("Surname", "EmailAddress", "Password", "CCNumber", "TelephoneNumber")
             ]
             assert not [value for value in hidden if value in said]
 
@@ -395,16 +415,31 @@ def test_a_notebook_loads():
         "HTML(\"<a href=\\\"http://maria.silva.example.org/cv\\\">Maria</a>\")",
     ]  # fmt: skip
     outputs = [
-        {"output_type": "display_data", "data": {"image/png": base64.b64encode(bytes(range(256))).decode() + "\n"}},
-        {"output_type": "execute_result", "data": {"text/html": shown, "text/plain": ["  name\n0  Peter Novak\n"]}},
+        {
+            "output_type": "display_data",
+            "data": {"image/png": base64.b64encode(bytes(range(256))).decode() + "\n"},
+        },
+        {
+            "output_type": "execute_result",
+            "data": {"text/html": shown, "text/plain": ["  name\n0  Peter Novak\n"]},
+        },
         {"output_type": "stream", "text": ["Name:\tTom Becker\n", "Phone:\t+47 22 85 50 50\n"]},
-        {"output_type": "error", "traceback": ["\x1b[0;31mKeyError\x1b[0m: 'tom.becker'\nC:\\Users\\tbecker\\new.py"]},
+        {
+            "output_type": "error",
+            "traceback": ["\x1b[0;31mKeyError\x1b[0m: 'tom.becker'\nC:\\Users\\tbecker\\new.py"],
+        },
     ]
     cells = [
-        {"cell_type": "markdown", "source": ["By **Maria Silva** ([maria@example.org](mailto:maria@example.org))\n"]},
+        {
+            "cell_type": "markdown",
+            "source": ["By **Maria Silva** ([maria@example.org](mailto:maria@example.org))\n"],
+        },
         {"cell_type": "code", "source": source, "outputs": outputs},
     ]
-    texts = [json.dumps({"cells": cells, "nbformat": 4}, **style) for style in ({"indent": 1}, {"ensure_ascii": False})]
+    texts = [
+        json.dumps({"cells": cells, "nbformat": 4}, **style)
+        for style in ({"indent": 1}, {"ensure_ascii": False})
+    ]
     for text, said in zip(texts, protected(texts), strict=True):
         assert fits(json.loads(text), json.loads(said))
         assert not re.search("Maria Silva|Tom Becker|Peter Novak|22 85 50 50", said)
@@ -417,7 +452,10 @@ def bound(text: str, type_: str = "PERSON", source: str = "tagger", marks: str =
     """The parts of a marked span."""
     start, end = text.index(marks[0]), text.index(marks[1]) - 1
     text = text.replace(marks[0], "").replace(marks[1], "")
-    return [text[each.start : each.end] for each in bind([Span(0, start, end, type_, 1.0, source)], [text])]
+    return [
+        text[each.start : each.end]
+        for each in bind([Span(0, start, end, type_, 1.0, source)], [text])
+    ]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,21 @@ def test_uniform_gives_every_word_the_same(epsilon):
 
 @pytest.mark.parametrize(
     "epsilon",
-    [math.nan, -1, -1e-300, -math.inf, 5e-324, SMALLEST * (1 - 1e-12), LARGEST * (1 + 1e-12), 1e300],
+    [
+        math.nan,
+        -1,
+        -1e-300,
+        -math.inf,
+        5e-324,
+        SMALLEST * (1 - 1e-12),
+        LARGEST * (1 + 1e-12),
+        1e300,
+    ],
 )
 def test_uniform_refuses(epsilon):
-    with pytest.raises(BudgetError, match=r"^epsilon must be 0, infinite, or a number from 1e-06 to 1e\+06, got "):
+    with pytest.raises(
+        BudgetError, match=r"^epsilon must be 0, infinite, or a number from 1e-06 to 1e\+06, got "
+    ):
         Uniform(epsilon)
 
 
@@ -36,7 +47,9 @@ def test_the_error_is_one_line_and_a_config_error():
     assert "got nan" in str(caught.value)
 
 
-@pytest.mark.parametrize("epsilon", ["sixty", 10**400, None, True], ids=["word", "huge", "none", "bool"])
+@pytest.mark.parametrize(
+    "epsilon", ["sixty", 10**400, None, True], ids=["word", "huge", "none", "bool"]
+)
 def test_what_is_no_number_is_refused(epsilon):
     with pytest.raises(BudgetError):
         Uniform(epsilon)

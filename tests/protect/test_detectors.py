@@ -45,7 +45,10 @@ def fails(error: BaseException) -> Scripted:
 
 
 def test_spans_of_all_detectors_come_in_order_with_their_detectors_name():
-    second = Scripted(find=lambda texts: [Span(1, 0, 1, "A1", 1, "?"), Span(0, 0, 3, "B_C", 0.0, "?")], name="second")
+    second = Scripted(
+        find=lambda texts: [Span(1, 0, 1, "A1", 1, "?"), Span(0, 0, 3, "B_C", 0.0, "?")],
+        name="second",
+    )
     found = find_all([answers([FINE]), second], TEXTS, timeout=5)
     assert found == [
         Span(0, 0, 3, "B_C", 0.0, "second"),
@@ -161,7 +164,14 @@ def test_texts_are_checked_before_any_detector_sees_them():
 # ---- merging -----------------------------------------------------------------------------------------------
 
 
-def span(start: int, end: int, type_: str = "PERSON", score: float = 0.5, source: str = "a", text: int = 0) -> Span:
+def span(
+    start: int,
+    end: int,
+    type_: str = "PERSON",
+    score: float = 0.5,
+    source: str = "a",
+    text: int = 0,
+) -> Span:
     return Span(text, start, end, type_, score, source)
 
 
@@ -261,7 +271,8 @@ def test_the_type_is_that_of_the_most_certain(spans, expected):
 def test_a_span_over_several_values_of_a_structure_is_divided_between_them(text, spans, expected):
     tokens = tokenize([text])
     given = [
-        span(text.index(value), text.index(value) + len(value), type_, 1.0, source) for type_, value, source in spans
+        span(text.index(value), text.index(value) + len(value), type_, 1.0, source)
+        for type_, value, source in spans
     ]
     merged = merge(given, tokens)
     assert [(each.type, text[each.start : each.end]) for each in merged] == expected
@@ -281,7 +292,9 @@ def test_spans_of_different_texts_stay_apart():
     assert merge(spans, tokens) == spans
 
 
-@pytest.mark.parametrize(("text", "ends"), [("王建国写信", 3), ("王建国李小梅", 6), ("王建国の写信", 6)])
+@pytest.mark.parametrize(
+    ("text", "ends"), [("王建国写信", 3), ("王建国李小梅", 6), ("王建国の写信", 6)]
+)
 def test_a_chinese_name_ends_before_common_words_only(text: str, ends: int) -> None:
     name = Span(0, 0, 3, "PERSON", 0.9, "scripts", 0.9)
     wider = Span(0, 0, len(text), "PERSON", 0.9, "tagger", 0.9)
@@ -294,7 +307,9 @@ def test_a_chinese_name_ends_before_common_words_only(text: str, ends: int) -> N
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_merged_spans_cover_every_letter_and_figure_share_no_word_and_do_not_depend_on_order(data):
-    texts = data.draw(st.lists(st.text(alphabet="ab- .1@\n", min_size=1, max_size=25), min_size=1, max_size=3))
+    texts = data.draw(
+        st.lists(st.text(alphabet="ab- .1@\n", min_size=1, max_size=25), min_size=1, max_size=3)
+    )
     tokens = tokenize(texts)
     spans = []
     for _ in range(data.draw(st.integers(0, 8))):
@@ -314,18 +329,29 @@ def test_merged_spans_cover_every_letter_and_figure_share_no_word_and_do_not_dep
     merged = merge(spans, tokens)
     assert merged == merge(data.draw(st.permutations(spans)), tokens)
     assert merge(merged, tokens) == merged
-    given_places = {(s.text, i) for s in spans for i in range(s.start, s.end) if texts[s.text][i].isalnum()}
+    given_places = {
+        (s.text, i) for s in spans for i in range(s.start, s.end) if texts[s.text][i].isalnum()
+    }
     found = [(s.text, i) for s in merged for i in range(s.start, s.end)]
     assert given_places <= {*found}
     assert len(found) == len({*found})
     owners = [
-        {i for i, s in enumerate(merged) if s.text == b and s.start < tokens.ends[w] and s.end > tokens.starts[w]}
+        {
+            i
+            for i, s in enumerate(merged)
+            if s.text == b and s.start < tokens.ends[w] and s.end > tokens.starts[w]
+        }
         for b in range(len(texts))
         for w in range(tokens.documents[b], tokens.documents[b + 1])
     ]
     assert all(len(own) <= 1 for own in owners)
     bounds = {(s.text, edge) for s in spans for edge in (s.start, s.end)}
-    bounds |= {(b, i) for b, text in enumerate(texts) for i in range(1, len(text)) if not text[i - 1 : i + 1].isalnum()}
+    bounds |= {
+        (b, i)
+        for b, text in enumerate(texts)
+        for i in range(1, len(text))
+        if not text[i - 1 : i + 1].isalnum()
+    }
     assert {(s.text, edge) for s in merged for edge in (s.start, s.end)} <= bounds
 
 
@@ -367,7 +393,11 @@ def failing() -> Detector:
 
 @pytest.fixture
 def _offered(monkeypatch):
-    targets = {"codes": f"{__name__}:codes", "failing": f"{__name__}:failing", "others": "builtins:object"}
+    targets = {
+        "codes": f"{__name__}:codes",
+        "failing": f"{__name__}:failing",
+        "others": "builtins:object",
+    }
     for name, target in targets.items():
         entry = registry.Entry(target=target, summary="of a test", package="pack")
         monkeypatch.setitem(registry.DETECTORS, name, entry)
@@ -384,11 +414,15 @@ def test_detectors_of_other_packages():
     found = Grouping.of(ProtectOptions(detectors=("codes:XY", "patterns")), NameOptions())
     assert found is not None
     assert [each.name for each in found.detectors] == ["XY", "patterns"]
-    with pytest.raises(ConfigError, match=r"'failing' of the package pack failed to load \(RuntimeError\)") as caught:
+    with pytest.raises(
+        ConfigError, match=r"'failing' of the package pack failed to load \(RuntimeError\)"
+    ) as caught:
         detector("failing")
     assert "Zyxq" not in str(caught.value)
     assert caught.value.__context__ is None
-    with pytest.raises(ConfigError, match=r"needs a name and find\(texts\), and the object that the package pack"):
+    with pytest.raises(
+        ConfigError, match=r"needs a name and find\(texts\), and the object that the package pack"
+    ):
         detector("others")
 
 
@@ -428,8 +462,13 @@ def test_a_name_that_reaches_over_an_address_is_what_stands_beside_it(
     text: str, name: str, forms: list[str], expected: set[tuple[str, str]]
 ) -> None:
     spans = [Span(0, text.index(name), text.index(name) + len(name), "PERSON", 0.99, "tagger")]
-    spans += [Span(0, text.index(form), text.index(form) + len(form), "EMAIL", 0.9, "patterns") for form in forms]
-    assert {(text[each.start : each.end], each.type) for each in merge(spans, tokenize([text]))} == expected
+    spans += [
+        Span(0, text.index(form), text.index(form) + len(form), "EMAIL", 0.9, "patterns")
+        for form in forms
+    ]
+    assert {
+        (text[each.start : each.end], each.type) for each in merge(spans, tokenize([text]))
+    } == expected
 
 
 @pytest.mark.parametrize(
@@ -441,8 +480,18 @@ def test_a_name_that_reaches_over_an_address_is_what_stands_beside_it(
             ("356971461484885", "ID"),
             "356971461484885",
         ),
-        ("the SIN 529 137 044 of", "SIN 529 137 044", ("529 137 044", "NATIONAL_ID"), "529 137 044"),
-        ("SIN 529 137 044 A7", "SIN 529 137 044 A7", ("529 137 044", "NATIONAL_ID"), "SIN 529 137 044 A7"),
+        (
+            "the SIN 529 137 044 of",
+            "SIN 529 137 044",
+            ("529 137 044", "NATIONAL_ID"),
+            "529 137 044",
+        ),
+        (
+            "SIN 529 137 044 A7",
+            "SIN 529 137 044 A7",
+            ("529 137 044", "NATIONAL_ID"),
+            "SIN 529 137 044 A7",
+        ),
         ("no. XK 529 137 044", "XK 529 137 044", ("529 137 044", "NATIONAL_ID"), "XK 529 137 044"),
         ("no. XK529 137 044", "XK529 137 044", ("529 137 044", "NATIONAL_ID"), "XK529 137 044"),
         ("no. 529 at 10", "529 at", ("529", "AGE"), "529 at"),

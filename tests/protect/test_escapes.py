@@ -36,19 +36,26 @@ def test_any_text_is_read_and_every_place_is_in_it(text: str) -> None:
     assert found.text.isascii() or "\\" in text
 
 
-@pytest.mark.parametrize("text", [r"a\\u0041b", r"\ud800 alone", r'"\u0022"', r"\u0007", r"C:\users", "no"])
+@pytest.mark.parametrize(
+    "text", [r"a\\u0041b", r"\ud800 alone", r'"\u0022"', r"\u0007", r"C:\users", "no"]
+)
 def test_what_stands_for_no_letter_stays(text: str) -> None:
     assert read(text).text == text
 
 
 def test_names_in_escapes_are_hidden_and_the_document_stays_valid() -> None:
     text = json.dumps(
-        {"name": "Ольга Петрова", "note": "Bitte Frau Müller anrufen", "more": "Hi,\nAnna Kowalska called"}
+        {
+            "name": "Ольга Петрова",
+            "note": "Bitte Frau Müller anrufen",
+            "more": "Hi,\nAnna Kowalska called",
+        }
     )
     released = Protector().protect(text).text
     assert json.loads(released)["name"] == "<PERSON_1>"
     assert not any(
-        name in json.dumps(json.loads(released), ensure_ascii=False) for name in ("Петрова", "üller", "Kowalska")
+        name in json.dumps(json.loads(released), ensure_ascii=False)
+        for name in ("Петрова", "üller", "Kowalska")
     )
     assert "u041" not in released
 
@@ -63,11 +70,15 @@ CODED = {
     "percent": lambda text: quote(text, safe=""),
     "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
     "entities": lambda text: "".join(f"&#{ord(char)};" for char in text),
-    "entities, by name": lambda text: html.escape(text).replace("@", "&commat;").replace(" ", "&nbsp;"),
+    "entities, by name": lambda text: (
+        html.escape(text).replace("@", "&commat;").replace(" ", "&nbsp;")
+    ),
     "entities of entities": lambda text: "".join(f"&amp;#x{ord(char):x};" for char in text),
     "escapes of escapes": lambda text: "".join(f"\\\\u{ord(char):04x}" for char in text),
     "Base64": lambda text: base64.b64encode(text.encode()).decode(),
-    "Base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "Base64 for addresses": lambda text: (
+        base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    ),
     "hexadecimal": lambda text: text.encode().hex(),
 }
 
@@ -100,7 +111,9 @@ def test_a_letter_in_another_encoding_hides_nothing():
 
 
 @pytest.mark.parametrize("width", [64, 76])
-@pytest.mark.parametrize("after", ["", "\n", "\r\n\r\nHello", "\nHello", "\nword", "\n" + "internationalization"])
+@pytest.mark.parametrize(
+    "after", ["", "\n", "\r\n\r\nHello", "\nHello", "\nword", "\n" + "internationalization"]
+)
 @pytest.mark.parametrize("end", range(30))
 def test_wrapped_lines_are_read_with_the_last_one(width, after, end):
     said = base64.b64encode(("a word or two " * 9 + "x" * end + f" {MAIL}").encode()).decode()
@@ -118,7 +131,9 @@ def test_every_part_tells_where_its_characters_stand(before, coded, after):
     assert any("zoë@blorvequine.org" in part.text.replace("\xa0", " ") for part in parts)
     for part in parts:
         assert len(part.text) == len(part.starts) == len(part.ends)
-        assert all(0 <= start < end <= len(text) for start, end in zip(part.starts, part.ends, strict=True))
+        assert all(
+            0 <= start < end <= len(text) for start, end in zip(part.starts, part.ends, strict=True)
+        )
         plain = set(range(len(part.text))) - set(part.coded)
         assert all(text[part.starts[i] : part.ends[i]] == part.text[i] for i in plain)
 

@@ -42,9 +42,26 @@ def test_a_date_keeps_its_form(text, later):
 @pytest.mark.parametrize(
     "text",
     [
-        *("14 february 1951", "14. februar 1951", "14 février 1951", "14 févr. 1951", "14 februari 1951"),
-        *("14 de febrero de 1951", "14 de fevereiro de 1951", "14º de fevereiro de 1951", "14 febbraio 1951"),
-        *("14 lutego 1951", "14 февраля 1951", "14 лютого 1951", "14. helmikuuta 1951", "14 fevrier 1951"),
+        *(
+            "14 february 1951",
+            "14. februar 1951",
+            "14 février 1951",
+            "14 févr. 1951",
+            "14 februari 1951",
+        ),
+        *(
+            "14 de febrero de 1951",
+            "14 de fevereiro de 1951",
+            "14º de fevereiro de 1951",
+            "14 febbraio 1951",
+        ),
+        *(
+            "14 lutego 1951",
+            "14 февраля 1951",
+            "14 лютого 1951",
+            "14. helmikuuta 1951",
+            "14 fevrier 1951",
+        ),
     ],
 )
 def test_a_date_whose_language_only_some_months_tell_is_written_in_figures(text):
@@ -71,7 +88,9 @@ def test_ordinals_fit_the_day(days):
     figure = read("DATE", "1st March 2024")
     assert figure is not None
     moved = date(2024, 3, 1) + timedelta(days)
-    ending = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}.get(moved.day, "th")
+    ending = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}.get(
+        moved.day, "th"
+    )
     assert figure.write(figure.value + days) == f"{moved.day}{ending} {moved:%B %Y}"
 
 
@@ -90,7 +109,15 @@ def test_ordinals_fit_the_day(days):
             "00.02.2024",
             "19510214",
         ),
-        *("14 February", "February 1951", "1951", "14 Brumaire 1951", "14 XII 1951", "31 Sept. 1951", "14.Sept.1951"),
+        *(
+            "14 February",
+            "February 1951",
+            "1951",
+            "14 Brumaire 1951",
+            "14 XII 1951",
+            "31 Sept. 1951",
+            "14.Sept.1951",
+        ),
         *("May, 14 1951", "٣ March 2024", "1951-02-14T10:00", "on 14 February 1951", ""),
     ],
 )
@@ -99,19 +126,39 @@ def test_a_date_that_is_not_certain_is_not_read(text):
 
 
 @pytest.mark.parametrize("days", [10**7, -(10**7), -(365 * 1000)])
-@pytest.mark.parametrize("text", ["1951-02-14", "14. 2. 1951", "14 February 1951", "14 de febrero de 1951"])
+@pytest.mark.parametrize(
+    "text", ["1951-02-14", "14. 2. 1951", "14 February 1951", "14 de febrero de 1951"]
+)
 def test_no_year_has_more_or_fewer_than_four_figures(days, text):
     assert read("DATE", text).write(DAY + days) is None  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
-    "text", ["34", "34 years old", "34-year-old", "34 ans", "34yo", "34岁", "34 Jahre alt", "34 YEARS", "34 साल"]
+    "text",
+    [
+        "34",
+        "34 years old",
+        "34-year-old",
+        "34 ans",
+        "34yo",
+        "34岁",
+        "34 Jahre alt",
+        "34 YEARS",
+        "34 साल",
+    ],
 )
 def test_an_age_keeps_its_words_and_stays_in_its_range(text):
     figure = read("AGE", text)
     assert figure is not None
     assert figure.key == "34"
-    for value, shown in ((34, 34), (41, 41), (0, 0), (-9, 0), (OLDEST + 1, OLDEST), (10**9, OLDEST)):
+    for value, shown in (
+        (34, 34),
+        (41, 41),
+        (0, 0),
+        (-9, 0),
+        (OLDEST + 1, OLDEST),
+        (10**9, OLDEST),
+    ):
         assert figure.write(value) == text.replace("34", str(shown))
 
 
@@ -121,7 +168,18 @@ def test_an_age_keeps_its_words_and_stays_in_its_range(text):
         ("34 year old", {1: "1 year old", 8: "8 years old"}),
         ("1 year old", {1: "1 year old", 8: "8 years old"}),
         ("1 Jahr alt", {1: "1 Jahr alt", 8: "8 Jahre alt"}),
-        ("21 год", {1: "1 год", 3: "3 года", 8: "8 лет", 11: "11 лет", 12: "12 лет", 101: "101 год", 111: "111 лет"}),
+        (
+            "21 год",
+            {
+                1: "1 год",
+                3: "3 года",
+                8: "8 лет",
+                11: "11 лет",
+                12: "12 лет",
+                101: "101 год",
+                111: "111 лет",
+            },
+        ),
         ("22 lata", {1: "1 rok", 3: "3 lata", 8: "8 lat", 12: "12 lat", 21: "21 lat"}),
     ],
 )
@@ -189,7 +247,9 @@ def test_an_amount_keeps_its_form_and_is_not_below_zero(text, value, least, more
     assert figure.write(value + 149) == more
 
 
-@pytest.mark.parametrize("text", ["1.2345", "-50", "(50)", "1.250.5", "1.2.3", "12%34", "fifty", "1e9", "5-", "½"])
+@pytest.mark.parametrize(
+    "text", ["1.2345", "-50", "(50)", "1.250.5", "1.2.3", "12%34", "fifty", "1e9", "5-", "½"]
+)
 def test_an_amount_that_is_not_certain_is_not_read(text):
     assert read("AMOUNT", text) is None
 
@@ -203,7 +263,13 @@ DAYS = [date(2024, 1, 1) + timedelta(days) for days in range(366)]
 
 
 def years_in_russian(age):
-    return "лет" if age % 10 > 4 or age % 10 == 0 or 10 < age < 20 else "год" if age % 10 == 1 else "года"
+    return (
+        "лет"
+        if age % 10 > 4 or age % 10 == 0 or 10 < age < 20
+        else "год"
+        if age % 10 == 1
+        else "года"
+    )
 
 
 def in_groups(number, mark, first=4):
@@ -240,7 +306,11 @@ ledna února března dubna května června července srpna září října listo
 
 HABITS = [
     *(
-        ("DATE", DAYS[::7], lambda day, words=words, form=form: form.format(day, words[day.month - 1]))
+        (
+            "DATE",
+            DAYS[::7],
+            lambda day, words=words, form=form: form.format(day, words[day.month - 1]),
+        )
         for words in map(str.split, MONTHS.strip().replace("\n", "|").split("|"))
         for form in (
             "{0.day} {1} {0.year}",
@@ -251,9 +321,16 @@ HABITS = [
     ),
     ("AGE", range(OLDEST + 1), lambda age: f"{age:02}"),
     *(
-        ("AMOUNT", range(0, 20_000_000, 199_991), lambda number, write=write: f"{write(number)} EUR")
+        (
+            "AMOUNT",
+            range(0, 20_000_000, 199_991),
+            lambda number, write=write: f"{write(number)} EUR",
+        )
         for write in (
-            *(lambda number, mark=mark: in_groups(number, mark) for mark in (",", ".", "\u00a0", "’")),
+            *(
+                lambda number, mark=mark: in_groups(number, mark)
+                for mark in (",", ".", "\u00a0", "’")
+            ),
             *(lambda number, mark=mark: in_groups(number, mark, 5) for mark in (",", ".")),
             in_lakhs,
             "{:08}".format,
@@ -270,7 +347,11 @@ HABITS = [
     ("DATE", DAYS, lambda day: f"{day:%d %B %Y}".lower()),
     ("DATE", DAYS, lambda day: f"{day.day} {DUTCH.split()[day.month - 1]} {day.year}"),
     ("DATE", DAYS, lambda day: f"{day.day} de {SPANISH.split()[day.month - 1]} de {day.year}"),
-    ("DATE", DAYS, lambda day: f"{day.day}{'er' * (day.day == 1)} {FRENCH.split()[day.month - 1]} {day.year}"),
+    (
+        "DATE",
+        DAYS,
+        lambda day: f"{day.day}{'er' * (day.day == 1)} {FRENCH.split()[day.month - 1]} {day.year}",
+    ),
     ("AGE", range(OLDEST + 1), lambda age: f"{age} year{'s' * (age != 1)} old"),
     ("AGE", range(100), lambda age: f"{age} {years_in_russian(age)}"),
     ("AMOUNT", range(0, 2_000_000, 9_999), lambda cents: f"${cents / 100:,.2f}"),
@@ -283,7 +364,10 @@ def tells(reader, type_, values, habit):
     """Whether what is written in place of figures tells more of them than how their writer writes."""
     figures = [reader(type_, habit(value)) for value in values]
     assert None not in figures
-    shown = {tuple(figure.write(figures[i].value) for i in range(0, len(figures), 17)) for figure in figures}
+    shown = {
+        tuple(figure.write(figures[i].value) for i in range(0, len(figures), 17))
+        for figure in figures
+    }
     return len(shown) > 1
 
 
@@ -291,11 +375,15 @@ def as_wide(type_, text):
     """A broken twin of `read`: what is written is as wide as what stood there."""
     figure = read(type_, text)
     assert figure is not None
-    return Figure(figure.value, lambda value: str(figure.write(value))[: len(text)].rjust(len(text)))
+    return Figure(
+        figure.value, lambda value: str(figure.write(value))[: len(text)].rjust(len(text))
+    )
 
 
 @pytest.mark.parametrize(("type_", "values", "habit"), HABITS)
-def test_what_is_written_tells_only_the_other_value_and_a_form_that_all_values_have(type_, values, habit):
+def test_what_is_written_tells_only_the_other_value_and_a_form_that_all_values_have(
+    type_, values, habit
+):
     assert not tells(read, type_, values, habit)
     widths = {len(habit(value)) for value in values}
     assert tells(as_wide, type_, values, habit) == (len(widths) > 1)

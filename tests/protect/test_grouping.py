@@ -8,7 +8,14 @@ import pytest
 
 from tests.detectors import Finds
 from textveil.config.sections import GroupOptions, NameOptions, ProtectOptions, WordsOptions
-from textveil.errors import BudgetError, ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
+from textveil.errors import (
+    BudgetError,
+    ConfigError,
+    DetectorError,
+    InputError,
+    TextveilWarning,
+    UnknownName,
+)
 from textveil.protect.budget import RULES, TABLE1, Grouped
 from textveil.protect.grouping import Grouping, join
 from textveil.protect.name_lists import load_names
@@ -49,7 +56,9 @@ def groups(text, made, **options):
     """The label of every word of a text."""
     tokens = tokenize([text])
     found = decided(made, tokens, listed(tokens.words, WordsOptions(**options)), None)
-    return dict(zip(tokens.words, [found.labels[group] for group in found.group.tolist()], strict=True))
+    return dict(
+        zip(tokens.words, [found.labels[group] for group in found.group.tolist()], strict=True)
+    )
 
 
 def test_four_groups():
@@ -72,7 +81,9 @@ def test_a_part_of_several_words_is_one_group_with_its_public_words():
 
 
 def test_a_span_inside_a_word_takes_the_whole_word():
-    assert groups("antidisease ends", grouping(Finds(ILLNESS="disease")))["antidisease"] == "sensitive"
+    assert (
+        groups("antidisease ends", grouping(Finds(ILLNESS="disease")))["antidisease"] == "sensitive"
+    )
 
 
 def test_common_words_and_days_are_no_names_where_a_tagger_alone_took_them_for_one():
@@ -85,7 +96,10 @@ def test_common_words_and_days_are_no_names_where_a_tagger_alone_took_them_for_o
     assert hidden("they left the table", PERSON="table") == []
     assert hidden("my friend table left", PERSON="table") == ["table"]
     assert hidden("April came", PERSON="April") == ["April"]
-    assert hidden("on Monday the table", "mine", LOCATION="Monday", PERSON="table") == ["Monday", "table"]
+    assert hidden("on Monday the table", "mine", LOCATION="Monday", PERSON="table") == [
+        "Monday",
+        "table",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +127,13 @@ def test_spans_of_one_text_never_reach_into_the_next():
     tokens = tokenize(["one two", "three four", "", "five"])
     made = grouping(Finds(ILLNESS="two|five"))
     found = decided(made, tokens, listed(tokens.words, WordsOptions()), None)
-    assert [found.labels[group] for group in found.group] == ["other", "sensitive", "other", "other", "sensitive"]
+    assert [found.labels[group] for group in found.group] == [
+        "other",
+        "sensitive",
+        "other",
+        "other",
+        "sensitive",
+    ]
 
 
 def test_types_become_labels():
@@ -131,8 +151,12 @@ def test_types_become_labels():
 
 def test_a_persons_only_word_is_what_the_public_list_calls_it():
     listed = load_names("PERSON")
-    given, family, both = (listed.words[listed.kinds.index(kind)] for kind in ("given", "family", "both"))
-    found = groups(f"{given}, {family}, {both}, {CANARY}", grouping(Finds(PERSON=r"\w+"), names="PERSON"))
+    given, family, both = (
+        listed.words[listed.kinds.index(kind)] for kind in ("given", "family", "both")
+    )
+    found = groups(
+        f"{given}, {family}, {both}, {CANARY}", grouping(Finds(PERSON=r"\w+"), names="PERSON")
+    )
     assert found[given] == "PERSON given"
     assert found[family] == "PERSON family"
     assert found[both] == found[CANARY] == "PERSON"
@@ -150,7 +174,11 @@ def test_placeholders_by_type():
     found = Finds(PERSON="Anna", EMAIL="a@b.org", ILLNESS="gout")
     assert groups(text, grouping(found))["a@b.org"] == "EMAIL"
     assert groups(text, grouping(found, placeholders="none"))["a@b.org"] == "sensitive"
-    assert set(groups(text, grouping(found, placeholders="all")).values()) == {"PERSON", "EMAIL", "ILLNESS"}
+    assert set(groups(text, grouping(found, placeholders="all")).values()) == {
+        "PERSON",
+        "EMAIL",
+        "ILLNESS",
+    }
     assert groups(text, grouping(found, placeholders="ILLNESS,names"))["Anna"] == "PERSON"
     with pytest.raises(UnknownName, match=r"protect\.placeholders"):
         grouping(found, placeholders="emails")
@@ -176,7 +204,9 @@ def joined(text, made, budgets):
 
 
 def test_words_of_a_placeholder_are_joined_and_their_number_hidden():
-    tokens, found, epsilon = joined("call (351) 21-4 today", grouping(Finds(PHONE=r"\(.*4")), (1, 1, 1, 1))
+    tokens, found, epsilon = joined(
+        "call (351) 21-4 today", grouping(Finds(PHONE=r"\(.*4")), (1, 1, 1, 1)
+    )
     assert tokens.words == ["call", "(351) 21-4", "today"]
     assert found.hidden.tolist() == [False, True, False]
     assert epsilon.tolist() == [1, 0, 1]
@@ -193,7 +223,9 @@ def test_a_budget_of_zero_joins_too_and_others_keep_their_words():
 
 
 def test_neighbouring_parts_stay_two():
-    words, found, _ = joined("ask Anna Berg", grouping(Finds(A="Anna", B="Berg"), placeholders="all"), (1, 1, 1, 1))
+    words, found, _ = joined(
+        "ask Anna Berg", grouping(Finds(A="Anna", B="Berg"), placeholders="all"), (1, 1, 1, 1)
+    )
     assert words.words == ["ask", "Anna", "Berg"]
     assert [found.types[i] for i in found.entity.tolist() if i >= 0] == ["A", "B"]
 
@@ -223,7 +255,9 @@ def test_a_guessed_number_is_cut_to_what_it_names(text, found, values):
     assert len(whole) == 1, "what others find stays as it is"
 
 
-@pytest.mark.parametrize(("text", "named"), [("Mª García", True), ("José Mº Gil", True), ("שרה García", False)])
+@pytest.mark.parametrize(
+    ("text", "named"), [("Mª García", True), ("José Mº Gil", True), ("שרה García", False)]
+)
 def test_ordinal_signs_are_no_letters_without_case(text, named):
     found = joined(text, grouping(Finds(PERSON=".+"), names="all"), (1, 1, 1, 1))[1]
     assert found.named.all() == named
@@ -232,8 +266,18 @@ def test_ordinal_signs_are_no_letters_without_case(text, named):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        *(("ask Anna_1", False), ("ask Anna__x", False), ("ask x_Anna", False), ("ask ____Anna", False)),
-        *(("ask _Anna_", True), ("ask __Anna__, now", True), ("ask (Anna)", True), ("ask Anna-1", True)),
+        *(
+            ("ask Anna_1", False),
+            ("ask Anna__x", False),
+            ("ask x_Anna", False),
+            ("ask ____Anna", False),
+        ),
+        *(
+            ("ask _Anna_", True),
+            ("ask __Anna__, now", True),
+            ("ask (Anna)", True),
+            ("ask Anna-1", True),
+        ),
         *(("我叫Anna", True), ("ask Anna_Berg", False)),
     ],
 )
@@ -259,7 +303,12 @@ def test_a_failing_detector_refuses_or_protects_everything():
     assert caught.value.__cause__ is None
     for placeholders, labels in (("identifiers", ["TEXT"] * 3), ("none", ["sensitive"] * 3)):
         with pytest.warns(TextveilWarning, match="all texts of the batch") as seen:
-            found = decided(grouping(Fails(), on_failure="protect", placeholders=placeholders), tokens, public, None)
+            found = decided(
+                grouping(Fails(), on_failure="protect", placeholders=placeholders),
+                tokens,
+                public,
+                None,
+            )
         assert CANARY not in str(seen[0].message)
         assert [found.labels[group] for group in found.group] == labels
         assert not found.public.any(), "a public word may be part of a name"
@@ -273,7 +322,9 @@ def test_queries_must_fit():
         with pytest.raises(InputError, match="one query per text: 2 texts"):
             decided(made, tokens, public, queries)
     with pytest.raises(InputError, match="not both"):
-        decided(grouping(importance="cosine", task="money", scorer=Scores()), tokens, public, ["a", "b"])
+        decided(
+            grouping(importance="cosine", task="money", scorer=Scores()), tokens, public, ["a", "b"]
+        )
     with pytest.raises(InputError, match="importance"):
         decided(grouping(Finds()), tokens, public, ["a", "b"])
 
@@ -295,7 +346,11 @@ def test_options_that_contradict():
 def test_context_free():
     assert grouping(always="owl").context_free
     assert grouping(importance="cosine", task="money").context_free
-    for options in ({"always": "grey owl"}, {"always_matching": "o.l"}, {"importance": "cosine", "task": "self"}):
+    for options in (
+        {"always": "grey owl"},
+        {"always_matching": "o.l"},
+        {"importance": "cosine", "task": "self"},
+    ):
         assert not grouping(**options).context_free
     assert not grouping(Finds()).context_free
 
@@ -309,7 +364,11 @@ def test_pickles_by_its_options():
 
 
 def labelled():
-    return Protection(public=np.zeros(6, bool), group=np.arange(6, dtype=np.int16), labels=(PUBLIC, *GROUPS, "EMAIL"))
+    return Protection(
+        public=np.zeros(6, bool),
+        group=np.arange(6, dtype=np.int16),
+        labels=(PUBLIC, *GROUPS, "EMAIL"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -354,13 +413,20 @@ def test_assign_gives_unknown_groups_nothing():
 
 def test_budgets_are_a_rule_or_four_numbers():
     for wrong in ("1,2,3", [1, 2, 3, 4, 5], 7, None):
-        with pytest.raises(ConfigError, match=r"groups\.budgets must be the name of a rule, or four numbers"):
+        with pytest.raises(
+            ConfigError, match=r"groups\.budgets must be the name of a rule, or four numbers"
+        ):
             GroupOptions(budgets=wrong)  # type: ignore[arg-type]
     assert GroupOptions(budgets="0, 0, inf, 4").budgets == (0, 0, INF, 4)  # type: ignore[comparison-overlap]
 
 
 def test_four_numbers_with_a_base_are_multiples_of_it():
-    assert Grouped.of(GroupOptions(budgets=(0, 1, 4, INF), base=2.5), None).budgets == (0, 2.5, 10, INF)
+    assert Grouped.of(GroupOptions(budgets=(0, 1, 4, INF), base=2.5), None).budgets == (
+        0,
+        2.5,
+        10,
+        INF,
+    )
 
 
 @pytest.mark.parametrize(

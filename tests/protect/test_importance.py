@@ -47,9 +47,15 @@ def test_a_word_is_nearest_to_itself(small_table):
 
 
 def test_each_text_has_its_own_query_and_no_other_text_plays_a_part(small_table, monkeypatch):
-    texts, queries = ["river stone", "", "stone river lemon", "river"], ["lemon", "river", "stone", "lemon"]
+    texts, queries = (
+        ["river stone", "", "stone river lemon", "river"],
+        ["lemon", "river", "stone", "lemon"],
+    )
     found = ask(Cosine(table=small_table), texts, queries)
-    alone = [ask(Cosine(table=small_table), [text], [query]) for text, query in zip(texts, queries, strict=True)]
+    alone = [
+        ask(Cosine(table=small_table), [text], [query])
+        for text, query in zip(texts, queries, strict=True)
+    ]
     assert np.array_equal(found, np.concatenate(alone))
     monkeypatch.setattr("textveil.protect.importance.CELLS", 1)
     assert np.array_equal(found, ask(Cosine(table=small_table), texts, queries))
@@ -63,11 +69,15 @@ def test_a_query_that_asks_for_nothing_makes_no_word_important(query, small_tabl
 def test_a_row_that_is_the_mean_has_no_direction():
     rows = np.array([[1, 1], [-1, -1], [2, -2], [-2, 2], [0, 0]], np.float32)
     table = EmbeddingTable.build(name="cross", words=NOUNS[:5], vectors=rows, metric="euclidean")
-    assert ask(Cosine(table=table), [" ".join(NOUNS[:5])], [NOUNS[0]]) == pytest.approx([1, -1, 0, 0, 0], abs=1e-6)
+    assert ask(Cosine(table=table), [" ".join(NOUNS[:5])], [NOUNS[0]]) == pytest.approx(
+        [1, -1, 0, 0, 0], abs=1e-6
+    )
 
 
 def test_every_word_has_a_score_whatever_it_is(small_table):
-    found = ask(Cosine(table=small_table), [f"{CANARY} 12 \N{GRINNING FACE} ,"], [f"river {CANARY}"])
+    found = ask(
+        Cosine(table=small_table), [f"{CANARY} 12 \N{GRINNING FACE} ,"], [f"river {CANARY}"]
+    )
     assert found.shape == (4,)
     assert np.isfinite(found).all()
 
@@ -87,7 +97,9 @@ def test_no_texts_have_no_scores(small_table):
         ([CANARY], [0, 1], ["\ud800"]),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_and_not_shown(words, documents, queries, small_table):
+def test_arguments_that_do_not_fit_are_refused_and_not_shown(
+    words, documents, queries, small_table
+):
     with pytest.raises(InputError) as caught:
         Cosine(table=small_table).scores(words, np.array(documents), queries)
     assert CANARY not in str(caught.value)
@@ -99,7 +111,9 @@ def test_with_the_default_table_some_words_reach_one_half_and_most_do_not():
         "The population of the capital grew by a third, and most of its people worked in factories."
     )
     tokens = tokenize([text])
-    found = Cosine().scores(tokens.words, tokens.documents, ["Which months make up the rainy season?"])
+    found = Cosine().scores(
+        tokens.words, tokens.documents, ["Which months make up the rainy season?"]
+    )
     important = {word for word, score in zip(tokens.words, found, strict=True) if score >= 0.5}
     assert {"months", "rainy"} <= important
     assert important.isdisjoint({"population", "capital", "factories", "people", "third"})
@@ -107,7 +121,11 @@ def test_with_the_default_table_some_words_reach_one_half_and_most_do_not():
 
 def test_saliency_is_that_of_the_classifier_and_asks_no_query(tmp_path):
     folder = save(
-        tmp_path / "classes", "BertForSequenceClassification", wordpiece(), **SIZE, max_position_embeddings=128
+        tmp_path / "classes",
+        "BertForSequenceClassification",
+        wordpiece(),
+        **SIZE,
+        max_position_embeddings=128,
     )
     tokens = tokenize(["maria met john at acme corp", "", "old town"])
     found = Saliency(source=str(folder)).scores(tokens.words, tokens.documents, ["x", "", "y"])
@@ -124,7 +142,9 @@ def test_saliency_is_that_of_the_classifier_and_asks_no_query(tmp_path):
 
 
 def test_words_of_a_list_are_important_whatever_their_casing():
-    found = Listed(words=("Splendid", "dull")).scores(["A", "SPLENDID", "day", "dull"], np.array([0, 2, 4]), ["", ""])
+    found = Listed(words=("Splendid", "dull")).scores(
+        ["A", "SPLENDID", "day", "dull"], np.array([0, 2, 4]), ["", ""]
+    )
     assert found.tolist() == [-np.inf, 1, -np.inf, 1]
 
 

@@ -54,7 +54,9 @@ def test_both_have_the_type_that_is_asked_for():
 def test_an_expression_that_takes_too_long_is_an_error_and_not_nothing_found():
     lists = Lists(expressions=["b", r"(?:(?:a|a)+)+\1?$(?<=((?:a|a)+)+c)"], timeout=0.05)
     text = "a" * 60 + "b"
-    with pytest.raises(DetectorError, match=r"expression 1 of lists did not end within 0\.05 s") as caught:
+    with pytest.raises(
+        DetectorError, match=r"expression 1 of lists did not end within 0\.05 s"
+    ) as caught:
         find_all([lists], [text], timeout=None)
     assert "aaa" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -111,7 +113,9 @@ def spared(span: tuple[int, int, str, str], **lists: object) -> list[str]:
         ((35, 46, "PHONE", "patterns"), ["+1 555 0100"], []),
     ],
 )
-def test_what_is_never_sensitive_leaves_spans_but_no_identifier_in_part_and_no_other_list(span, words, left):
+def test_what_is_never_sensitive_leaves_spans_but_no_identifier_in_part_and_no_other_list(
+    span, words, left
+):
     assert spared(span, words=words) == left
 
 

@@ -40,7 +40,9 @@ class TestEveryList:
         assert min(counts.values()) >= 20
 
     def test_its_first_lines_name_source_and_licence(self, type_):
-        text = files("textveil").joinpath("data", "names", f"{type_.lower()}.txt").read_text("utf-8")
+        text = (
+            files("textveil").joinpath("data", "names", f"{type_.lower()}.txt").read_text("utf-8")
+        )
         head = " ".join(line for line in text.splitlines() if line.startswith("#"))
         assert "Source:" in head
         assert re.search("Apache-2.0|MIT, see LICENSE-FAKER.txt", head)
@@ -52,15 +54,40 @@ def test_no_word_is_on_two_lists_whatever_its_casing():
 
 
 def test_names_stand_where_a_reader_looks_for_them():
-    kind = {type_: dict(zip(load_names(type_).words, load_names(type_).kinds, strict=True)) for type_ in NAMES}
-    assert (kind["PERSON"]["Maria"], kind["PERSON"]["Garcia"], kind["PERSON"]["Taylor"]) == ("given", "family", "both")
-    assert [kind["LOCATION"][word] for word in ("Lisbon", "Texas", "Portugal")] == ["city", "region", "country"]
-    assert [kind["ORGANIZATION"][word] for word in ("IBM", "Yale", "NASA")] == ["company", "university", "agency"]
+    kind = {
+        type_: dict(zip(load_names(type_).words, load_names(type_).kinds, strict=True))
+        for type_ in NAMES
+    }
+    assert (kind["PERSON"]["Maria"], kind["PERSON"]["Garcia"], kind["PERSON"]["Taylor"]) == (
+        "given",
+        "family",
+        "both",
+    )
+    assert [kind["LOCATION"][word] for word in ("Lisbon", "Texas", "Portugal")] == [
+        "city",
+        "region",
+        "country",
+    ]
+    assert [kind["ORGANIZATION"][word] for word in ("IBM", "Yale", "NASA")] == [
+        "company",
+        "university",
+        "agency",
+    ]
 
 
 def test_names_are_of_many_origins():
     words = set(load_names("PERSON").words)
-    assert words >= {"Fatima", "Khalid", "Hiroshi", "Nguyen", "Sharma", "Kumar", "Zhang", "Silva", "Khan"}
+    assert words >= {
+        "Fatima",
+        "Khalid",
+        "Hiroshi",
+        "Nguyen",
+        "Sharma",
+        "Kumar",
+        "Zhang",
+        "Silva",
+        "Khan",
+    }
 
 
 def test_the_notice_of_faker_lies_beside_the_lists():

@@ -45,7 +45,9 @@ def test_spans_that_overlap_are_one_candidate_and_others_are_left_alone() -> Non
     judged = odds.judged(spans, tokenize([text]))
     assert judged[0].private == judged[1].private
     assert judged[2:] == spans[2:]
-    assert [span._replace(private=0) for span in judged] == [span._replace(private=0) for span in spans]
+    assert [span._replace(private=0) for span in judged] == [
+        span._replace(private=0) for span in spans
+    ]
 
 
 def test_spans_of_different_texts_are_different_candidates() -> None:
@@ -77,7 +79,14 @@ def test_what_is_known_of_a_candidate_by_itself() -> None:
 
 def test_details_are_told_from_names_by_the_tagger() -> None:
     text = "room 4711"
-    [row] = known(text, of(text, ("4711", "ID", "tagger", 0.9, 1.0), ("room 4711", "LOCATION", "structure", 1.0, 1.0)))
+    [row] = known(
+        text,
+        of(
+            text,
+            ("4711", "ID", "tagger", 0.9, 1.0),
+            ("room 4711", "LOCATION", "structure", 1.0, 1.0),
+        ),
+    )
     assert row["detail"] == row["tagger"] == row["structure"] == 1
 
 
@@ -124,8 +133,18 @@ def test_what_stands_beside_a_candidate() -> None:
     found = odds.candidates(spans)
     rows = odds.beside(found, spans, [text, "Ida"], np.array([2.0, -1.0, 0.5, 3.0]))
     first, second, third, alone = (dict(zip(BESIDE, row, strict=True)) for row in rows.tolist())
-    assert (first["odds"], first["surest"], first["mean"], first["private"]) == (2.0, 0.5, -0.25, np.log(2))
-    assert (first["last"], first["next"], second["last"], second["next"]) == (odds.NONE, -1.0, 2.0, 0.5)
+    assert (first["odds"], first["surest"], first["mean"], first["private"]) == (
+        2.0,
+        0.5,
+        -0.25,
+        np.log(2),
+    )
+    assert (first["last"], first["next"], second["last"], second["next"]) == (
+        odds.NONE,
+        -1.0,
+        2.0,
+        0.5,
+    )
     assert (first["surest alike"], second["alike"], third["surest alike"]) == (0.5, 0, 2.0)
     assert first["identifiers"] == third["identifiers"] == np.log(2)
     assert (alone["any"], alone["surest"], alone["any identifier"]) == (0, odds.NONE, 0)
@@ -143,7 +162,11 @@ def test_what_stands_beside_takes_linear_time() -> None:
 def test_evidence_is_not_shown() -> None:
     from textveil.protect import detector
 
-    [span] = [each for each in detector("tagger").find(["My neighbour Bo Lindqvist is ill."]) if each.evidence]
+    [span] = [
+        each
+        for each in detector("tagger").find(["My neighbour Bo Lindqvist is ill."])
+        if each.evidence
+    ]
     assert span.evidence is not None
     shown = repr(span)
     assert all(f"{number:.4f}"[:6] not in shown for number in span.evidence.over)
@@ -154,26 +177,37 @@ def test_evidence_is_not_shown() -> None:
 def test_a_text_is_judged_by_itself() -> None:
     from textveil.protect import detector
 
-    texts = ["Call Anna Kowalska, and Bo Lind in Lund.", "Summer is near.", "", "Dear Ms Okafor, Tom Reid is ill."]
+    texts = [
+        "Call Anna Kowalska, and Bo Lind in Lund.",
+        "Summer is near.",
+        "",
+        "Dear Ms Okafor, Tom Reid is ill.",
+    ]
     spans = [span for name in ("scripts", "tagger") for span in detector(name).find(texts)]
     together = odds.judged(spans, tokenize(texts))
     alone = [
         span._replace(text=b)
         for b, text in enumerate(texts)
-        for span in odds.judged([span._replace(text=0) for span in spans if span.text == b], tokenize([text]))
+        for span in odds.judged(
+            [span._replace(text=0) for span in spans if span.text == b], tokenize([text])
+        )
     ]
     assert sorted(together) == sorted(alone)
     assert any(span.private > 0.5 for span in together)
 
 
-@pytest.mark.parametrize(("level", "judges"), [("personal", True), ("identifiers", True), ("names", False)])
+@pytest.mark.parametrize(
+    ("level", "judges"), [("personal", True), ("identifiers", True), ("names", False)]
+)
 def test_names_are_judged_unless_all_of_them_are_hidden(
     level: Literal["personal", "identifiers", "names"], judges: bool
 ) -> None:
     made = Grouping.of(ProtectOptions(detectors=("tagger",), level=level), NameOptions())
     assert made is not None
     assert made.judges == judges
-    other = Grouping.of(ProtectOptions(detectors=("patterns", "scripts"), level=level), NameOptions())
+    other = Grouping.of(
+        ProtectOptions(detectors=("patterns", "scripts"), level=level), NameOptions()
+    )
     assert other is not None
     assert not other.judges
 
@@ -183,7 +217,10 @@ def test_private_people_go_and_a_text_about_nobody_stays() -> None:
     shown = protector.protect("Call Anna Kowalska, and Bo Lind from Lund, about the invoice.").text
     assert "Kowalska" not in shown
     assert "Lind" not in shown
-    assert protector.protect("Summer is near, and everybody is glad.").text == "Summer is near, and everybody is glad."
+    assert (
+        protector.protect("Summer is near, and everybody is glad.").text
+        == "Summer is near, and everybody is glad."
+    )
 
 
 def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> None:
@@ -202,7 +239,11 @@ def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> N
 
 def test_what_a_key_tells_is_private_whatever_the_odds_are_and_a_name_is_judged() -> None:
     text = '{"age": 29, "name": "Orchard Room"}'
-    spans = of(text, ("29", "AGE", "structure", 1.0, 1.0), ("Orchard Room", "PERSON", "structure", 1.0, 1.0))
+    spans = of(
+        text,
+        ("29", "AGE", "structure", 1.0, 1.0),
+        ("Orchard Room", "PERSON", "structure", 1.0, 1.0),
+    )
     age, name = odds.judged(spans, tokenize([text]))
     assert age.private == 1.0
     assert name.private < 1.0

@@ -659,7 +659,11 @@ WRONG = {
         "BSN 111222334",
         "SIN 046 454 287",
     ),
-    "CRYPTO": ("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5", "0xde0B29"),
+    "CRYPTO": (
+        "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb",
+        "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5",
+        "0xde0B29",
+    ),
     "IP": (
         "'a'@'%'",
         "LIKE '10.%'",
@@ -912,16 +916,23 @@ def spans(text, patterns=PATTERNS):
     return [(span.start, span.end, span.type) for span in patterns.find([text])]
 
 
-@pytest.mark.parametrize(("type_", "text"), [(t, text) for t, texts in FOUND.items() for text in texts])
+@pytest.mark.parametrize(
+    ("type_", "text"), [(t, text) for t, texts in FOUND.items() for text in texts]
+)
 def test_found_with_exact_edges(type_, text):
     plain, start, end = marked(text)
     assert spans(plain) == [(start, end, type_)]
 
 
-@pytest.mark.parametrize(("type_", "text"), [(t, text) for t, texts in FOUND.items() for text in texts])
+@pytest.mark.parametrize(
+    ("type_", "text"), [(t, text) for t, texts in FOUND.items() for text in texts]
+)
 def test_found_amid_prose(type_, text):
     plain, start, end = marked(text)
-    before, after = "We had a good talk yesterday, she said.\n\n", "\nBest wishes to all of you there."
+    before, after = (
+        "We had a good talk yesterday, she said.\n\n",
+        "\nBest wishes to all of you there.",
+    )
     assert (start + len(before), end + len(before), type_) in spans(before + plain + after)
 
 
@@ -934,9 +945,17 @@ def test_every_type_has_examples():
 
 def test_beside_the_number_of_a_card_stand_its_expiry_and_its_code():
     text = "بطاقته 4111 1111 1111 1111 (تنتهي 10/28، رمز 331)"
-    assert [text[s.start : s.end] for s in PATTERNS.find([text])] == ["4111 1111 1111 1111", "10/28", "331"]
+    assert [text[s.start : s.end] for s in PATTERNS.find([text])] == [
+        "4111 1111 1111 1111",
+        "10/28",
+        "331",
+    ]
     text = "visa 4111111111111111 exp 1028 x 331 total 20"
-    assert [text[s.start : s.end] for s in PATTERNS.find([text])] == ["4111111111111111", "1028", "331"]
+    assert [text[s.start : s.end] for s in PATTERNS.find([text])] == [
+        "4111111111111111",
+        "1028",
+        "331",
+    ]
 
 
 @pytest.mark.parametrize("text", ALONE)
@@ -944,7 +963,9 @@ def test_what_needs_words_near_is_not_found_without(text):
     assert spans(f"Then {text} it was.") == []
 
 
-@pytest.mark.parametrize(("type_", "text"), [(t, text) for t, texts in WRONG.items() for text in texts])
+@pytest.mark.parametrize(
+    ("type_", "text"), [(t, text) for t, texts in WRONG.items() for text in texts]
+)
 def test_wrong_checks_are_not_found(type_, text):
     assert type_ not in [found for _, _, found in spans(f"Then {text} it was.")]
 
@@ -977,7 +998,9 @@ def test_an_address_is_somebodys_own_if_the_text_says_so():
 
 
 def test_speakers_of_a_chat_are_found_where_they_speak_twice():
-    chat = "gia_zane: chi porta la torta\npippo.er: ma se nevica?\ngia_zane: e allora?\npippo.er: ok"
+    chat = (
+        "gia_zane: chi porta la torta\npippo.er: ma se nevica?\ngia_zane: e allora?\npippo.er: ok"
+    )
     assert [chat[start:end] for start, end, _ in spans(chat)] == ["gia_zane", "pippo.er"] * 2
     assert spans("max_size: 3\nmin_size: 1") == []
 
@@ -1021,7 +1044,13 @@ NOTICES = {
 def test_check_digits_notice_single_mistakes(name):
     check, (valid, share) = getattr(checksums, name), NOTICES[name]
     assert check(valid)
-    wrong = [valid[:i] + d + valid[i + 1 :] for i, c in enumerate(valid) if c.isdigit() for d in "0123456789" if d != c]
+    wrong = [
+        valid[:i] + d + valid[i + 1 :]
+        for i, c in enumerate(valid)
+        if c.isdigit()
+        for d in "0123456789"
+        if d != c
+    ]
     assert sum(not check(one) for one in wrong) >= share * len(wrong)
 
 
@@ -1029,7 +1058,9 @@ def test_check_digits_notice_single_mistakes(name):
 def test_one_check_digit_of_ten_is_right(number):
     luhn = [d for d in range(10) if checksums.luhn(f"{number:015d}{d}")]
     double = [int(c) * 2 for c in f"{number:015d}"[::-2]]
-    expected = -(sum(map(int, f"{number:015d}"[-2::-2])) + sum(v - 9 * (v > 9) for v in double)) % 10
+    expected = (
+        -(sum(map(int, f"{number:015d}"[-2::-2])) + sum(v - 9 * (v > 9) for v in double)) % 10
+    )
     assert luhn == [expected]
     assert sum(checksums.verhoeff(f"{number}{d}") for d in range(10)) == 1
 
@@ -1109,7 +1140,9 @@ DIGIT = st.sampled_from("0123456789" * 3 + "٣७３𝟘²")
 @st.composite
 def shaped(draw):
     """Words that matter, then digits and letters in shapes of identifiers."""
-    text = draw(st.sampled_from(WORDS)) + "".join(draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=9)))
+    text = draw(st.sampled_from(WORDS)) + "".join(
+        draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=9))
+    )
     return "".join(draw(DIGIT) if c == "9" else draw(LETTER) if c == "X" else c for c in text)
 
 
@@ -1126,7 +1159,8 @@ def test_nothing_that_looks_alike_raises(text):
 
 @settings(max_examples=1500, deadline=None)
 @given(
-    st.sampled_from(PIECES), st.lists(st.tuples(st.integers(0, 200), st.one_of(DIGIT, LETTER)), min_size=1, max_size=4)
+    st.sampled_from(PIECES),
+    st.lists(st.tuples(st.integers(0, 200), st.one_of(DIGIT, LETTER)), min_size=1, max_size=4),
 )
 def test_no_example_with_other_characters_in_it_raises(text, changes):
     characters = list(text)
@@ -1199,8 +1233,12 @@ def test_what_is_left_of_the_others_stays():
         (10, 14, "CARD"),
         (15, 19, "ADDRESS"),
     ]
-    assert _separate(plain, found((0, 9, "EMAIL", 0.5), (0, 14, "CARD", 0.5))) == found((0, 14, "CARD", 0.5))
-    assert _separate(plain, found((0, 9, "EMAIL", 0.5), (5, 14, "EMAIL", 0.7))) == found((0, 14, "EMAIL", 0.7))
+    assert _separate(plain, found((0, 9, "EMAIL", 0.5), (0, 14, "CARD", 0.5))) == found(
+        (0, 14, "CARD", 0.5)
+    )
+    assert _separate(plain, found((0, 9, "EMAIL", 0.5), (5, 14, "EMAIL", 0.7))) == found(
+        (0, 14, "EMAIL", 0.7)
+    )
 
 
 def test_of_a_number_only_figures_are_left():
@@ -1212,7 +1250,12 @@ def test_of_a_number_only_figures_are_left():
 TYPE = st.sampled_from(IDENTIFIERS)
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20), TYPE, st.sampled_from((0.5, 0.7, 1.0))), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 20), TYPE, st.sampled_from((0.5, 0.7, 1.0))),
+        max_size=12,
+    )
+)
 def test_separated_spans_cover_what_was_found(parts):
     plain = "1" * 60
     given_ = [Found(start, start + length, type_, score) for start, length, type_, score in parts]
@@ -1237,7 +1280,9 @@ def test_regions_decide_what_stands_alone():
     assert spans(text, Patterns(regions=("US",))) == []
 
 
-@pytest.mark.parametrize("options", [{"types": ("NAME",)}, {"regions": ("usa",)}, {"regions": ("XX",)}])
+@pytest.mark.parametrize(
+    "options", [{"types": ("NAME",)}, {"regions": ("usa",)}, {"regions": ("XX",)}]
+)
 def test_unknown_options_are_refused(options):
     with pytest.raises(ConfigError, match="must be"):
         Patterns(**options)
@@ -1292,7 +1337,8 @@ def test_time_is_linear(unit):
 
 
 @pytest.mark.parametrize(
-    "unit", ["a", "a.", "a@", "(", "Aa ", "password ", "eyJ", "http://a", "-----BEGIN PRIVATE KEY-----\n"]
+    "unit",
+    ["a", "a.", "a@", "(", "Aa ", "password ", "eyJ", "http://a", "-----BEGIN PRIVATE KEY-----\n"],
 )
 def test_a_million_characters_are_no_trap(unit):
     start = time.process_time()
@@ -1313,14 +1359,17 @@ def test_dates_of_logs_and_warranties_are_no_cards_accounts_or_streets(text: str
 
 
 @pytest.mark.parametrize(
-    "text", ["paracétamol 1 g — 06/2026\nibuprofène 400 — périmé", "Tel.: 09.2025", "call me in 6/2027"]
+    "text",
+    ["paracétamol 1 g — 06/2026\nibuprofène 400 — périmé", "Tel.: 09.2025", "call me in 6/2027"],
 )
 def test_a_month_of_a_year_is_no_telephone_number(text: str) -> None:
     assert "PHONE" not in {span.type for span in Patterns().find([text])}
 
 
 def test_a_telephone_number_is_no_house_number_and_expiry_dates_are_still_found() -> None:
-    found = {span.type for span in Patterns().find(["Please ring 01307 555 018 and ask for the shop."])}
+    found = {
+        span.type for span in Patterns().find(["Please ring 01307 555 018 and ask for the shop."])
+    }
     assert found == {"PHONE"}
     text = "Visa 4012 8888 8888 1881, expires 03/27"
     assert "03/27" in {text[span.start : span.end] for span in Patterns().find([text])}
@@ -1347,7 +1396,11 @@ def test_no_day_stays_without_its_month(text, part, whole):
 
 @pytest.mark.parametrize(
     "text",
-    ["2024-10-02 08:15 ⟦030 2345678⟧ called", "log\n03-12 10:22:41 phone ⟦030 2345678⟧", "RUT ⟦12.345.678-k⟧"],
+    [
+        "2024-10-02 08:15 ⟦030 2345678⟧ called",
+        "log\n03-12 10:22:41 phone ⟦030 2345678⟧",
+        "RUT ⟦12.345.678-k⟧",
+    ],
 )
 def test_no_number_goes_for_the_time_of_a_line_or_a_version(text):
     plain, start, end = marked(text)
@@ -1360,7 +1413,10 @@ def test_no_number_goes_for_the_time_of_a_line_or_a_version(text):
         ("come to 5 Quarry Hill, Settle and not to the old one", "5 Quarry Hill, Settle"),
         ('of 7 Tithe Barn Close, Lydmarsh ("the Landlord") and', "7 Tithe Barn Close, Lydmarsh"),
         ("a su casa de la calle Pozo 9 a las 8", "calle Pozo 9"),
-        ("sie wohnt Karl-Marx-Str. 5 b, 15230 Frankfurt (Oder)", "Karl-Marx-Str. 5 b, 15230 Frankfurt (Oder)"),
+        (
+            "sie wohnt Karl-Marx-Str. 5 b, 15230 Frankfurt (Oder)",
+            "Karl-Marx-Str. 5 b, 15230 Frankfurt (Oder)",
+        ),
         ("send it to 12 Mill Lane, Burton upon Trent.", "12 Mill Lane, Burton upon Trent"),
     ],
 )
@@ -1369,10 +1425,15 @@ def test_an_address_ends_where_the_sentence_goes_on(text: str, address: str) -> 
     assert (text[span.start : span.end], span.type) == (address, "ADDRESS")
 
 
-@pytest.mark.parametrize("text", ["the lighthouse at Pell Point for forty years", "Next appt 9 June."])
+@pytest.mark.parametrize(
+    "text", ["the lighthouse at Pell Point for forty years", "Next appt 9 June."]
+)
 def test_words_that_look_like_an_address_are_none(text: str) -> None:
     assert not {"EMAIL", "ADDRESS"} & {span.type for span in Patterns().find([text])}
 
 
 def test_a_number_behind_a_plus_is_a_telephone_number_whatever_its_check_digit_says() -> None:
-    assert [span.type for span in Patterns().find(["call +48 601 274 938", "48601274938"])] == ["PHONE", "NATIONAL_ID"]
+    assert [span.type for span in Patterns().find(["call +48 601 274 938", "48601274938"])] == [
+        "PHONE",
+        "NATIONAL_ID",
+    ]

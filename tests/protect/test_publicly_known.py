@@ -46,7 +46,9 @@ def test_others_are_none(name: str) -> None:
         ("France", "SECRET", 0.9),
     ],
 )
-def test_a_whole_country_is_public_unless_it_is_a_given_name(name: str, type_: str, private: float) -> None:
+def test_a_whole_country_is_public_unless_it_is_a_given_name(
+    name: str, type_: str, private: float
+) -> None:
     text = f"in {name}."
     assert _country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).private == private
 
@@ -58,7 +60,8 @@ def test_what_a_user_lists_is_hidden_whatever_it_is(name: str, type_: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "alone"), [("Frau", True), ("Dr", True), ("Herr Dr.", True), ("Frau Wu", False), ("", False)]
+    ("name", "alone"),
+    [("Frau", True), ("Dr", True), ("Herr Dr.", True), ("Frau Wu", False), ("", False)],
 )
 def test_a_title_alone_names_nobody(name: str, alone: bool) -> None:
     assert _is_title(Span(0, 0, len(name), "PERSON", 0.9, "tagger"), [name]) == alone

@@ -21,7 +21,16 @@ def test_words_for_somebody_one_knows(before: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "before", ["", "my favourite singer ", "the boss ", "dummy boss ", "my boss\n\n", "my boss and ", "a neighbour "]
+    "before",
+    [
+        "",
+        "my favourite singer ",
+        "the boss ",
+        "dummy boss ",
+        "my boss\n\n",
+        "my boss and ",
+        "a neighbour ",
+    ],
 )
 def test_other_words(before: str) -> None:
     assert not is_relation(before)
@@ -67,7 +76,10 @@ def test_other_words_behind_a_name(behind: str) -> None:
 
 def test_a_neighbour_beside_somebody_famous() -> None:
     text = "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin Heidrun Pietzsch?"
-    assert Protector().protect(text).text == "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin <PERSON_1>?"
+    assert (
+        Protector().protect(text).text
+        == "Wie alt ist Angela Merkel und wo wohnt meine Nachbarin <PERSON_1>?"
+    )
 
 
 @pytest.mark.parametrize(

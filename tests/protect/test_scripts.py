@@ -31,11 +31,31 @@ FOUND = [
     ("hi", "वाजपेयी जी सोमवार को आएँगे।", "वाजपेयी जी"),
     ("vi", "Em là Lương Bá Kiệt, tổ đóng gói.", "Lương Bá Kiệt"),
     ("vi", "Dạ em chào chị Hạnh ạ", "chị Hạnh"),
-    ("de", "Ich habe mit Frau Müller gesprochen und bitte um die Unterlagen, die nicht da sind.", "Müller"),
-    ("fr", "Bonjour, je vous écris pour le dossier de M. Trouillard, qui est dans la liste.", "Trouillard"),
-    ("es", "Le escribo en relación con mi hijo, y el Sr. Rangel no está de acuerdo con su nota.", "Rangel"),
-    ("it", "Gentile sig. Pitzalis, il rimborso non è per lei ma per la ditta della zona.", "Pitzalis"),
-    ("pl", "Panie Zbigniewie, nie jest jasne, czy faktura jest na firmę, proszę o korektę.", "Zbigniewie"),
+    (
+        "de",
+        "Ich habe mit Frau Müller gesprochen und bitte um die Unterlagen, die nicht da sind.",
+        "Müller",
+    ),
+    (
+        "fr",
+        "Bonjour, je vous écris pour le dossier de M. Trouillard, qui est dans la liste.",
+        "Trouillard",
+    ),
+    (
+        "es",
+        "Le escribo en relación con mi hijo, y el Sr. Rangel no está de acuerdo con su nota.",
+        "Rangel",
+    ),
+    (
+        "it",
+        "Gentile sig. Pitzalis, il rimborso non è per lei ma per la ditta della zona.",
+        "Pitzalis",
+    ),
+    (
+        "pl",
+        "Panie Zbigniewie, nie jest jasne, czy faktura jest na firmę, proszę o korektę.",
+        "Zbigniewie",
+    ),
     ("tr", "Tevfik Bey bu paket için bir imza olarak ne dedi, daha var mı?", "Tevfik"),
     ("nl", "Kunt u het dossier van mevrouw Hoekstra naar mij sturen? Het is niet er.", "Hoekstra"),
 ]
@@ -59,7 +79,9 @@ LEFT = [
 
 
 def private(text: str) -> list[str]:
-    return [text[span.start : span.end] for span in Scripts().find([text]) if span.private >= PRIVATE]
+    return [
+        text[span.start : span.end] for span in Scripts().find([text]) if span.private >= PRIVATE
+    ]
 
 
 @pytest.mark.parametrize(("language", "text", "name"), FOUND)
@@ -75,7 +97,9 @@ def test_words_and_famous_people_are_left(text: str) -> None:
 def test_a_famous_person_is_found_as_public() -> None:
     text = "В каком году Пушкин родился?"
     spans = Scripts().find([text])
-    assert [(text[span.start : span.end], span.private < PRIVATE) for span in spans] == [("Пушкин", True)]
+    assert [(text[span.start : span.end], span.private < PRIVATE) for span in spans] == [
+        ("Пушкин", True)
+    ]
 
 
 def test_further_mentions_of_a_certain_name_are_found() -> None:
@@ -138,4 +162,6 @@ def test_time_grows_with_the_text(piece: str) -> None:
 
     seconds(1000)  # lists are read
     short = min(seconds(4_000) for _ in range(3))
-    assert min(seconds(16_000) for _ in range(2)) < 12 * short + 0.2  # quadratic time would be 16 times as much
+    assert (
+        min(seconds(16_000) for _ in range(2)) < 12 * short + 0.2
+    )  # quadratic time would be 16 times as much

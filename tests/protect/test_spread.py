@@ -33,7 +33,10 @@ def test_a_month_that_somebody_is_called_stays_as_a_month():
     assert persons(text, "April") == ["April", "April"]
     assert persons("Since April 2024 I miss April, and last April too.", "April") == ["April"]
     assert (
-        persons("Both, June (5) and Tom, are ill. He is 12. June, 34, fell. She is 9.\nJune is ill.", "June")
+        persons(
+            "Both, June (5) and Tom, are ill. He is 12. June, 34, fell. She is 9.\nJune is ill.",
+            "June",
+        )
         == ["June"] * 3
     )
 
@@ -61,7 +64,8 @@ def test_every_spelling_of_a_name(spelling):
 
 
 @pytest.mark.parametrize(
-    "spelling", ["Anne-Marie", "Anne Marie", "AnneMarie", "anne_marie", "ANNE-\nMARIE", "Anne‑Marie"]
+    "spelling",
+    ["Anne-Marie", "Anne Marie", "AnneMarie", "anne_marie", "ANNE-\nMARIE", "Anne‑Marie"],
 )
 def test_with_and_without_hyphens(spelling):
     assert persons(f"to {spelling}!", "Anne-Marie") == [spelling]
@@ -111,7 +115,9 @@ def test_ordinary_words_need_a_context(name, text, hidden):
 
 def test_small_letters_of_other_languages_may_be_words():
     """Cruz is a name, and a cross; of English it is known which words are ordinary."""
-    spanish = "Fuimos por la rotonda donde tienen una cruz de piedra, y luego hablamos despacio con "
+    spanish = (
+        "Fuimos por la rotonda donde tienen una cruz de piedra, y luego hablamos despacio con "
+    )
     assert persons(spanish + "Cruz, CRUZ, @cruz, cruz_cv.pdf y ana cruz", "Ana Cruz") == [
         "Cruz",
         "CRUZ",
@@ -119,7 +125,9 @@ def test_small_letters_of_other_languages_may_be_words():
         "cruz",
         "ana cruz",
     ]
-    english = "We went around the corner where they have that old stone, and then talked slowly with "
+    english = (
+        "We went around the corner where they have that old stone, and then talked slowly with "
+    )
     assert persons(english + "cruz", "Ana Cruz") == ["cruz"]
 
 
@@ -129,20 +137,31 @@ def test_a_title_alone_is_nobody():
 
 def test_words_of_organizations_tell_only_if_they_are_rare():
     text = "ltd bank street university and brightwaters, HALVORSEN, leeds"
-    before = [("ORGANIZATION", "Halvorsen & Brightwater Ltd"), ("ORGANIZATION", "University of Leeds")]
+    before = [
+        ("ORGANIZATION", "Halvorsen & Brightwater Ltd"),
+        ("ORGANIZATION", "University of Leeds"),
+    ]
     assert elsewhere(text, before=before) == ["HALVORSEN"]
     assert elsewhere("UNIVERSITY OF LEEDS", before=before) == ["UNIVERSITY OF LEEDS"]
 
 
 def test_places_are_found_whole_and_ordinary_ones_as_names():
     before = [("LOCATION", "Reading"), ("LOCATION", "Villa Nova")]
-    assert elsewhere("reading in Reading, villa, VILLA-NOVA", before=before) == ["Reading", "VILLA-NOVA"]
+    assert elsewhere("reading in Reading, villa, VILLA-NOVA", before=before) == [
+        "Reading",
+        "VILLA-NOVA",
+    ]
 
 
 @pytest.mark.parametrize(
     ("type_", "value", "text", "hidden"),
     [
-        ("PHONE", "+351 21 000 00 00", "call 351210000000 or 351-21-000-00-00", ["351210000000", "351-21-000-00-00"]),
+        (
+            "PHONE",
+            "+351 21 000 00 00",
+            "call 351210000000 or 351-21-000-00-00",
+            ["351210000000", "351-21-000-00-00"],
+        ),
         ("EMAIL", "a.b@x.org", "A.B@X.ORG, ab@x.org", ["A.B@X.ORG"]),
         ("IP", "10.0.0.12", "100012 10.0.0.12", ["10.0.0.12"]),
         ("SECRET", "p4ss-w0rd!", "P4SS-W0RD! p4ss w0rd", ["P4SS-W0RD!"]),
@@ -176,13 +195,19 @@ def test_a_part_in_a_longer_public_name_stays():
     public = [("PERSON", "Taylor Swift"), ("LOCATION", "Jordan")]
     assert elsewhere(text, ("PERSON", "Robert Taylor"), public=public) == ["TAYLOR"]
     assert elsewhere(text, before=[("PERSON", "Ann Jordan")], public=public) == []
-    assert elsewhere(text, before=[("PERSON", "Taylor Swift")], public=public) == ["Taylor", "Taylor Swift", "TAYLOR"]
+    assert elsewhere(text, before=[("PERSON", "Taylor Swift")], public=public) == [
+        "Taylor",
+        "Taylor Swift",
+        "TAYLOR",
+    ]
 
 
 @pytest.mark.parametrize("name", ["R. Tailworth", "Mr Tailworth", "Mr R. Tailworth"])
 def test_a_public_name_of_initials_and_titles_keeps_no_part(name):
     text = f"A summary about {name}, please."
-    assert elsewhere(text, before=[("PERSON", "Robert Tailworth")], public=[("PERSON", name)]) == ["Tailworth"]
+    assert elsewhere(text, before=[("PERSON", "Robert Tailworth")], public=[("PERSON", name)]) == [
+        "Tailworth"
+    ]
 
 
 def test_texts_before_are_left_alone():
@@ -191,7 +216,9 @@ def test_texts_before_are_left_alone():
     made, news = spread(texts, spans, Sought(), [])
     assert [(span.text, span.start) for span in made] == [(1, 0), (2, 4)]
     assert [[value.text for value in each] for each in news] == [[], ["Robert Taylor"], []]
-    assert len(spread(texts, spans, None, [])[0]) == 1, "without a session texts have nothing to do with one another"
+    assert len(spread(texts, spans, None, [])[0]) == 1, (
+        "without a session texts have nothing to do with one another"
+    )
 
 
 def test_titles_and_possessives_are_no_part_of_a_name():
@@ -230,7 +257,15 @@ def test_many_values_and_long_texts_are_fast():
 
 
 @pytest.mark.parametrize(
-    "text", ["a " * 100_000, "a-" * 100_000, "a" * 200_000, "\u200b" * 200_000, "王" * 200_000, "1." * 99_999]
+    "text",
+    [
+        "a " * 100_000,
+        "a-" * 100_000,
+        "a" * 200_000,
+        "\u200b" * 200_000,
+        "王" * 200_000,
+        "1." * 99_999,
+    ],
 )
 def test_no_text_takes_quadratic_time(text):
     sought = Sought(

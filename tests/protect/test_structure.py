@@ -192,7 +192,13 @@ def test_keys_code_and_public_values_stay(text: str) -> None:
 
 def test_types_follow_the_keys() -> None:
     text = '{"patient": "Bisi Akintola", "dob": "1951-02-14", "ssn": "123-45-9876", "plate": "LK23 VTO", "street": "Lime Row 4"}'
-    assert [span.type for span in STRUCTURE.find([text])] == ["PERSON", "BIRTH_DATE", "NATIONAL_ID", "PLATE", "ADDRESS"]
+    assert [span.type for span in STRUCTURE.find([text])] == [
+        "PERSON",
+        "BIRTH_DATE",
+        "NATIONAL_ID",
+        "PLATE",
+        "ADDRESS",
+    ]
 
 
 def test_spans_say_text_source_and_score() -> None:
@@ -234,7 +240,12 @@ def test_keys_mean_what_their_words_say(key: str, kind: str | None) -> None:
 
 
 def test_keys_are_folded_alike() -> None:
-    assert folded("dateOfBirth") == folded("DATE_OF_BIRTH") == folded("Date-of-birth") == "date of birth"
+    assert (
+        folded("dateOfBirth")
+        == folded("DATE_OF_BIRTH")
+        == folded("Date-of-birth")
+        == "date of birth"
+    )
     assert folded("Prénom") == folded("PRENOM")
     assert is_person("customers")
     assert not is_person("customerService")
@@ -242,7 +253,10 @@ def test_keys_are_folded_alike() -> None:
 
 def test_a_document_stays_valid_when_its_strings_are_replaced() -> None:
     document = {
-        "employees": [{"firstName": "Ondřej", "note": 'says "hi"', "ids": [1, 2]}, {"fullName": "Bisi O'Neil"}],
+        "employees": [
+            {"firstName": "Ondřej", "note": 'says "hi"', "ids": [1, 2]},
+            {"fullName": "Bisi O'Neil"},
+        ],
         "n": 3,
     }
     for indent in (None, 2):
@@ -259,7 +273,11 @@ def test_broken_input_never_fails() -> None:
     for _ in range(1500):
         text = rng.choice(texts)
         at = rng.randrange(len(text) + 1)
-        mangled = text[:at] + "".join(rng.choices(signs, k=rng.randrange(6))) + text[rng.randrange(len(text) + 1) :]
+        mangled = (
+            text[:at]
+            + "".join(rng.choices(signs, k=rng.randrange(6)))
+            + text[rng.randrange(len(text) + 1) :]
+        )
         spans = STRUCTURE.find([mangled])
         assert all(0 <= span.start < span.end <= len(mangled) for span in spans)
         assert all(a.end <= b.start for a, b in pairwise(spans))
@@ -290,7 +308,19 @@ PIECES = (
         "：",
         "【",
     ),
-    *('{"a":', "a: b\n", "a=b ", "name: Anna Lee\n", "a,b\n", "a | b\n", "<a>", "<a b='c'>", "</a>", "- a:\n", " a:\n"),
+    *(
+        '{"a":',
+        "a: b\n",
+        "a=b ",
+        "name: Anna Lee\n",
+        "a,b\n",
+        "a | b\n",
+        "<a>",
+        "<a b='c'>",
+        "</a>",
+        "- a:\n",
+        " a:\n",
+    ),
     *(
         "Dear A",
         "Dear Anna Lee ",

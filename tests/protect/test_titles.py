@@ -122,7 +122,10 @@ def test_only_persons_have_titles_and_only_names_endings() -> None:
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        ("Sehr geehrte Frau Halvorsen, Frau Halvorsen aus Bünde rief an: 0521 5577231.", "Halvorsen"),
+        (
+            "Sehr geehrte Frau Halvorsen, Frau Halvorsen aus Bünde rief an: 0521 5577231.",
+            "Halvorsen",
+        ),
         ("田中さんの電話番号は090-3318-5540です。田中様に伝えてください。", "田中"),
         ("홍길동 씨 전화는 010-3350-7716입니다. 홍길동에게 전해 주세요.", "홍길동"),
     ],
@@ -156,7 +159,9 @@ def test_one_common_word_in_small_letters_is_no_name_unless_a_relation_says_so()
             name = "tagger"
 
             def find(self, texts: Sequence[str]) -> list[Span]:
-                return [Span(0, text.index(word), text.index(word) + len(word), "PERSON", 0.9, "tagger")]
+                return [
+                    Span(0, text.index(word), text.index(word) + len(word), "PERSON", 0.9, "tagger")
+                ]
 
         grouping = Grouping.of(ProtectOptions(detectors=(Guesses(),)), NameOptions())
         assert grouping is not None
@@ -230,7 +235,9 @@ def test_what_an_apostrophe_joins_to_a_name_stays(text: str, sent: str) -> None:
 
 def test_a_title_with_one_name_is_somebody() -> None:
     assert all(map(is_called, ["Signor Gentile", "Frau Meyer-Lund", "Mr. Heer"]))
-    assert not any(map(is_called, ["Signor", "Gentile", "Frau Holle Betten GmbH", "Mr MAX", "St. Moritz"]))
+    assert not any(
+        map(is_called, ["Signor", "Gentile", "Frau Holle Betten GmbH", "Mr MAX", "St. Moritz"])
+    )
 
 
 def test_two_people_in_two_sentences_are_two_and_the_words_between_stay() -> None:

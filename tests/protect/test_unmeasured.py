@@ -17,7 +17,10 @@ THAI = "Write to สมชาย ใจดี about the invoice."
         ("Γράψε ένα γράμμα", ("Greek",)),
         ("שלום לכולם, ეს არის", ("Georgian", "Hebrew")),
         ("Hej, jag heter Lars och jag måste prata med dig om det som inte hände.", ("Swedish",)),
-        ("Dobrý den, prosím o radu, že jsem nemohl přijít a které dny jsou volné, když není čas.", ("Czech",)),
+        (
+            "Dobrý den, prosím o radu, že jsem nemohl přijít a které dny jsou volné, když není čas.",
+            ("Czech",),
+        ),
         ("Напиши листа їй, її адреса є тут", ("Ukrainian",)),
         ("The angle α, the sum Σ and the units µm.", ()),
         ("Ich bin mit der Rechnung nicht einverstanden und möchte Sie bitten, sie zu prüfen.", ()),

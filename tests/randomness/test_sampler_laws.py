@@ -103,7 +103,10 @@ def test_large_integers_have_no_modulo_bias():
     assert counts_follow(thirds(draws.integers(np.full(20_000, 3 * 2**61))), np.full(3, 1 / 3))
     # The twin: remainders of 64 bits. The last third gets 2 of 8 parts instead of a third.
     raw = np.concatenate(
-        [generator.bit_generator.random_raw(rows.stop - rows.start) for generator, rows in draws._parts()]
+        [
+            generator.bit_generator.random_raw(rows.stop - rows.start)
+            for generator, rows in draws._parts()
+        ]
     )
     biased = (raw % np.uint64(3 * 2**61)).astype(np.int64)
     assert not counts_follow(thirds(biased), np.full(3, 1 / 3))
@@ -156,7 +159,9 @@ def test_multivariate_laplace_has_a_gamma_radius_and_a_uniform_direction(dimensi
     assert radii_follow(noise, eta, dimension)
     assert directions_follow(noise)
     radius = np.sqrt(products(noise, noise)) * eta
-    assert directions_follow(noise[radius > np.median(radius)])  # radius and direction are independent
+    assert directions_follow(
+        noise[radius > np.median(radius)]
+    )  # radius and direction are independent
 
 
 def test_multivariate_laplace_in_one_dimension_is_laplace():
@@ -177,7 +182,9 @@ def test_multivariate_laplace_with_a_radius_of_one_dimension_less_is_rejected():
 def test_multivariate_laplace_with_a_direction_that_is_not_normalised_is_rejected():
     for dimension in (2, 3, 50):
         draws = open_draws(20_000, 13)
-        noise = draws.normal(dimension) / np.sqrt(dimension) * (draws.gamma(dimension) / 2.0)[:, None]
+        noise = (
+            draws.normal(dimension) / np.sqrt(dimension) * (draws.gamma(dimension) / 2.0)[:, None]
+        )
         assert not radii_follow(noise, 2.0, dimension)
 
 
@@ -257,7 +264,9 @@ def test_von_mises_fisher_with_a_wrong_concentration_or_side_is_rejected(dimensi
     doubled = angles(von_mises_fisher(open_draws(n, 33), mean, np.full(n, 2 * kappa)), mean)
     assert not follows(doubled, angle_law(dimension, kappa))
     right = von_mises_fisher(open_draws(n, 33), mean, np.full(n, kappa))
-    assert not follows(angles(right, -mean), angle_law(dimension, kappa))  # a reflection to the wrong side
+    assert not follows(
+        angles(right, -mean), angle_law(dimension, kappa)
+    )  # a reflection to the wrong side
     crossed = angles(right, np.roll(mean, 1, axis=0))  # rows given to their neighbours
     assert not follows(crossed, angle_law(dimension, kappa))
 
@@ -282,7 +291,9 @@ def test_von_mises_fisher_on_the_circle_is_von_mises():
     turn = (turn + np.pi) % (2 * np.pi) - np.pi
     for part, value in zip(np.split(turn, 3), (0.5, 4.0, 700.0), strict=True):
         assert follows(part, stats.vonmises(value).cdf)
-        assert not follows(np.abs(part), stats.vonmises(value).cdf)  # the twin: always the same side
+        assert not follows(
+            np.abs(part), stats.vonmises(value).cdf
+        )  # the twin: always the same side
 
 
 def tangents(sample, mean):
@@ -303,7 +314,9 @@ def test_von_mises_fisher_has_a_uniform_tangent(dimension, kappa):
     near = sample @ mean > np.median(sample @ mean)
     assert directions_follow(tangent[near])  # angle and tangent are independent
     assert not directions_follow(np.abs(tangent))
-    assert not directions_follow(tangents(np.cbrt(sample), mean))  # the twin: drawn towards a cube's corners
+    assert not directions_follow(
+        tangents(np.cbrt(sample), mean)
+    )  # the twin: drawn towards a cube's corners
 
 
 def test_von_mises_fisher_takes_both_sides_on_the_circle_equally():
@@ -329,7 +342,9 @@ def test_von_mises_fisher_keeps_its_precision_at_extreme_concentrations():
 def exact_length(dimension, kappa):
     with mpmath.workdps(40):
         order = mpmath.mpf(dimension) / 2
-        return float(mpmath.besseli(order, kappa) / mpmath.besseli(order - 1, kappa)) if kappa else 0.0
+        return (
+            float(mpmath.besseli(order, kappa) / mpmath.besseli(order - 1, kappa)) if kappa else 0.0
+        )
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 16, 300, 384, 1024, 4096])
@@ -368,7 +383,9 @@ SCALES = [Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(20)]
 def discrete_follows(sample, scale):
     """Against the exact law, with the values at either end put together, so that each count is expected 10 times."""
     step = float(1 / scale)
-    rarest = min(1 / (1 + np.exp(-step)), np.tanh(step / 2) * np.exp(step))  # of the tail and its neighbour, at 0
+    rarest = min(
+        1 / (1 + np.exp(-step)), np.tanh(step / 2) * np.exp(step)
+    )  # of the tail and its neighbour, at 0
     beyond = int(np.log(rarest * len(sample) / 10) / step)
     law = np.exp(-step * np.abs(np.arange(-beyond + 1, beyond))) * np.tanh(step / 2)
     tail = np.exp(-step * beyond) / (1 + np.exp(-step))
@@ -453,9 +470,13 @@ def test_weighted_choice_changes_column_exactly_where_the_sums_do():
         if size == 40_000:
             assert ends[-1] > 2**63
             # The twins: sums in float64, and in an int64 that wraps.
-            floating = np.searchsorted(np.cumsum(weights.astype(float)), np.array(lasts, dtype=float), side="right")
+            floating = np.searchsorted(
+                np.cumsum(weights.astype(float)), np.array(lasts, dtype=float), side="right"
+            )
             assert floating.tolist() != places
-            wrapping = np.searchsorted(np.cumsum(weights), np.array([last % 2**63 for last in lasts]), side="right")
+            wrapping = np.searchsorted(
+                np.cumsum(weights), np.array([last % 2**63 for last in lasts]), side="right"
+            )
             assert wrapping.tolist() != places
 
 
@@ -499,7 +520,9 @@ def test_weighted_choice_with_a_limb_that_is_not_redrawn_is_rejected():
     total, n = 2**32 + 3, 20_000
     draws = open_draws(n, 53)
     first, second = draws.integers(np.full(n, 2)), draws.integers(np.full(n, 2**32))
-    target = np.minimum(first * 2**32 + second, total - 1)  # the twin: cut off instead of drawn again
+    target = np.minimum(
+        first * 2**32 + second, total - 1
+    )  # the twin: cut off instead of drawn again
     assert not counts_follow(np.bincount(target // (total // 4 + 1), minlength=4), np.full(4, 0.25))
 
 
@@ -543,7 +566,11 @@ def test_float32_gumbel_noise_cannot_choose_what_the_weights_can():
     least, most = (-np.log(-np.log(ends))).tolist()
     assert most - least < 19.5
     weights = exponential_weights([0.0, 19.5])
-    assert columns_at(weights, [int(weights[0]) - 1, int(weights[0]), int(weights.sum()) - 1]) == [0, 1, 1]
+    assert columns_at(weights, [int(weights[0]) - 1, int(weights[0]), int(weights.sum()) - 1]) == [
+        0,
+        1,
+        1,
+    ]
 
 
 # --- weighted choice with counts ---
@@ -570,12 +597,17 @@ def test_columns_change_exactly_where_the_sums_of_huge_products_do():
         assert ends[-1] > 2**81
         places = [*generator.integers(0, size, 40).tolist(), 0, size - 1]
         places = [place for place in places if products[place] > 0]
-        firsts, lasts = [ends[place] - products[place] for place in places], [ends[place] - 1 for place in places]
+        firsts, lasts = (
+            [ends[place] - products[place] for place in places],
+            [ends[place] - 1 for place in places],
+        )
         assert columns_at(weights, firsts, counts) == places
         assert columns_at(weights, lasts, counts) == places
         # The twin: products in floating point.
         floating = np.cumsum(weights.astype(float) * counts)
-        assert np.searchsorted(floating, np.array(lasts, dtype=float), side="right").tolist() != places
+        assert (
+            np.searchsorted(floating, np.array(lasts, dtype=float), side="right").tolist() != places
+        )
 
 
 @pytest.mark.parametrize("largest", [2**50, 2**20 + 7, 3])

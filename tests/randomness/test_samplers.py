@@ -30,7 +30,9 @@ def test_scales_are_positive_and_finite(three, value):
             sampler(three, np.array([1.0, value, 1.0]), 4)
 
 
-@pytest.mark.parametrize("value", [Fraction(0), Fraction(-1, 2), Fraction(2**55 + 1), Fraction(1, 2**55 + 1)])
+@pytest.mark.parametrize(
+    "value", [Fraction(0), Fraction(-1, 2), Fraction(2**55 + 1), Fraction(1, 2**55 + 1)]
+)
 def test_discrete_scales_are_positive_and_not_too_exact(three, value):
     with pytest.raises(BudgetError, match="numerators and denominators of at most"):
         discrete_laplace(three, value)
@@ -95,7 +97,13 @@ def test_counts_are_integers_for_every_column(three):
     weights = np.ones((3, 4), dtype=np.int64)
     good = np.ones(4, dtype=np.int64)
     assert weighted_choice(three, weights, good).shape == (3,)
-    wrong: list[Any] = [good.astype(float), good[:3], np.ones((2, 4), np.int64), good.tolist(), np.int64(1)]
+    wrong: list[Any] = [
+        good.astype(float),
+        good[:3],
+        np.ones((2, 4), np.int64),
+        good.tolist(),
+        np.int64(1),
+    ]
     wrong += [np.where(np.arange(4) == 2, value, 1) for value in (-1, 2**31, 2**62, -(2**63))]
     for bad in wrong:
         with pytest.raises(ConfigError, match="counts must be"):

@@ -20,7 +20,12 @@ from randomgen import AESCounter
 
 from textveil.errors import ConfigError, RandomnessError
 from textveil.randomness import streams
-from textveil.randomness.samplers import coordinate_laplace, multivariate_laplace, von_mises_fisher, weighted_choice
+from textveil.randomness.samplers import (
+    coordinate_laplace,
+    multivariate_laplace,
+    von_mises_fisher,
+    weighted_choice,
+)
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 
 
@@ -76,7 +81,9 @@ def test_the_generator_is_aes_128_in_counter_mode(aesni):
 
 def test_why_documents_differ_in_their_key_and_not_in_their_counter():
     near = AESCounter(key=5, counter=8).random_raw(100)
-    assert np.array_equal(AESCounter(key=5, counter=7).random_raw(102)[2:], near)  # the same values, shifted
+    assert np.array_equal(
+        AESCounter(key=5, counter=7).random_raw(102)[2:], near
+    )  # the same values, shifted
     assert not np.isin(AESCounter(key=6, counter=7).random_raw(1000), near).any()
 
 
@@ -192,7 +199,9 @@ def test_a_neighbours_rejections_do_not_change_a_documents_draws():
 
 def test_a_long_document_is_cut_from_its_own_start():
     def slices(sizes, limit):
-        return [(part.start, part.stop) for part, _ in SeededRandomness(1).open(sizes).chunks(limit)]
+        return [
+            (part.start, part.stop) for part, _ in SeededRandomness(1).open(sizes).chunks(limit)
+        ]
 
     assert slices([2, 2, 11, 3, 0, 1], 4) == [(0, 4), (4, 8), (8, 12), (12, 15), (15, 19)]
     assert slices([11], 4) == [(0, 4), (4, 8), (8, 11)]
@@ -215,7 +224,10 @@ def test_rows_of_a_mask_go_on_in_their_documents_streams():
     last = draws.uniform(1)[:, 0]
     plain = next(SeededRandomness(1).open(sizes).chunks(9))[1]
     plain.uniform(2)
-    flat = [generator.random(size * 2) for (generator, _), size in zip(plain._parts(), sizes, strict=True)]
+    flat = [
+        generator.random(size * 2)
+        for (generator, _), size in zip(plain._parts(), sizes, strict=True)
+    ]
     assert np.array_equal(values, np.concatenate((flat[1][:2], flat[2][:4])))
     assert np.array_equal(last, np.concatenate((flat[0][:2], flat[1][2:5], flat[2][4:8])))
 
@@ -254,7 +266,11 @@ def test_seeds_at_the_ends_of_the_range():
 def test_pickles_of_a_seeded_source_have_streams_of_their_own(keys):
     parent = SeededRandomness(7)
     parent.open([1])
-    family = [parent, *(pickle.loads(pickle.dumps(parent)) for _ in range(3)), copy.deepcopy(parent)]
+    family = [
+        parent,
+        *(pickle.loads(pickle.dumps(parent)) for _ in range(3)),
+        copy.deepcopy(parent),
+    ]
     family += [pickle.loads(pickle.dumps(family[1])), copy.copy(family[1]), SeededRandomness(0)]
     for member in family:
         for _ in range(5):
@@ -264,8 +280,14 @@ def test_pickles_of_a_seeded_source_have_streams_of_their_own(keys):
 
 def test_parts_of_a_run_have_streams_of_their_own(keys):
     parent = SeededRandomness(0)
-    family = [parent, *(parent.part(number) for number in (0, 1, 2**127, 2**128 - 1)), parent.part(1).part(1)]
-    family += [pickle.loads(pickle.dumps(parent)) for _ in range(2)] + [pickle.loads(pickle.dumps(parent.part(0)))]
+    family = [
+        parent,
+        *(parent.part(number) for number in (0, 1, 2**127, 2**128 - 1)),
+        parent.part(1).part(1),
+    ]
+    family += [pickle.loads(pickle.dumps(parent)) for _ in range(2)] + [
+        pickle.loads(pickle.dumps(parent.part(0)))
+    ]
     for member in family:
         for _ in range(5):
             next(member.open([1]).chunks(1))[1].uniform(1)
@@ -431,7 +453,12 @@ print("checked")
 def test_forks_are_detected_and_the_system_source_survives_them():
     environment = {**os.environ, "PYTHONPATH": str(Path(streams.__file__).parents[2])}
     done = subprocess.run(
-        [sys.executable, "-c", FORK], env=environment, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", FORK],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "checked\n"

@@ -14,14 +14,21 @@ def small() -> Graph:
     weight = graph.weight("w", np.arange(6, dtype=np.float32).reshape(2, 3).T)
     product = graph.apply("MatMul", x, weight)
     scaled = graph.apply("Mul", product, graph.constant(0.5))
-    graph.output(graph.apply("ReduceMax", scaled, graph.constant(np.array([-1])), keepdims=0), np.float32, "n")
+    graph.output(
+        graph.apply("ReduceMax", scaled, graph.constant(np.array([-1])), keepdims=0),
+        np.float32,
+        "n",
+    )
     graph.output(graph.apply("Gelu", scaled, own=True), np.float32, "n", 2)
     return graph
 
 
 def test_a_graph_is_what_was_written_to_those_who_say_what_a_graph_is():
     found = onnx.load_from_string(small().model())
-    assert [(each.domain, each.version) for each in found.opset_import] == [("", 18), ("com.microsoft", 1)]
+    assert [(each.domain, each.version) for each in found.opset_import] == [
+        ("", 18),
+        ("com.microsoft", 1),
+    ]
     assert [(node.op_type, node.domain) for node in found.graph.node] == [
         ("MatMul", ""),
         ("Mul", ""),
@@ -36,14 +43,22 @@ def test_a_graph_is_what_was_written_to_those_who_say_what_a_graph_is():
     assert (weight.name, list(weight.dims)) == ("w", [3, 2])
     assert onnx.external_data_helper.uses_external_data(weight)
     (shape,) = [
-        [size.dim_param or size.dim_value for size in each.type.tensor_type.shape.dim] for each in found.graph.input
+        [size.dim_param or size.dim_value for size in each.type.tensor_type.shape.dim]
+        for each in found.graph.input
     ]
     assert shape == ["n", 3]
 
 
 @pytest.mark.parametrize(
     ("value", "read"),
-    [(7, 7), (-7, -7), (300, 300), (1e-12, np.float32(1e-12)), ("abc", b"abc"), ([1, -2, 300], [1, -2, 300])],
+    [
+        (7, 7),
+        (-7, -7),
+        (300, 300),
+        (1e-12, np.float32(1e-12)),
+        ("abc", b"abc"),
+        ([1, -2, 300], [1, -2, 300]),
+    ],
 )
 def test_attributes_are_read_as_they_were_written(value, read):
     graph = Graph()

@@ -25,7 +25,9 @@ def doubling(made: list[int] | None = None) -> Graph:
 def multiplying(weights: Floats) -> Graph:
     graph = Graph()
     x = graph.input("x", np.float32, "n", len(weights))
-    graph.output(graph.apply("MatMul", x, graph.weight("w", weights)), np.float32, "n", weights.shape[1])
+    graph.output(
+        graph.apply("MatMul", x, graph.weight("w", weights)), np.float32, "n", weights.shape[1]
+    )
     return graph
 
 
@@ -94,7 +96,9 @@ def test_what_runs_beside_another_has_one_thread_and_gives_the_same(monkeypatch)
 
 
 @pytest.mark.parametrize(("given", "expected"), [("3", 3), ("0", None), ("", None), ("many", None)])
-def test_threads_are_what_the_environment_says_or_the_cores_of_this_process(given, expected, monkeypatch):
+def test_threads_are_what_the_environment_says_or_the_cores_of_this_process(
+    given, expected, monkeypatch
+):
     monkeypatch.setenv("OMP_NUM_THREADS", given)
     assert threads() == (expected or len(os.sched_getaffinity(0)))
 

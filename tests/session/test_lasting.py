@@ -61,20 +61,30 @@ def test_the_statement_says_what_it_means(store, lasting, small_table):
     first = lasting.privatize(text, store.open("anna", "a")).guarantee
     second = lasting.privatize(text, store.open("anna", "b")).guarantee
     for said in (first, second, summarize([first, second])):
-        assert "keeps its draw in all sessions of this subject, for good (words.lasting)" in said.headline()
+        assert (
+            "keeps its draw in all sessions of this subject, for good (words.lasting)"
+            in said.headline()
+        )
         assert "spend epsilon once for each distinct word" in said.headline()
         assert "can be told by how often they occur" in said.headline()
         assert "equal words alike in all sessions of this subject" in said.summary()
         assert said.to_json()["lasting"]
     assert (first.drawn_before, second.drawn_before) == (0, 3)
     assert "3 of these words were drawn in an earlier release of this subject" in second.headline()
-    assert [each.drawn for each in second.per_person] == [3]  # what this session tells, whoever drew it
+    assert [each.drawn for each in second.per_person] == [
+        3
+    ]  # what this session tells, whoever drew it
     alike = Privatizer("noise", table=small_table, eta=WIDE, words={"consistent": True})
     assert "for good" not in alike.privatize(text, store.open("anna", "a")).guarantee.headline()
 
 
 def test_it_is_refused_where_nothing_keeps_it(store, lasting, small_table, tmp_path):
-    kept = [None, Session(), SessionStore().open("anna"), FileStore(f"file:{tmp_path / 'a.session'}").open("anna")]
+    kept = [
+        None,
+        Session(),
+        SessionStore().open("anna"),
+        FileStore(f"file:{tmp_path / 'a.session'}").open("anna"),
+    ]
     for session in kept:
         with pytest.raises(ConfigError, match=r"needs a session in a database"):
             lasting.privatize(small_table.words[0], session)
@@ -91,7 +101,9 @@ def test_it_is_refused_where_a_draw_depends_on_more_than_the_word(small_table):
         Privatizer("noise", table=small_table, eta=WIDE, words={"lasting": True})
 
 
-def test_it_is_forgotten_with_the_subject_and_not_readable_before(store, lasting, small_table, tmp_path):
+def test_it_is_forgotten_with_the_subject_and_not_readable_before(
+    store, lasting, small_table, tmp_path
+):
     words = [f"Quillimar{letter}" for letter in "abcdefgh"]
     (one,) = releases(store, lasting, " ".join(words), "anna/a")
     store.forget("anna", "a")
@@ -130,7 +142,9 @@ def test_sessions_at_the_same_time_agree(store, lasting, small_table):
     assert len(list(store.ledger.entries())) % 2 == 0
 
 
-def test_without_a_look_at_what_others_have_kept_they_would_not(store, lasting, small_table, monkeypatch):
+def test_without_a_look_at_what_others_have_kept_they_would_not(
+    store, lasting, small_table, monkeypatch
+):
     """The broken twin: each session keeps what it has drawn, whatever lies there."""
     monkeypatch.setattr(StoredLinks, "get", lambda self, names: {})
     assert race(store, lasting, small_table.words[:8]) > 0
@@ -155,7 +169,9 @@ def test_a_seed_draws_as_it_did(store, small_table):
     """Who remembers a draw does not change what is drawn."""
     text = " ".join(small_table.words[:12])
     made = [
-        Privatizer("noise", table=small_table, eta=WIDE, seed=3, words=words).privatize(text, store.open("anna", name))
+        Privatizer("noise", table=small_table, eta=WIDE, seed=3, words=words).privatize(
+            text, store.open("anna", name)
+        )
         for words, name in (({"consistent": True}, "a"), (LASTING, "b"))
     ]
     assert made[0].text == made[1].text

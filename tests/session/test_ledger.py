@@ -43,7 +43,10 @@ def either(request, tmp_path, monkeypatch):
 
 
 def spent(ledger):
-    return {(each.subject, each.metric): (each.epsilon, each.ldp, each.releases) for each in ledger.accounts()}
+    return {
+        (each.subject, each.metric): (each.epsilon, each.ldp, each.releases)
+        for each in ledger.accounts()
+    }
 
 
 def test_an_epsilon_is_rounded_up_to_a_millionth():
@@ -59,9 +62,18 @@ def test_an_epsilon_is_rounded_up_to_a_millionth():
 
 def test_kinds_never_mix(store):
     ledger = store.ledger
-    for subject, metric in (("anna", "chord"), ("anna", "chord"), ("anna", "ldp"), ("berta", "chord")):
+    for subject, metric in (
+        ("anna", "chord"),
+        ("anna", "chord"),
+        ("anna", "ldp"),
+        ("berta", "chord"),
+    ):
         ledger.confirm(ledger.reserve(subject, replace(ONE, metric=metric)))
-    assert spent(ledger) == {("anna", "chord"): (2, 4, 2), ("anna", "ldp"): (1, 2, 1), ("berta", "chord"): (1, 2, 1)}
+    assert spent(ledger) == {
+        ("anna", "chord"): (2, 4, 2),
+        ("anna", "ldp"): (1, 2, 1),
+        ("berta", "chord"): (1, 2, 1),
+    }
     assert [each["what"] for each in ledger.entries()].count("reserve") == 4
 
 
@@ -145,7 +157,10 @@ def test_the_only_limit_that_counts_is_lifted_with_its_period(either):
         list(pool.map(lambda _: ledger.limit("anna", "chord", "small", 7.5, alone=True), range(12)))
     assert [(limit.most, limit.left) for limit in ledger.accounts()[0].limits] == [(7.5, 2.5)]
     assert [ledger.reserve("anna", ONE).number for _ in range(2)]
-    with pytest.raises(LimitReached, match=r"0\.5 of 7\.5 are left; release less, or change the limit with `textveil"):
+    with pytest.raises(
+        LimitReached,
+        match=r"0\.5 of 7\.5 are left; release less, or change the limit with `textveil",
+    ):
         ledger.reserve("anna", ONE)
 
 
@@ -156,7 +171,9 @@ def test_a_limit_of_all_tables_is_the_budget_of_a_policy(either):
         (replace(ONE, infinite="words pass"), "take `budget` out"),
     ):
         with pytest.raises(LimitReached, match=says):
-            either.ledger.reserve("anna", replace(spend, metric="ldp", table=ALL, epsilon=2 * MICRO))
+            either.ledger.reserve(
+                "anna", replace(spend, metric="ldp", table=ALL, epsilon=2 * MICRO)
+            )
 
 
 def race(store):
@@ -251,7 +268,9 @@ def test_a_release_that_fails_after_its_charge_stays_charged(store, small_table,
 def test_what_hides_only_spends_nothing_and_a_seed_is_infinite(store, small_table):
     Privatizer("placeholder", table=small_table).privatize(small_table.words[0], store.open("anna"))
     assert store.ledger.accounts() == []
-    Privatizer("noise", table=small_table, eta=10.0, seed=1).privatize(small_table.words[0], store.open("anna"))
+    Privatizer("noise", table=small_table, eta=10.0, seed=1).privatize(
+        small_table.words[0], store.open("anna")
+    )
     assert [(each.epsilon, each.infinite) for each in store.ledger.accounts()] == [(0, 1)]
 
 

@@ -29,7 +29,11 @@ def url(request, tmp_path, monkeypatch):
     """The URL of a store in either database."""
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
-    return f"sqlite:///{tmp_path / 'veil.db'}" if request.param == "SQLite" else request.getfixturevalue("postgres")
+    return (
+        f"sqlite:///{tmp_path / 'veil.db'}"
+        if request.param == "SQLite"
+        else request.getfixturevalue("postgres")
+    )
 
 
 @pytest.fixture
@@ -58,7 +62,10 @@ class Attacker:
         self.connection.execute(sa.text(statement), values)
 
     def rows(self):
-        read = {each: self.connection.execute(sa.text(f"select * from textveil_{each}")) for each in TABLES}
+        read = {
+            each: self.connection.execute(sa.text(f"select * from textveil_{each}"))
+            for each in TABLES
+        }
         return {each: [dict(row) for row in found.mappings()] for each, found in read.items()}
 
     def put_back(self, saved):
@@ -71,7 +78,9 @@ class Attacker:
         if rows:
             names = ", ".join(f'"{name}"' for name in rows[0])
             values = ", ".join(f":{name}" for name in rows[0])
-            self.connection.execute(sa.text(f"insert into textveil_{table} ({names}) values ({values})"), list(rows))
+            self.connection.execute(
+                sa.text(f"insert into textveil_{table} ({names}) values ({values})"), list(rows)
+            )
 
 
 @contextmanager
@@ -89,7 +98,10 @@ def only(rows, table, name):
 def older(write, a, before, *tables):
     """Puts rows of an account back to what they were."""
     for table in tables:
-        write(f"delete from textveil_{table} where {'name' if table == 'accounts' else 'account'} = :a", a=a)
+        write(
+            f"delete from textveil_{table} where {'name' if table == 'accounts' else 'account'} = :a",
+            a=a,
+        )
         for row in only(before, table, a):
             write.add(table, row)
 
@@ -107,7 +119,12 @@ def older_seal(write, a, before):
 def swap(write, a):
     """Changes the order of two entries."""
     for before, after in ((2, -1), (3, 2), (-1, 3)):
-        write("update textveil_entries set number = :y where account = :a and number = :x", a=a, x=before, y=after)
+        write(
+            "update textveil_entries set number = :y where account = :a and number = :x",
+            a=a,
+            x=before,
+            y=after,
+        )
 
 
 def copied(write, a, b):
@@ -135,7 +152,10 @@ def forged(write, a):
 
 def deleted(write, a, *tables):
     for table in tables:
-        write(f"delete from textveil_{table} where {'name' if table == 'accounts' else 'account'} = :a", a=a)
+        write(
+            f"delete from textveil_{table} where {'name' if table == 'accounts' else 'account'} = :a",
+            a=a,
+        )
 
 
 LIMITS, ACCOUNTS, ENTRIES = (
@@ -143,7 +163,11 @@ LIMITS, ACCOUNTS, ENTRIES = (
     "update textveil_accounts set",
     "update textveil_entries set",
 )
-OF = {ACCOUNTS: "where name = :a", LIMITS: "where account = :a", ENTRIES: "where account = :a and number = 5"}
+OF = {
+    ACCOUNTS: "where name = :a",
+    LIMITS: "where account = :a",
+    ENTRIES: "where account = :a and number = 5",
+}
 
 
 def changed(table, to):
@@ -158,7 +182,8 @@ BOUND = {
     "another period": changed(LIMITS, "period = period + 86400"),
     "a period that began earlier": changed(LIMITS, "began = began - 864000"),
     "a forged limit": lambda write, a, *_: write(
-        "insert into textveil_limits (account, period, most, began, spent) values (:a, 0, 9000000, 0, 0)", a=a
+        "insert into textveil_limits (account, period, most, began, spent) values (:a, 0, 9000000, 0, 0)",
+        a=a,
     ),
     "a limit of another account": lambda write, a, b, _: moved(write, a, b),
     "totals of 0": changed(ACCOUNTS, "epsilon = 0, ldp = 0"),
@@ -171,11 +196,15 @@ BOUND = {
 
 ATTACKS = BOUND | {
     "another subject": lambda write, a, b, _: write(
-        f"{ACCOUNTS} subject = (select subject from textveil_accounts where name = :b) where name = :a", a=a, b=b
+        f"{ACCOUNTS} subject = (select subject from textveil_accounts where name = :b) where name = :a",
+        a=a,
+        b=b,
     ),
     "the totals of another account": lambda write, a, b, _: copied(write, a, b),
     "an older row": lambda write, a, _, before: older(write, a, before, "accounts"),
-    "an older row and older limits": lambda write, a, _, before: older(write, a, before, "accounts", "limits"),
+    "an older row and older limits": lambda write, a, _, before: older(
+        write, a, before, "accounts", "limits"
+    ),
     "an older account": lambda write, a, _, before: older(write, a, before, *TABLES),
     "an account without its row": lambda write, a, *_: deleted(write, a, "accounts"),
     "no account": lambda write, a, *_: deleted(write, a, *TABLES),
@@ -184,7 +213,9 @@ ATTACKS = BOUND | {
         "(select max(number) from textveil_entries where account = :a)",
         a=a,
     ),
-    "a link deleted": lambda write, a, *_: write("delete from textveil_entries where account = :a and number = 3", a=a),
+    "a link deleted": lambda write, a, *_: write(
+        "delete from textveil_entries where account = :a and number = 3", a=a
+    ),
     "the first link deleted": lambda write, a, *_: write(
         "delete from textveil_entries where account = :a and number = 1", a=a
     ),
@@ -216,7 +247,9 @@ def used_again(store, subject):
     ledger.confirm(ledger.reserve(subject, ONE))
     ledger.limit(subject, "chord", "small", 90 + len(subject), days=30)
     ledger.limit(subject, "chord", "small", None, days=30)
-    ledger.reserve(subject, Spend(metric="chord", table="small", epsilon=0, ldp=0, words=1, infinite="a seed"))
+    ledger.reserve(
+        subject, Spend(metric="chord", table="small", epsilon=0, ldp=0, words=1, infinite="a seed")
+    )
     ledger.limit(subject, "chord", "small", 90 + len(subject), days=30)
     ledger.reserve(subject, ONE)
 
@@ -258,7 +291,9 @@ def missed(url, attacks, uses_of=uses):
                 said = failure(use)
                 if said is None:
                     found.setdefault(name, []).append(what)
-                elif "another account" not in name or "'berta'" not in said:  # which it was taken from
+                elif (
+                    "another account" not in name or "'berta'" not in said
+                ):  # which it was taken from
                     assert "'anna' (chord, small)" in said, (name, what)
             write.put_back(now)
         if not found:
@@ -276,12 +311,16 @@ def test_a_ledger_that_seals_rows_and_binds_nothing_would_open(path, monkeypatch
 
     def alone(ledger, row, caps):
         return derived(
-            ledger._links, repr([row["epsilon"], row["ldp"], row["releases"], sorted(caps.items())]).encode()
+            ledger._links,
+            repr([row["epsilon"], row["ldp"], row["releases"], sorted(caps.items())]).encode(),
         )
 
     url = f"sqlite:///{path}"
     monkeypatch.setattr(Ledger, "_seal", alone)
-    assert missed(url, BOUND, totals) == {"an older seal": ["totals"], "no infinite releases": ["totals"]}
+    assert missed(url, BOUND, totals) == {
+        "an older seal": ["totals"],
+        "no infinite releases": ["totals"],
+    }
     path.unlink()
     monkeypatch.setattr(Ledger, "_seal", lambda *_: b"sealed")
     assert missed(url, BOUND, totals).keys() == BOUND.keys()
@@ -309,9 +348,15 @@ def test_an_older_ledger_is_noticed_where_the_newest_link_is_kept_apart(url, tmp
 def test_what_is_kept_apart_is_never_behind_another_process(path, tmp_path):
     with SQLStore(f"sqlite:///{path}") as store:
         made = [store.ledger.reserve("anna", ONE).number for _ in range(3)]
-        (kept,) = [each for each in (tmp_path / "keys").glob("*/*-ledger.key") if each.read_text() > "0" * 15 + "2"]
+        (kept,) = [
+            each
+            for each in (tmp_path / "keys").glob("*/*-ledger.key")
+            if each.read_text() > "0" * 15 + "2"
+        ]
         newest = kept.read_text()
-        store.ledger.keep({store.ledger._name(["anna", "chord", "small"]): (2, bytes(32))})  # that came late
+        store.ledger.keep(
+            {store.ledger._name(["anna", "chord", "small"]): (2, bytes(32))}
+        )  # that came late
         assert (made, kept.read_text()) == ([1, 2, 3], newest)
 
 
@@ -362,7 +407,8 @@ def test_a_store_of_an_earlier_version_is_sealed_when_it_is_opened(url, tmp_path
         a, b = (store.ledger._name([subject, "chord", "small"]) for subject in ("anna", "berta"))
         earlier(write)
         write(
-            "insert into textveil_limits (account, period, most, began, spent) values (:a, 0, 4500000, 1, 3000000)", a=a
+            "insert into textveil_limits (account, period, most, began, spent) values (:a, 0, 4500000, 1, 3000000)",
+            a=a,
         )
         write("update textveil_accounts set epsilon = 0 where name = :b", b=b)
         for kept in (tmp_path / "keys").glob("*/*-ledger.key"):
@@ -421,7 +467,12 @@ GOING = [deleted_file, replaced_file, recreated_file, truncated_file, cut_file, 
 
 
 def require_gone(store):
-    for use in (store.ping, lambda: store.open("anna"), store.sessions, *uses(store, "anna").values()):
+    for use in (
+        store.ping,
+        lambda: store.open("anna"),
+        store.sessions,
+        *uses(store, "anna").values(),
+    ):
         with pytest.raises(StoreError, match=GONE):
             use()
 
@@ -450,9 +501,16 @@ def test_a_file_that_is_not_compared_would_go_on(path, monkeypatch):
 
 
 def test_a_file_that_was_tidied_up_is_the_same(path):
-    with SQLStore(f"sqlite:///{path}") as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with (
+        SQLStore(f"sqlite:///{path}") as store,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+    ):
         sizes = []
-        for step in ("create table filling as select randomblob(500000)", "drop table filling", "vacuum"):
+        for step in (
+            "create table filling as select randomblob(500000)",
+            "drop table filling",
+            "vacuum",
+        ):
             for each in (step, "pragma wal_checkpoint(truncate)"):
                 other.execute(each).fetchall()
             store.ledger.reserve("anna", ONE)
@@ -460,7 +518,9 @@ def test_a_file_that_was_tidied_up_is_the_same(path):
         assert sizes[2] < sizes[0]
 
 
-def test_a_schema_that_was_dropped_or_replaced_is_not_used_any_more(postgres, tmp_path, monkeypatch):
+def test_a_schema_that_was_dropped_or_replaced_is_not_used_any_more(
+    postgres, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
     monkeypatch.setattr("textveil.session.sql.store.SAME", 0)

@@ -19,7 +19,11 @@ def opened(request, tmp_path, monkeypatch):
     if request.param == "memory":
         yield SessionStore().links
         return
-    url = f"sqlite:///{tmp_path / 'veil.db'}" if request.param == "SQLite" else request.getfixturevalue("postgres")
+    url = (
+        f"sqlite:///{tmp_path / 'veil.db'}"
+        if request.param == "SQLite"
+        else request.getfixturevalue("postgres")
+    )
     with ExitStack() as until:
         yield lambda account: until.enter_context(SessionStore(url)).links(account)
 

@@ -14,7 +14,9 @@ CANARY = "Zyxqorvian"
 NAMES = KeyedNames(key=KEY, subject="ann")
 
 
-def shown(text: str, type_: str = "PERSON", names: KeyedNames = NAMES, *, quoted: bool = False) -> str:
+def shown(
+    text: str, type_: str = "PERSON", names: KeyedNames = NAMES, *, quoted: bool = False
+) -> str:
     return names.given(Original(type_, text, quoted)).shown
 
 
@@ -29,12 +31,17 @@ def test_they_follow_from_key_subject_type_and_value_alone():
         shown("Maria Silva", names=KeyedNames(key=bytes(32), subject="ann")),
     }
     assert len(others) == 5
-    framed = {shown("b", "A", KeyedNames(key=KEY, subject="x")), shown("Ab", "", KeyedNames(key=KEY, subject="x"))}
+    framed = {
+        shown("b", "A", KeyedNames(key=KEY, subject="x")),
+        shown("Ab", "", KeyedNames(key=KEY, subject="x")),
+    }
     assert len({each.split("_")[1] for each in framed}) == 2
 
 
 def test_a_name_in_other_case_has_the_same_number():
-    usual, upper, lower, mixed = map(shown, ("Maria McDonald", "MARIA MCDONALD", "maria mcdonald", "Maria Mcdonald"))
+    usual, upper, lower, mixed = map(
+        shown, ("Maria McDonald", "MARIA MCDONALD", "maria mcdonald", "Maria Mcdonald")
+    )
     numbers = {each.strip("<>").split("_")[1] for each in (usual, upper, lower, mixed)}
     assert len(numbers) == 1
     assert mixed == f"<PERSON_{numbers.copy().pop()}>"
@@ -42,7 +49,9 @@ def test_a_name_in_other_case_has_the_same_number():
     assert lower == mixed.replace(">", "_C>")
     assert len(usual) == len(mixed) + 11  # ten letters
     assert len({usual, upper, lower, mixed}) == 4
-    assert shown("a@b.example", "EMAIL")[:-1] not in shown("A@b.example", "EMAIL")  # other values are not folded
+    assert shown("a@b.example", "EMAIL")[:-1] not in shown(
+        "A@b.example", "EMAIL"
+    )  # other values are not folded
 
 
 VALUES = [
@@ -95,7 +104,9 @@ def test_a_session_that_kept_them_goes_on_counting():
     session = Session("ann")
     session.keep([NAMES.given(Original("PERSON", name)) for name in ("Ana Li", "Bo Ek")])
     with session.noting() as notes:
-        assert notes.placeholders([Original("PERSON", "Carl Uno"), Original("PERSON", "Ana Li")]) == [
+        assert notes.placeholders(
+            [Original("PERSON", "Carl Uno"), Original("PERSON", "Ana Li")]
+        ) == [
             "<PERSON_3>",
             shown("Ana Li"),
         ]

@@ -91,19 +91,55 @@ PLACES = [  # the text before an original, the text behind, what reads it, what 
     ('{"a": "x ', ' y"}', lambda text: json.loads(text)["a"], "x ", " y"),
     ('{\n  "b": 1,\n  "a": "', '"\n}', lambda text: json.loads(text)["a"], "", ""),
     ('["x", "', '"]', lambda text: json.loads(text)[1], "", ""),
-    ('Here:\n\n```json\n{"a": "', '"}\n```\nDone.', lambda text: json.loads(text[14:-10])["a"], "", ""),
+    (
+        'Here:\n\n```json\n{"a": "',
+        '"}\n```\nDone.',
+        lambda text: json.loads(text[14:-10])["a"],
+        "",
+        "",
+    ),
     ('{"a": "{\\"b\\": \\"', '\\"}"}', lambda text: json.loads(json.loads(text)["a"])["b"], "", ""),
-    ("it's\n```python\nname = '", "'\n```", inside(parsed_python, "it's\n```python\n", "\n```"), "", ""),
+    (
+        "it's\n```python\nname = '",
+        "'\n```",
+        inside(parsed_python, "it's\n```python\n", "\n```"),
+        "",
+        "",
+    ),
     ('```py\nname = "x ', ' y"\n```', inside(parsed_python, "```py\n", "\n```"), "x ", " y"),
-    ('```python\nname = """x\n', '"""\n```', inside(parsed_python, "```python\n", "\n```"), "x\n", ""),
+    (
+        '```python\nname = """x\n',
+        '"""\n```',
+        inside(parsed_python, "```python\n", "\n```"),
+        "x\n",
+        "",
+    ),
     ("```python\nname = '''", "'''\n```", inside(parsed_python, "```python\n", "\n```"), "", ""),
     ('```python\nname = r"', '"\n```', inside(parsed_python, "```python\n", "\n```"), "", ""),
     ("~~~python\nname = r'x", "y'\n~~~", inside(parsed_python, "~~~python\n", "\n~~~"), "x", "y"),
-    ('```python\nname = f"{x} ', ' {x}"\n```', inside(parsed_f_string, "```python\n", "\n```"), "@ ", " @"),
-    ("```python\nname = f'''{x}", "'''\n```", inside(parsed_f_string, "```python\n", "\n```"), "@", ""),
+    (
+        '```python\nname = f"{x} ',
+        ' {x}"\n```',
+        inside(parsed_f_string, "```python\n", "\n```"),
+        "@ ",
+        " @",
+    ),
+    (
+        "```python\nname = f'''{x}",
+        "'''\n```",
+        inside(parsed_f_string, "```python\n", "\n```"),
+        "@",
+        "",
+    ),
     ('name = "', '"', parsed_python, "", ""),
     ("# don't\nprint(\"", '")', lambda text: ast.parse(text).body[0].value.args[0].value, "", ""),
-    ('```js\nconst a = "', '"\n```', inside(parsed_javascript, "```js\nconst a = ", "\n```"), "", ""),
+    (
+        '```js\nconst a = "',
+        '"\n```',
+        inside(parsed_javascript, "```js\nconst a = ", "\n```"),
+        "",
+        "",
+    ),
     (
         "```ts\n// don't\nconst a = '",
         "'\n```",
@@ -111,16 +147,34 @@ PLACES = [  # the text before an original, the text behind, what reads it, what 
         "",
         "",
     ),
-    ("```js\nconst a = `x", "y`\n```", inside(parsed_javascript, "```js\nconst a = ", "\n```"), "x", "y"),
+    (
+        "```js\nconst a = `x",
+        "y`\n```",
+        inside(parsed_javascript, "```js\nconst a = ", "\n```"),
+        "x",
+        "y",
+    ),
     ("```bash\necho '", "'\n```", lambda text: shlex.split(text[8:-4])[1], "", ""),
     ('```sh\necho "x ', ' y"\n```', lambda text: parsed_shell(text[6:-4])[1], "x ", " y"),
     ('export A="', '"', lambda text: parsed_shell(text)[1], "A=", ""),
     ('```yaml\na: "', '"\nb: 1\n```', lambda text: yaml.safe_load(text[8:-4])["a"], "", ""),
-    ("```yaml\nb:\n  - a: '", "'\n```", lambda text: yaml.safe_load(text[8:-4])["b"][0]["a"], "", ""),
+    (
+        "```yaml\nb:\n  - a: '",
+        "'\n```",
+        lambda text: yaml.safe_load(text[8:-4])["b"][0]["a"],
+        "",
+        "",
+    ),
     ("```yaml\na: ", "\nb: 1\n```", lambda text: yaml.safe_load(text[8:-4])["a"], "", ""),
     ("```yaml\na:\n- ", "\n```", lambda text: yaml.safe_load(text[8:-4])["a"][0], "", ""),
     ("```yaml\na: [1, ", ", 2]\n```", lambda text: yaml.safe_load(text[8:-4])["a"][1], "", ""),
-    ("```yaml\na: |\n  it's\n  ", "\n  b\n```", lambda text: yaml.safe_load(text[8:-4])["a"], "it's\n", "\nb"),
+    (
+        "```yaml\na: |\n  it's\n  ",
+        "\n  b\n```",
+        lambda text: yaml.safe_load(text[8:-4])["a"],
+        "it's\n",
+        "\nb",
+    ),
     ("name: ", "\nage: 3", lambda text: yaml.safe_load(text)["name"], "", ""),
 ]
 
@@ -168,7 +222,11 @@ def test_what_is_restored_parses_and_says_the_original():
                 said = error
             if said != f"{start}{original}{end}":
                 wrong.append((before, original, made, said))
-            cuts = range(1, len(answer)) if draw.random() < 0.1 else sorted(draw.choices(range(len(answer) + 1), k=3))
+            cuts = (
+                range(1, len(answer))
+                if draw.random() < 0.1
+                else sorted(draw.choices(range(len(answer) + 1), k=3))
+            )
             assert pieces(session, answer, cuts) == made
     assert wrong == []
 
@@ -185,7 +243,15 @@ NO_STRINGS = (
         "[note] it's ",
         "{x} don't ",
     ),
-    *("# it's\n\n- don't ", "> it's '", "1. don't (", "Dear all: it's ", "[x](y 'z') ", "5' 3\" tall, ", "`it's` "),
+    *(
+        "# it's\n\n- don't ",
+        "> it's '",
+        "1. don't (",
+        "Dear all: it's ",
+        "[x](y 'z') ",
+        "5' 3\" tall, ",
+        "`it's` ",
+    ),
     *(
         "```\nit's ",
         "```text\nit's '",
@@ -240,7 +306,28 @@ def test_the_cuts_of_an_answer_change_nothing():
             "12\t",
             "---",
         ),
-        *('"', "'", "`", '"""', "\\", "{", "}", "[", "]", "(", ")", "${", "$(", ": ", "#", "//", "/*", "*/", "/", ","),
+        *(
+            '"',
+            "'",
+            "`",
+            '"""',
+            "\\",
+            "{",
+            "}",
+            "[",
+            "]",
+            "(",
+            ")",
+            "${",
+            "$(",
+            ": ",
+            "#",
+            "//",
+            "/*",
+            "*/",
+            "/",
+            ",",
+        ),
         *(
             "name",
             "f",
@@ -323,7 +410,10 @@ WRITTEN += ("pa$$ `w`", "{{x}", 'say "hi"', "l''x")
 def test_every_byte_of_every_format_comes_back():
     """Whether a value fits its place or not, also where it stood in several formats of one session."""
     draw, hidden = random.Random(2), 0
-    texts = [*FILES, *(f"See:\n\n```{fence}\n{file}```\nDone, @." for file in FILES for fence in FENCES)]
+    texts = [
+        *FILES,
+        *(f"See:\n\n```{fence}\n{file}```\nDone, @." for file in FILES for fence in FENCES),
+    ]
     for first in texts:
         for written in draw.sample(WRITTEN, 3):
             session = Session()
@@ -331,11 +421,28 @@ def test_every_byte_of_every_format_comes_back():
                 sent = noted(session, text, repeat(written))
                 hidden += sent != text
                 cuts = sorted(draw.choices(range(len(sent) + 1), k=3))
-                assert session.restore(sent) == pieces(session, sent, cuts) == text.replace("@", written)
+                assert (
+                    session.restore(sent)
+                    == pieces(session, sent, cuts)
+                    == text.replace("@", written)
+                )
     assert hidden > 300
 
 
-PARTS = (*"@" * 20, *"\"'`{}[]()$\\:#/|,", "\n", "\n", " ", "x", "f", "r", '"""', "```", "```json\n", "```py\n")
+PARTS = (
+    *"@" * 20,
+    *"\"'`{}[]()$\\:#/|,",
+    "\n",
+    "\n",
+    " ",
+    "x",
+    "f",
+    "r",
+    '"""',
+    "```",
+    "```json\n",
+    "```py\n",
+)
 PARTS += (
     "```sh\n",
     "```js\n",
@@ -362,7 +469,9 @@ def test_every_byte_of_random_texts_comes_back(count):
         written = draw.choices(WRITTEN, k=template.count("@"))
         session = Session()
         sent = noted(session, template, iter(written))
-        expected = "".join(part + value for part, value in zip(template.split("@"), (*written, ""), strict=False))
+        expected = "".join(
+            part + value for part, value in zip(template.split("@"), (*written, ""), strict=False)
+        )
         assert session.restore(sent) == expected, sent
 
 
@@ -385,7 +494,11 @@ def test_edits_of_files_match_their_bytes(escape):
         for written in (ESCAPED, r"O\"Brien", "O'Brien", r"C:\\new\\x", r"a\nb"):
             session, content = Session(), file.replace("@", written)
             assert noted(session, file, repeat(written)) == file.replace("@", "<PERSON_1>")
-            asked = {"path": "/x.json", "old": old.replace("@", "<PERSON_1>"), "new": new.replace("@", "<PERSON_1>")}
+            asked = {
+                "path": "/x.json",
+                "old": old.replace("@", "<PERSON_1>"),
+                "new": new.replace("@", "<PERSON_1>"),
+            }
             if escape == "json":
                 sent = json.dumps(asked)
                 whole = session.restore(sent, escape="json")
@@ -393,7 +506,10 @@ def test_edits_of_files_match_their_bytes(escape):
                 made = json.loads(whole)
             else:
                 made = {name: pieces(session, each, [], exact=True) for name, each in asked.items()}
-            assert (made["old"], made["new"]) == (old.replace("@", written), new.replace("@", written))
+            assert (made["old"], made["new"]) == (
+                old.replace("@", written),
+                new.replace("@", written),
+            )
             assert made["old"] in content
 
 

@@ -10,7 +10,15 @@ from tests.detectors import First
 from textveil.pipeline.protector import Protector
 from textveil.session.state import Session
 
-NAMES = ("Robert Taylor", "Anna Maria da Silva", "Okonkwo", "王小明", "김민수", "Hope Lindqvist", "Séamus O'Brien")
+NAMES = (
+    "Robert Taylor",
+    "Anna Maria da Silva",
+    "Okonkwo",
+    "王小明",
+    "김민수",
+    "Hope Lindqvist",
+    "Séamus O'Brien",
+)
 ORGANIZATIONS = ("Halvorsen Brightwater Ltd", "Zyxq")
 EMAILS = ("r.taylor@example.org", "okonkwo@example.com")
 
@@ -31,8 +39,28 @@ FRAGMENTS = (
         "okonkwo85",
         "小明",
     ),
-    *("O’Brien", "OBRIEN", "Hope", "Lindqvist's", "Ms ", "Dear ", "will", "Will", "민수는", "Okonkwo’s", "brightwater"),
-    *("<PERSON_1>", "PERSON_1", "<PERSON_2_FAMILY>", "<person_1>", "PERSON_1_GIVEN_B", "<EMAIL_1>", "&lt;PERSON_1&gt;"),
+    *(
+        "O’Brien",
+        "OBRIEN",
+        "Hope",
+        "Lindqvist's",
+        "Ms ",
+        "Dear ",
+        "will",
+        "Will",
+        "민수는",
+        "Okonkwo’s",
+        "brightwater",
+    ),
+    *(
+        "<PERSON_1>",
+        "PERSON_1",
+        "<PERSON_2_FAMILY>",
+        "<person_1>",
+        "PERSON_1_GIVEN_B",
+        "<EMAIL_1>",
+        "&lt;PERSON_1&gt;",
+    ),
     *(
         r"\<PERSON_1\>",
         r"\u003cPERSON_1>",
@@ -135,7 +163,9 @@ FRAGMENTS = (
 
 @pytest.fixture(scope="module")
 def guard():
-    return Protector(protect={"detectors": [First(PERSON=NAMES, ORGANIZATION=ORGANIZATIONS, EMAIL=EMAILS)]})
+    return Protector(
+        protect={"detectors": [First(PERSON=NAMES, ORGANIZATION=ORGANIZATIONS, EMAIL=EMAILS)]}
+    )
 
 
 def conversations(count, seed):
@@ -151,7 +181,9 @@ def comes_back(guard, texts, draw):
     for text, released in zip(texts, sent, strict=True):
         cuts = sorted(draw.choices(range(len(released) + 1), k=3))
         restorer = session.restorer()
-        pieces = [restorer.feed(released[start:end]) for start, end in pairwise([0, *cuts, len(released)])]
+        pieces = [
+            restorer.feed(released[start:end]) for start, end in pairwise([0, *cuts, len(released)])
+        ]
         restored = "".join(pieces) + restorer.close()
         assert (restored, session.restore(released)) == (text, text), (texts, sent)
 
@@ -249,16 +281,18 @@ RESTORED = (
 
 def restored(session, text, parts=None, **options):
     restorer = session.restorer(**options)
-    return "".join([*map(restorer.feed, text if parts is None else parts), restorer.close()]), restorer.left
+    return "".join(
+        [*map(restorer.feed, text if parts is None else parts), restorer.close()]
+    ), restorer.left
 
 
 @pytest.mark.parametrize("text", LEFT)
 def test_nothing_is_restored_in_targets_of_others(session, text):
     count = len(re.findall(r"(?:PERSON|EMAIL)\\?_[12]", text))
     assert restored(session, text) == restored(session, text, [text]) == (text, count)
-    assert restored(session, f"é “x” {text}\n<PERSON_1>", ["é “x” ", text, "\n<PERSON_1>"])[0].startswith(
-        f"é “x” {text}"
-    )
+    assert restored(session, f"é “x” {text}\n<PERSON_1>", ["é “x” ", text, "\n<PERSON_1>"])[
+        0
+    ].startswith(f"é “x” {text}")
     everywhere, left = restored(session, text, where="everywhere")
     assert left == 0
     assert not re.search(r"(?:PERSON|EMAIL)\\?_[12]", everywhere)
@@ -284,13 +318,22 @@ def test_inside_of_json(session):
 def test_targets_are_kept_with_the_session(session):
     again = Session.from_json(session.to_json())
     text = "[my](../<PERSON_1_GIVEN>/cv.pdf) ![](//x.org/<PERSON_1>)"
-    assert again.restore(text) == session.restore(text) == "[my](../Robert/cv.pdf) ![](//x.org/<PERSON_1>)"
+    assert (
+        again.restore(text)
+        == session.restore(text)
+        == "[my](../Robert/cv.pdf) ![](//x.org/<PERSON_1>)"
+    )
 
 
 def test_little_is_held_back_in_targets(session):
     """No more than the longest target that is known."""
     restorer = session.restorer()
-    text = '<img src="https://x.org/<PERSON_1>' + "a" * 300 + '"> [x](../<PERSON_1_GIVEN>/cv.pdf' + "b" * 300
+    text = (
+        '<img src="https://x.org/<PERSON_1>'
+        + "a" * 300
+        + '"> [x](../<PERSON_1_GIVEN>/cv.pdf'
+        + "b" * 300
+    )
     out = 0
     for fed, char in enumerate(text, 1):
         out += len(restorer.feed(char))

@@ -19,8 +19,20 @@ GIVEN = """
     Tim Ben Can
 """
 AROUND = (
-    *("{} is known.", "Have you heard of {}?", "The film with {} was good.", "It was **{}**", "{}", "- {}: actor"),
-    *("{} ist bekannt.", "Der Film mit {} ist gut.", "Le film avec {} est bon.", "La película con {} es buena."),
+    *(
+        "{} is known.",
+        "Have you heard of {}?",
+        "The film with {} was good.",
+        "It was **{}**",
+        "{}",
+        "- {}: actor",
+    ),
+    *(
+        "{} ist bekannt.",
+        "Der Film mit {} ist gut.",
+        "Le film avec {} est bon.",
+        "La película con {} es buena.",
+    ),
 )
 APART = (
     "I think {} was played by Meryl Streep.",
@@ -92,14 +104,21 @@ def apart():
 
 def restored():
     return [
-        tuple(line.strip().format(given=g, family=f) for g, f in (("Julia", "Hernandez"), ("Maria", "Silva")))
+        tuple(
+            line.strip().format(given=g, family=f)
+            for g, f in (("Julia", "Hernandez"), ("Maria", "Silva"))
+        )
         for line in RESTORED
     ]
 
 
 def test_famous_people_stay(session):
     answers = (
-        whole([f"Julia {name}" for name in FAMILY.split()] + [f"{name} Hernandez" for name in GIVEN.split()]) + apart()
+        whole(
+            [f"Julia {name}" for name in FAMILY.split()]
+            + [f"{name} Hernandez" for name in GIVEN.split()]
+        )
+        + apart()
     )
     assert [answer for answer in answers if session.restore(answer) != answer] == []
 
@@ -111,7 +130,10 @@ def test_other_sentences_are_restored(session):
 
 
 def test_a_genitive_is_no_other_name(session):
-    assert session.restore("Ist das von Julia oder von Julias Mutter?") == "Ist das von Maria oder von Julias Mutter?"
+    assert (
+        session.restore("Ist das von Julia oder von Julias Mutter?")
+        == "Ist das von Maria oder von Julias Mutter?"
+    )
 
 
 def test_a_given_name_that_was_released_is_known():
@@ -124,13 +146,20 @@ def test_a_given_name_that_was_released_is_known():
 
 def test_cut_anywhere(session):
     draw = random.Random(5)
-    answers = [*apart(), *(answer for answer, _ in restored()), *whole(["Julia Streep", "Will Hernandez"])]
+    answers = [
+        *apart(),
+        *(answer for answer, _ in restored()),
+        *whole(["Julia Streep", "Will Hernandez"]),
+    ]
     answers += [" ".join(draw.choices(answers, k=8)) for _ in range(30)]
     for answer in answers:
         for _ in range(4):
             cut, second = sorted(draw.choices(range(len(answer) + 1), k=2))
             restorer = session.restorer()
-            pieces = [restorer.feed(piece) for piece in (answer[:cut], answer[cut:second], answer[second:])]
+            pieces = [
+                restorer.feed(piece)
+                for piece in (answer[:cut], answer[cut:second], answer[second:])
+            ]
             assert "".join(pieces) + restorer.close() == session.restore(answer)
 
 
@@ -142,4 +171,6 @@ def test_a_sentence_is_looked_at_as_far_as_its_bound(session, piece):
         restorer = session.restorer()
         parts = [restorer.feed(answer[at : at + piece]) for at in range(0, len(answer), piece)]
         seen = max(before, behind) * len("to ") < SENTENCE
-        assert "".join(parts) + restorer.close() == answer.replace("Julia", "Maria" if seen else "Julia")
+        assert "".join(parts) + restorer.close() == answer.replace(
+            "Julia", "Maria" if seen else "Julia"
+        )

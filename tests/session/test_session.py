@@ -49,7 +49,11 @@ def test_each_kind_counts_for_itself():
 
 def test_each_spelling_of_a_value_comes_back_as_it_stood():
     session = Session()
-    for spelling, shown in (("Quillimar", "<WORD_1>"), ("QUILLIMAR", "<WORD_1_B>"), ("Quillimar", "<WORD_1>")):
+    for spelling, shown in (
+        ("Quillimar", "<WORD_1>"),
+        ("QUILLIMAR", "<WORD_1_B>"),
+        ("Quillimar", "<WORD_1>"),
+    ):
         with session.noting() as notes:
             assert notes.placeholder("WORD", spelling) == shown
     assert session.restore("<WORD_1> <WORD_1_B> <WORD_1_C>") == "Quillimar QUILLIMAR <WORD_1_C>"
@@ -57,7 +61,13 @@ def test_each_spelling_of_a_value_comes_back_as_it_stood():
 
 def test_names_are_compared_without_accents_hyphens_spaces_and_what_is_not_seen():
     session = Session()
-    spellings = ("José  da Silva", "jose\u0301 da\n SILVA", "Jose da Silva", "JOSE-DA-SILVA", "Jo\u200bsé da Silva")
+    spellings = (
+        "José  da Silva",
+        "jose\u0301 da\n SILVA",
+        "Jose da Silva",
+        "JOSE-DA-SILVA",
+        "Jo\u200bsé da Silva",
+    )
     with session.noting() as notes:
         shown = [notes.placeholder("PERSON", spelling) for spelling in spellings]
         assert notes.placeholder("PERSON", "Josef da Silva") == "<PERSON_2>"
@@ -69,7 +79,9 @@ def test_addresses_are_compared_with_their_punctuation():
     session = Session()
     with session.noting() as notes:
         values = ["a.b@x.org", "ab@x.org", "A.b@x.org", "10.0.0.1", "1.0.0.01"]
-        assert notes.placeholders([Original("EMAIL" if "@" in value else "IP", value) for value in values]) == [
+        assert notes.placeholders(
+            [Original("EMAIL" if "@" in value else "IP", value) for value in values]
+        ) == [
             "<EMAIL_1>",
             "<EMAIL_2>",
             "<EMAIL_1_B>",
@@ -113,7 +125,11 @@ def test_a_part_that_fits_two_names_has_a_number_of_its_own():
 def test_a_value_keeps_its_placeholder_when_a_longer_one_comes():
     session = Session()
     assert numbered(session, "Taylor") == ["<PERSON_1>"]
-    assert numbered(session, "Robert Taylor", "Taylor", "Robert") == ["<PERSON_2>", "<PERSON_1>", "<PERSON_2_GIVEN>"]
+    assert numbered(session, "Robert Taylor", "Taylor", "Robert") == [
+        "<PERSON_2>",
+        "<PERSON_1>",
+        "<PERSON_2_GIVEN>",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +154,9 @@ def test_which_part_it_is(whole, part, shown):
 
 def test_parts_of_other_names():
     session = Session()
-    assert numbered(session, "Halvorsen & Brightwater Ltd", "Brightwater", "Halvorsen", type_="ORGANIZATION") == [
+    assert numbered(
+        session, "Halvorsen & Brightwater Ltd", "Brightwater", "Halvorsen", type_="ORGANIZATION"
+    ) == [
         "<ORGANIZATION_1>",
         "<ORGANIZATION_1_PART>",
         "<ORGANIZATION_1_PART_B>",
@@ -147,7 +165,14 @@ def test_parts_of_other_names():
 
 
 def test_letters_of_spellings_go_on_after_z():
-    assert [letters(form) for form in (2, 26, 27, 52, 53, 703)] == ["B", "Z", "AA", "AZ", "BA", "AAA"]
+    assert [letters(form) for form in (2, 26, 27, 52, 53, 703)] == [
+        "B",
+        "Z",
+        "AA",
+        "AZ",
+        "BA",
+        "AAA",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +206,9 @@ def test_restore_leaves_everything_else():
     session = Session()
     with session.noting() as notes:
         notes.placeholder("WORD", "a")
-    text = "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_2> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
+    text = (
+        "<WORD_2> <WORD> word_1 <WORD_01> <WORD_1_2> <WORD_10> WORD_10 xWORD_1 <<WORD_1>> <NAME_1>"
+    )
     assert session.restore(text) == text.replace("<WORD_1>", "a")
     assert Session().restore(text) == text
 
@@ -245,7 +272,9 @@ def test_a_long_session_is_not_copied_with_every_release():
     assert [len(known.said) for known in taken] == [0, *range(2, 301)]
     assert all(len(known.placeholders.maps) < 12 for known in taken)
     known = session.snapshot()
-    assert [given.number for given in known.placeholders.values()] == list(range(1, 301)), "in order of appearance"
+    assert [given.number for given in known.placeholders.values()] == list(range(1, 301)), (
+        "in order of appearance"
+    )
     assert known.counts == {"WORD": 300}
     assert session.restore("<WORD_1> <WORD_300>") == "value0 value299"
 
@@ -407,7 +436,9 @@ def test_numbers_are_in_the_mask_even_without_a_repeat(privatizer):
     result = privatizer.privatize("Zyxqorvian met Quillimar", Session())
     assert result.released.mask.equal == ()
     assert "equal placeholders" in result.guarantee.mask
-    assert "equal placeholders" not in privatizer.privatize("Zyxqorvian met Quillimar").guarantee.mask
+    assert (
+        "equal placeholders" not in privatizer.privatize("Zyxqorvian met Quillimar").guarantee.mask
+    )
 
 
 def test_a_session_goes_on_over_calls_and_batches(privatizer):
@@ -496,9 +527,20 @@ def test_no_repr_shows_what_is_private():
     given = Given("PERSON", 1, value)
     assert (repr(given), repr(given.stands_for)) == ("Given(<PERSON_1>)", "Original(PERSON)")
     kept = _Kept.model_validate_json(session.to_json())
-    others = (Replaced(value, value), Key(value, value, "name"), Utterance("user", (value,)), plain("Z"), kept)
+    others = (
+        Replaced(value, value),
+        Key(value, value, "name"),
+        Utterance("user", (value,)),
+        plain("Z"),
+        kept,
+    )
     sought = [form for each in session.snapshot().private.values() for form in each.forms]
-    seen = " ".join(map(repr, [given, given.stands_for, *others, *kept.placeholders, *kept.replacements, *sought]))
+    seen = " ".join(
+        map(
+            repr,
+            [given, given.stands_for, *others, *kept.placeholders, *kept.replacements, *sought],
+        )
+    )
     seen += f"{session!r} {session.snapshot()!r} {kept}"
     assert not [secret for secret in SECRETS if secret.lower() in seen.lower()]
     assert "'Z'" not in seen

@@ -54,10 +54,13 @@ def test_a_statement_says_which_words_were_drawn_before(alike, small_table):
     second = alike.privatize(f"{river} {castle} {river}", session).guarantee
     assert (second.protected, second.drawn_before, second.repeated) == (2, 1, 1)
     assert ", equal words alike, 1 as drawn before; " in f"{second.summary()[:-1]}; "
-    assert "1 of these words was drawn in an earlier release of the session: drawn once, it spends once." in (
-        second.headline()
+    assert (
+        "1 of these words was drawn in an earlier release of the session: drawn once, it spends once."
+        in (second.headline())
     )
-    *_, third = (each.guarantee for each in alike.privatize_many([f"{apple} {castle}", river], session))
+    *_, third = (
+        each.guarantee for each in alike.privatize_many([f"{apple} {castle}", river], session)
+    )
     assert summarize([first, second, third]).drawn_before == 2
     assert second.to_json()["drawn_before"] == 1
     assert alike.privatize(river).guarantee.drawn_before == 0
@@ -94,9 +97,15 @@ class Finder:
 def test_what_one_person_loses_who_is_behind_all_names(store, named):
     session = store.open("anna")
     first = named.privatize(NAMES, session).guarantee
-    assert "PERSON: 4 draws of names, at most 6 each, 24 for one person who has all of them" in first.headline()
+    assert (
+        "PERSON: 4 draws of names, at most 6 each, 24 for one person who has all of them"
+        in first.headline()
+    )
     again = named.privatize("Maria Silva is Peter Silva", store.open("anna")).guarantee
-    assert "PERSON: 4 draws of names, released 7 times in all, at most 6 each, 24 for" in again.headline()
+    assert (
+        "PERSON: 4 draws of names, released 7 times in all, at most 6 each, 24 for"
+        in again.headline()
+    )
     (loss,) = again.per_person
     assert loss.to_json() == {
         "label": "PERSON",
@@ -112,7 +121,9 @@ def test_what_one_person_loses_who_is_behind_all_names(store, named):
     assert Guarantee.unpack(json.loads(json.dumps(again.pack()))).per_person == (loss,)
     assert summarize([first, again]).per_person == (loss,)
     assert store.open("anna").snapshot().losses["PERSON", "name"] == loss
-    assert Session.from_json(store.open("anna").to_json()).snapshot().losses["PERSON", "name"] == loss
+    assert (
+        Session.from_json(store.open("anna").to_json()).snapshot().losses["PERSON", "name"] == loss
+    )
     assert sum(account.ldp for account in store.ledger.accounts()) == 24
     assert named.privatize(NAMES).guarantee.per_person == ()
 
@@ -130,7 +141,8 @@ def test_what_is_drawn_anew_each_time_adds_up(small_table):
     fresh = Privatizer("rankcape", table=small_table, epsilon=3.0, k=2)
     *_, said = (fresh.privatize(f"{word} {word}", session).guarantee for _ in range(3))
     assert (
-        str(said.per_person[0]) == "protected: 6 draws of words, at most 3 each, 18 for one person who has all of them"
+        str(said.per_person[0])
+        == "protected: 6 draws of words, at most 3 each, 18 for one person who has all of them"
     )
 
 
@@ -142,7 +154,10 @@ def test_what_is_drawn_anew_each_time_adds_up(small_table):
             Loss("PERSON", "name", 1, 3, 6 * MICRO, 6 * MICRO),
             "PERSON: 1 draw of a name, released 3 times in all, at most 6",
         ),
-        (Loss("DATE", "figure", 2, 2, infinite=2), "DATE: 2 draws of figures, no finite bound for any of them"),
+        (
+            Loss("DATE", "figure", 2, 2, infinite=2),
+            "DATE: 2 draws of figures, no finite bound for any of them",
+        ),
         (
             Loss("other", "word", 3, 3, 2 * MICRO, 3 * MICRO, infinite=1),
             "other: 3 draws of words, no finite bound for 1 of them, at most 2 each, "
@@ -157,14 +172,24 @@ def test_a_loss_in_words(loss, says):
 def test_threads_lose_no_loss(store, alike, small_table):
     _, session = race(store, alike, small_table.words)
     (loss,) = session.snapshot().whole().losses.values()
-    assert (loss.drawn, loss.released) == (12, 24 + 20)  # the first word of each thread stands alone once
+    assert (loss.drawn, loss.released) == (
+        12,
+        24 + 20,
+    )  # the first word of each thread stands alone once
 
 
 def test_another_law_or_budget_is_another_draw(store, small_table):
     session, word = store.open("anna"), small_table.words[0]
-    several: list[dict[str, Any]] = [{"eta": ETA}, {"eta": 2 * ETA}, {"epsilon": ETA}, {"epsilon": 2 * ETA}]
+    several: list[dict[str, Any]] = [
+        {"eta": ETA},
+        {"eta": 2 * ETA},
+        {"epsilon": ETA},
+        {"epsilon": 2 * ETA},
+    ]
     for options in several:
-        Privatizer("noise", table=small_table, words={"consistent": True}, **options).privatize(word, session)
+        Privatizer("noise", table=small_table, words={"consistent": True}, **options).privatize(
+            word, session
+        )
     assert spent(store) == 6 * ETA
 
 
@@ -230,7 +255,9 @@ def test_a_second_try_that_spends_more_is_charged_the_rest(store):
     session = store.open("anna")
     one = Spend(metric="chord", table="t", epsilon=MICRO, ldp=MICRO, words=1)
     for epsilon in (1, 3, 2):
-        session.reserve([Spend(metric="chord", table="t", epsilon=epsilon * MICRO, ldp=MICRO, words=1)])
+        session.reserve(
+            [Spend(metric="chord", table="t", epsilon=epsilon * MICRO, ldp=MICRO, words=1)]
+        )
     assert spent(store) == 3
     assert one.beyond([]) == one
     assert one.beyond([one]) is None
@@ -253,7 +280,12 @@ def returned(store, alike, words):
     served = Gateway(privatizer=alike, upstream="http://127.0.0.1:9/v1", store=store)
 
     def sent(*texts):
-        chain = MessageChain(store.links("anna"), "anna", served.basis, [Utterance("user", (text,)) for text in texts])
+        chain = MessageChain(
+            store.links("anna"),
+            "anna",
+            served.basis,
+            [Utterance("user", (text,)) for text in texts],
+        )
         chain.release(served.releasing)
         return chain.links[-1].released[0]
 
@@ -266,7 +298,9 @@ def test_a_word_keeps_the_draw_that_was_released_when_its_message_returns(store,
     assert spent(store) == pytest.approx(2 * 0.1, abs=1e-5)
 
 
-def test_a_memory_of_draws_that_gave_way_would_release_them_uncharged(store, small_table, monkeypatch):
+def test_a_memory_of_draws_that_gave_way_would_release_them_uncharged(
+    store, small_table, monkeypatch
+):
     def applied(self, release):
         self.keep(release.rows, release.steps)
         return release

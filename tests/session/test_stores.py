@@ -28,7 +28,12 @@ from tests.readable import readable
 from textveil.session.sql import seal, store
 from textveil.session.sql.store import SQLStore
 
-CANARIES = ("Quillimar Zyxqorvian", "quill@zyxqorvian.example", "DE89370400440532013000", "Ünïbrax Tellion")
+CANARIES = (
+    "Quillimar Zyxqorvian",
+    "quill@zyxqorvian.example",
+    "DE89370400440532013000",
+    "Ünïbrax Tellion",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +56,9 @@ def release(session, *values, said=(), text=""):
         notes.spelled(text)
         notes.said(said)
         notes.found(PrivateValue(type_, value, 1.0) for type_, value in values)
-        return notes.placeholders([Original(type_, value) for type_, value in values]), notes.delta()
+        return notes.placeholders(
+            [Original(type_, value) for type_, value in values]
+        ), notes.delta()
 
     return session.transaction(make)
 
@@ -74,8 +81,13 @@ def test_every_store_remembers_across_openings(kind, url, tmp_path):
         assert release(session, ("PERSON", "Maria Silva")) == ["<PERSON_1>"]
     again = kept if kind == "memory" else SessionStore(where)
     session = again.open("anna")
-    assert release(session, ("PERSON", "Silva"), ("PERSON", "Jo Alder")) == ["<PERSON_1_FAMILY>", "<PERSON_2>"]
-    assert session.restore("<PERSON_1> <PERSON_1_FAMILY> <PERSON_2>") == "Maria Silva Silva Jo Alder"
+    assert release(session, ("PERSON", "Silva"), ("PERSON", "Jo Alder")) == [
+        "<PERSON_1_FAMILY>",
+        "<PERSON_2>",
+    ]
+    assert (
+        session.restore("<PERSON_1> <PERSON_1_FAMILY> <PERSON_2>") == "Maria Silva Silva Jo Alder"
+    )
     assert [each.subject for each in again.sessions()] == ["anna"]
     assert again.forget("anna") == 1
     assert again.sessions() == []
@@ -84,25 +96,53 @@ def test_every_store_remembers_across_openings(kind, url, tmp_path):
 def test_a_stored_session_knows_what_one_in_memory_knows(url):
     family = ["Silva", "da Costa", "Alder-Hill", "小明"]
     names = [f"{given} {each}" for given, each in product(["Maria", "José", "Ana", "王"], family)]
-    spoken = ["maria SILVA", "Silva", "Jose da Costa", "costa", "Alder Hill", "王小明", "ANA", "a1@b.example"]
+    spoken = [
+        "maria SILVA",
+        "Silva",
+        "Jose da Costa",
+        "costa",
+        "Alder Hill",
+        "王小明",
+        "ANA",
+        "a1@b.example",
+    ]
     memory, lines = Session("anna"), iter(names)
     for turn, mention in enumerate(spoken):
-        values = [("PERSON", each) for each in islice(lines, 2)] + [("EMAIL", mention)][: "@" in mention]
+        values = [("PERSON", each) for each in islice(lines, 2)] + [("EMAIL", mention)][
+            : "@" in mention
+        ]
         with SQLStore(url) as kept:
             stored = kept.open("anna")
             text = f"<PERSON_{turn + 3}> for {mention} and <EMAIL_1_B>, Maria or José Alder-Hill"
             known = memory.snapshot()
-            spans = [Span(0, text.index(mention), text.index(mention) + len(mention), "PERSON", 1.0, "test")]
-            plain, looked_up = known.sought_in([text], spans), stored.snapshot().sought_in([text], spans)
+            spans = [
+                Span(
+                    0,
+                    text.index(mention),
+                    text.index(mention) + len(mention),
+                    "PERSON",
+                    1.0,
+                    "test",
+                )
+            ]
+            plain, looked_up = (
+                known.sought_in([text], spans),
+                stored.snapshot().sought_in([text], spans),
+            )
             assert spread([text], spans, looked_up, []) == spread([text], spans, plain, [])
             assert stored.snapshot().literals(text) == known.literals(text)
-            given = [release(each, *values, said=mention.split(), text=text) for each in (memory, stored)]
+            given = [
+                release(each, *values, said=mention.split(), text=text) for each in (memory, stored)
+            ]
             assert given[0] == given[1]
             with memory.noting() as notes, stored.noting() as others:
                 for each in (notes, others):
                     assert each.stands("Ana", "Carla")
                     each.replaced("Ana", "Carla")
-            answer = "<PERSON_1> <person_1_given> PERSON_12 &lt;PERSON_3&gt; Carla the Carlas " + " ".join(given[0])
+            answer = (
+                "<PERSON_1> <person_1_given> PERSON_12 &lt;PERSON_3&gt; Carla the Carlas "
+                + " ".join(given[0])
+            )
             assert stored.restore(answer) == memory.restore(answer)
     kept = SQLStore(url)
     assert kept.open("anna").to_json() == memory.to_json()
@@ -121,7 +161,12 @@ def test_nothing_is_readable_without_the_key(url, tmp_path):
     files = [each for each in tmp_path.iterdir() if each.name.startswith("veil.db")]
     assert {each.name for each in files} >= {"veil.db", "veil.db-wal"}
     content = b"".join(each.read_bytes() for each in files)
-    secrets = [*CANARIES, *(word for each in CANARIES for word in each.split()), "zyxsaid", "quillimar-subject"]
+    secrets = [
+        *CANARIES,
+        *(word for each in CANARIES for word in each.split()),
+        "zyxsaid",
+        "quillimar-subject",
+    ]
     secrets += ["zyxqorvian-session", "PERSON_1"]
     assert readable(secrets, content) == []
     assert all(each.stat().st_mode & 0o077 == 0 for each in files)
@@ -134,7 +179,9 @@ def test_a_store_that_does_not_encrypt_would_be_readable(url, tmp_path, monkeypa
     monkeypatch.setattr(seal.Cipher, "seal", lambda self, content, *place: content)
     monkeypatch.setattr(seal.Cipher, "open", lambda self, content, *place: content)
     release(SQLStore(url).open("anna"), *(("PERSON", each) for each in CANARIES))
-    content = b"".join(each.read_bytes() for each in tmp_path.iterdir() if each.name.startswith("veil.db"))
+    content = b"".join(
+        each.read_bytes() for each in tmp_path.iterdir() if each.name.startswith("veil.db")
+    )
     assert readable(CANARIES, content) == [*CANARIES]
 
 
@@ -269,7 +316,9 @@ def swapped(url):
     with kept.writing() as connection:
         rows = connection.execute(sa.select(facts).where(facts.c.kind == "placeholders")).all()
         for one, other in (rows, rows[::-1]):
-            connection.execute(sa.update(facts).where(facts.c.name == one.name).values(content=other.content))
+            connection.execute(
+                sa.update(facts).where(facts.c.name == one.name).values(content=other.content)
+            )
     return SQLStore(url).open("anna").restore("<EMAIL_1>")
 
 
@@ -307,7 +356,10 @@ def check_written(url, said):
         session = kept.open("anna")
         for who, lines in said:
             for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
-                for name, value in ((common, f"m{number}@x.example"), (own, f"{who}{number}@y.example")):
+                for name, value in (
+                    (common, f"m{number}@x.example"),
+                    (own, f"{who}{number}@y.example"),
+                ):
                     assert names.setdefault(name, value) == value
                     assert session.restore(name) == value
         known = session.snapshot().whole()
@@ -331,7 +383,9 @@ def test_processes_that_are_killed_leave_nothing_half_done(url):
         lines = [processes[0][1].stdout.readline() for _ in range(at)]  # type: ignore[union-attr]
         for _, process in processes:
             process.kill()
-        said += [(f"{who}{at}", process.communicate()[0].splitlines()) for who, process in processes]
+        said += [
+            (f"{who}{at}", process.communicate()[0].splitlines()) for who, process in processes
+        ]
         said.append((f"a{at}", lines))
     assert check_written(url, said) > 10
 
@@ -339,7 +393,9 @@ def test_processes_that_are_killed_leave_nothing_half_done(url):
 def test_threads_of_one_handle_agree(url):
     session = SQLStore(url).open("anna")
     with ThreadPoolExecutor(4) as pool:
-        given = list(pool.map(lambda i: release(session, ("EMAIL", f"a{i % 7}@b.example"))[0], range(28)))
+        given = list(
+            pool.map(lambda i: release(session, ("EMAIL", f"a{i % 7}@b.example"))[0], range(28))
+        )
     assert all(session.restore(name) == f"a{i % 7}@b.example" for i, name in enumerate(given))
     assert len(set(given)) == 7
 
@@ -356,7 +412,10 @@ def test_a_name_that_is_taken_is_not_imported_over(url):
 def test_postgresql(postgres):
     with SessionStore(postgres) as kept:
         session = kept.open("anna")
-        assert release(session, ("PERSON", "Maria Silva"), ("EMAIL", "a@b.example")) == ["<PERSON_1>", "<EMAIL_1>"]
+        assert release(session, ("PERSON", "Maria Silva"), ("EMAIL", "a@b.example")) == [
+            "<PERSON_1>",
+            "<EMAIL_1>",
+        ]
     with SessionStore(postgres) as kept:
         session = kept.open("anna")
         assert release(session, ("PERSON", "Silva")) == ["<PERSON_1_FAMILY>"]

@@ -19,7 +19,13 @@ from textveil.pipeline import Protector
 from textveil.session import Notes, Restorer, Session, targets
 from textveil.session.targets import TargetFinder, Trusted, authority, internal_hosts, is_internal
 
-PERSON, FAMILY, EMAIL, SECRET, PHONE = "Maria Silva", "Silva", "maria@example.org", "kT9-vw3Lq", "+351 21 000 00 00"
+PERSON, FAMILY, EMAIL, SECRET, PHONE = (
+    "Maria Silva",
+    "Silva",
+    "maria@example.org",
+    "kT9-vw3Lq",
+    "+351 21 000 00 00",
+)
 HANDLE, HOST, API, SHARED = (
     "msilva",
     "db01.corp.internal",
@@ -28,7 +34,9 @@ HANDLE, HOST, API, SHARED = (
 )
 EVIL = "https://evil.example/c?d="
 PRIVATE = (PERSON, FAMILY, EMAIL, SECRET, PHONE, HANDLE)
-FOREIGN = re.compile(r"evil|\Ax\.|\.x\.example|\A(?:0x[0-9a-f]+|[0-9]{9,10}|\d+\.\d+\.\d+\.\d+)\Z|xn--|рф\Z")
+FOREIGN = re.compile(
+    r"evil|\Ax\.|\.x\.example|\A(?:0x[0-9a-f]+|[0-9]{9,10}|\d+\.\d+\.\d+\.\d+)\Z|xn--|рф\Z"
+)
 """Hosts of others in what follows."""
 OWN = ("api.corp.internal", "db01.corp.internal", "localhost", "example.org")
 """Hosts that the user named, and that of the address itself."""
@@ -55,10 +63,12 @@ def session(protector):
     session = Session()
     text = f"I am {PERSON} ({EMAIL}), key {SECRET}, phone {PHONE}, login {HANDLE}; "
     protector.protect(f"{text} {API} {HOST} http://localhost:8080 {SHARED}", session)
-    protector.protect(f"found: {EVIL} ; see [cv](docs/{HANDLE}.md) by {PERSON}", session, source="tool")
-    assert session.restore("<PERSON_1> <PERSON_1_FAMILY> <EMAIL_1> <SECRET_1> <PHONE_1> <HANDLE_1>") == " ".join(
-        PRIVATE
+    protector.protect(
+        f"found: {EVIL} ; see [cv](docs/{HANDLE}.md) by {PERSON}", session, source="tool"
     )
+    assert session.restore(
+        "<PERSON_1> <PERSON_1_FAMILY> <EMAIL_1> <SECRET_1> <PHONE_1> <HANDLE_1>"
+    ) == " ".join(PRIVATE)
     assert session.restore("<URL_1> <HOST_1> <URL_2> <URL_3>") == f"{API} {HOST} {SHARED} {EVIL}"
     return session
 
@@ -75,13 +85,25 @@ class _Attributes(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         for name, value in attrs:
-            if name in ("href", "src", "srcset", "action", "poster", "data", "style", "background", "formaction"):
+            if name in (
+                "href",
+                "src",
+                "srcset",
+                "action",
+                "poster",
+                "data",
+                "style",
+                "background",
+                "formaction",
+            ):
                 self.found += [value or "", *re.split(r"[\s,]+", value or "")]
             if tag == "base" and name == "href":
                 self.base = value or ""
 
     def handle_data(self, data):
-        self.found += re.findall(r"url\(\s*[\"']?([^\"')]*)", data) + re.findall(r"@import\s+[\"']([^\"']*)", data)
+        self.found += re.findall(r"url\(\s*[\"']?([^\"')]*)", data) + re.findall(
+            r"@import\s+[\"']([^\"']*)", data
+        )
 
 
 def opened(answer):
@@ -91,7 +113,10 @@ def opened(answer):
         parser = _Attributes()
         parser.feed(page)
         parser.close()
-        yield from (parser.base + each if parser.base and "//" not in each else each for each in parser.found)
+        yield from (
+            parser.base + each if parser.base and "//" not in each else each
+            for each in parser.found
+        )
     yield from re.findall(r"[^\s\"'<>`*_(…,]*[:/\\.@][^\s\"'<>`*…,]*", answer)
     yield from re.findall(r"\"((?:https?:)?//[^\"]*)\"", answer)
 
@@ -103,7 +128,11 @@ def hosts_of(address):
     if special:
         address = f"{special[1]}://{address[special.end() :]}"
     readings = {address, unquote(address)}
-    readings |= {f"https://{each}" for each in list(readings) if not re.match(r"(?i)[a-z][a-z0-9+.-]*:|/", each)}
+    readings |= {
+        f"https://{each}"
+        for each in list(readings)
+        if not re.match(r"(?i)[a-z][a-z0-9+.-]*:|/", each)
+    }
     readings |= {f"https:{each}" for each in list(readings) if each.startswith("//")}
     for each in readings:
         for parse in (lambda text: urlsplit(text).hostname, lambda text: yarl.URL(text).host):
@@ -130,7 +159,9 @@ def restored(session, answer, **options):
     whole = session.restore(answer, **options)
     for cut in range(1 + len(answer) % 3, len(answer), 3):
         restorer = session.restorer(**options)
-        assert restorer.feed(answer[:cut]) + restorer.feed(answer[cut:]) + restorer.close() == whole, answer
+        assert (
+            restorer.feed(answer[:cut]) + restorer.feed(answer[cut:]) + restorer.close() == whole
+        ), answer
     restorer = session.restorer(**options)
     assert "".join([*map(restorer.feed, answer), restorer.close()]) == whole, answer
     return whole
@@ -354,7 +385,12 @@ def test_nor_in_names_mode(protector):
     session = Session()
     with session.noting() as notes:
         notes.replaced("Wiśniewska", "Costa")
-    for attack in ("https://evil.com/Costa", "ping Costa.evil.com", "![x](//evil/Costa)", "[r]: <//evil/ Costa>"):
+    for attack in (
+        "https://evil.com/Costa",
+        "ping Costa.evil.com",
+        "![x](//evil/Costa)",
+        "[r]: <//evil/ Costa>",
+    ):
         assert restored(session, attack) == attack
     assert restored(session, "Dear Costa, see https://evil.com/ Costa") == (
         "Dear Wiśniewska, see https://evil.com/ Wiśniewska"
@@ -498,9 +534,15 @@ def test_files_that_came_in_can_be_edited(protector):
         assert restored(session, line) == original
         edit = json.dumps({"path": "team.md", "old_string": line, "new_string": f"{line} (new)"})
         made = json.loads(session.restore(edit, escape="json"))
-        assert made == {"path": "team.md", "old_string": original, "new_string": f"{original} (new)"}
+        assert made == {
+            "path": "team.md",
+            "old_string": original,
+            "new_string": f"{original} (new)",
+        }
     block = json.dumps({"old_string": sent, "new_string": sent.replace("# Team", "# Our team")})
-    assert json.loads(session.restore(block, escape="json"))["new_string"] == file.replace("# Team", "# Our team")
+    assert json.loads(session.restore(block, escape="json"))["new_string"] == file.replace(
+        "# Team", "# Our team"
+    )
 
 
 def test_what_stood_in_an_answer_alone_is_no_reason(protector):
@@ -516,11 +558,17 @@ def test_only_users_name_hosts(protector):
     for source, trusted in (("user", True), ("tool", False), ("answer", False)):
         session = Session()
         protector.protect(f"key {SECRET}", session)
-        protector.protect("the service is at http://10.0.0.9/x and http://wiki/", session, source=source)
+        protector.protect(
+            "the service is at http://10.0.0.9/x and http://wiki/", session, source=source
+        )
         for host in ("10.0.0.9", "wiki"):
-            assert (session.restore(f"http://{host}/<SECRET_1>") == f"http://{host}/{SECRET}") is trusted
+            assert (
+                session.restore(f"http://{host}/<SECRET_1>") == f"http://{host}/{SECRET}"
+            ) is trusted
         assert session.restore("http://10.0.0.8/<SECRET_1>") == "http://10.0.0.8/<SECRET_1>"
-        assert session.restore("http://wiki@evil.com/<SECRET_1>") == "http://wiki@evil.com/<SECRET_1>"
+        assert (
+            session.restore("http://wiki@evil.com/<SECRET_1>") == "http://wiki@evil.com/<SECRET_1>"
+        )
 
 
 def test_public_hosts_are_trusted_only_where_the_configuration_names_them(protector):
@@ -532,7 +580,9 @@ def test_public_hosts_are_trusted_only_where_the_configuration_names_them(protec
         session.restore(answer, hosts=["example.net"])
         == f"https://example.net/?k={SECRET} https://a.example.net/<SECRET_1>"
     )
-    assert session.restore(answer, hosts=["*.example.net"]).endswith(f"https://a.example.net/{SECRET}")
+    assert session.restore(answer, hosts=["*.example.net"]).endswith(
+        f"https://a.example.net/{SECRET}"
+    )
     for attack in (
         "https://example.net@evil.com/<SECRET_1>",
         "https://example.net\\@evil.com/<SECRET_1>",
@@ -558,7 +608,18 @@ def test_a_session_without_sources_trusts_no_host(session):
 
 # ---- all notations ---------------------------------------------------------------------------------------------------
 
-SCHEMES = ("https://", "http:", "HTTPS:\\\\", "//", "ftp://", "wss://", "https:/\t/", "", "x+y://", "https:///")
+SCHEMES = (
+    "https://",
+    "http:",
+    "HTTPS:\\\\",
+    "//",
+    "ftp://",
+    "wss://",
+    "https:/\t/",
+    "",
+    "x+y://",
+    "https:///",
+)
 HOSTS = (
     "evil.com",
     "3232235777",
@@ -570,7 +631,16 @@ HOSTS = (
     "u:p@evil.com",
     "evil.com:80",
 )
-JOINED = ("{h}/{p}", "{h}?{p}", "{h}#{p}", "{p}.{h}/", "{h}/a/b;c={p}", "{h}/%2F{p}", "{p}@{h}/", "{h}\\{p}")
+JOINED = (
+    "{h}/{p}",
+    "{h}?{p}",
+    "{h}#{p}",
+    "{p}.{h}/",
+    "{h}/a/b;c={p}",
+    "{h}/%2F{p}",
+    "{p}@{h}/",
+    "{h}\\{p}",
+)
 PLACES = (
     "{}", "[x]({})", "![x](<{}>)", "[r]: {}\n", "[r]: <{}>\n", '<img src="{}">', "<a href='{}'>", "<a href={}>",
     "<style>a{{b:url({})}}</style>", '{{"url":"{}"}}', '"{}"', "`{}`", "curl {} -s", "> {}", "- {}", "({})", "<{}>",
@@ -580,7 +650,9 @@ PLACES = (
 def addresses():
     """Answers of all notations, in a fixed random order, with the one thing in them that is private."""
     every = list(
-        itertools.product(SCHEMES, HOSTS, JOINED, PLACES, ("<SECRET_1>", "<EMAIL_1>", "<PERSON_1>", "<HANDLE_1>"))
+        itertools.product(
+            SCHEMES, HOSTS, JOINED, PLACES, ("<SECRET_1>", "<EMAIL_1>", "<PERSON_1>", "<HANDLE_1>")
+        )
     )
     random.Random(11).shuffle(every)
     for scheme, host, form, place, placeholder in every:
@@ -612,7 +684,9 @@ def test_broken_twins_are_caught(session, protector, monkeypatch):
         assert SECRET in session.restore("<URL_3><SECRET_1>")
     put = Notes.put  # a twin that forgets who wrote a text
     monkeypatch.setattr(
-        Notes, "put", lambda self, text, values, names=(), source="user": put(self, text, values, names)
+        Notes,
+        "put",
+        lambda self, text, values, names=(), source="user": put(self, text, values, names),
     )
     forgets = Session()
     protector.protect(f"key {SECRET}", forgets)
@@ -662,7 +736,9 @@ def test_internal_hosts():
     public = "example.com 8.8.8.8 3232235777 0x7f000001 internal.evil.com a.corp.com 127.0.0.1.evil.com 1.2.3"
     for host in public.split():
         assert not is_internal(host), host
-    assert internal_hosts("see http://wiki/a, db.corp.internal and https://u@10.0.0.9:80/x, example.com") == {
+    assert internal_hosts(
+        "see http://wiki/a, db.corp.internal and https://u@10.0.0.9:80/x, example.com"
+    ) == {
         "wiki",
         "db.corp.internal",
         "10.0.0.9",
@@ -714,7 +790,10 @@ def test_steps_are_linear(protector, monkeypatch):
         assert large < 12 * small + 200_000
     known = f"https://x.org/data:image/png;base64,{'iVBO' * 250}{EMAIL}"
     longer = f"https://x.org/data:image/png;base64,{'iVBO' * 2000}{EMAIL}"
-    small, large = steps(known.replace(EMAIL, "<EMAIL_1>"), known), steps(longer.replace(EMAIL, "<EMAIL_1>"), longer)
+    small, large = (
+        steps(known.replace(EMAIL, "<EMAIL_1>"), known),
+        steps(longer.replace(EMAIL, "<EMAIL_1>"), longer),
+    )
     assert large < 12 * small + 200_000
 
 

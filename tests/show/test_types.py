@@ -8,7 +8,9 @@ from textveil.show.types import FAMILIES, family, styles
 
 def luminance(colour):
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -23,7 +25,12 @@ def test_every_type_has_one_family():
     known = [type_ for each in FAMILIES.values() for type_ in each.types]
     assert len(known) == len(set(known))
     assert set(known) <= set(THINGS)
-    assert {type_ for type_ in THINGS if family(type_) == "others"} == {"LISTED", "TEXT", "LITERAL", "WORD"}
+    assert {type_ for type_ in THINGS if family(type_) == "others"} == {
+        "LISTED",
+        "TEXT",
+        "LITERAL",
+        "WORD",
+    }
     assert family("A_TYPE_OF_ONES_OWN") == "others"
     for dark in (False, True):
         assert all(f".type-{name} " in styles(dark=dark) for name in FAMILIES)

@@ -28,4 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wanted = [item for item in mine if "int8" in item.name or item.name.startswith(INTEGERS)]
     if wanted and not engine.exact():
         for item in wanted:
-            item.add_marker(pytest.mark.skip("8-bit integers are not multiplied exactly on this processor"))
+            item.add_marker(
+                pytest.mark.skip("8-bit integers are not multiplied exactly on this processor")
+            )

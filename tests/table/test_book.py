@@ -51,14 +51,25 @@ class TestView:
 
     def test_codes_are_spelled_by_their_typical_word_or_by_themselves(self, table, book, coarse):
         assert coarse.words == tuple(NOUNS[:CODES])
-        assert table.coarse(book, spelling="code").words == ("code0", "code1", "code2", "code3", "code4", "code5")
+        assert table.coarse(book, spelling="code").words == (
+            "code0",
+            "code1",
+            "code2",
+            "code3",
+            "code4",
+            "code5",
+        )
         assert coarse.originals(np.array([5, 0, -1])).tolist() == [5, 0, -1]
 
     def test_vectors_are_the_means_of_the_words(self, table, book, coarse):
         for code in range(CODES):
             mean = table.take(np.flatnonzero(book.codes == code)).astype(np.float64).mean(axis=0)
-            np.testing.assert_allclose(coarse.take(np.array([code]))[0], mean / np.linalg.norm(mean), atol=1e-6)
-        raw = EmbeddingTable.build(name="raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean")
+            np.testing.assert_allclose(
+                coarse.take(np.array([code]))[0], mean / np.linalg.norm(mean), atol=1e-6
+            )
+        raw = EmbeddingTable.build(
+            name="raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean"
+        )
         mean = raw.take(np.flatnonzero(book.codes == 2)).mean(axis=0)
         np.testing.assert_allclose(raw.coarse(book).take(np.array([2]))[0], mean, rtol=1e-5)
 
@@ -71,8 +82,18 @@ class TestView:
 
     def test_views_of_it_know_where_words_are_looked_up(self, table, coarse):
         axes = coarse.project(3)
-        assert (axes.origin, axes.root, axes.seen, axes.projected) == (table, coarse, "in 3 axes", True)
-        assert (coarse.origin, coarse.root, coarse.seen, coarse.projected) == (table, coarse, "", False)
+        assert (axes.origin, axes.root, axes.seen, axes.projected) == (
+            table,
+            coarse,
+            "in 3 axes",
+            True,
+        )
+        assert (coarse.origin, coarse.root, coarse.seen, coarse.projected) == (
+            table,
+            coarse,
+            "",
+            False,
+        )
         assert (table.project(3).root, table.project(3).origin) == (table, table)
         assert axes.lookup(NOUNS)[0].tolist() == coarse.lookup(NOUNS)[0].tolist()
         assert axes.diameter <= coarse.diameter
@@ -96,8 +117,12 @@ class TestView:
         assert table.coarse(book_of(table, CODES)) is coarse
 
     def test_a_book_is_for_one_table(self, table, book, wordpiece_table):
-        with pytest.raises(ConfigError, match="is a book for the words of the table small, and fewer has others"):
-            EmbeddingTable.build(name="fewer", words=NOUNS[:-1], vectors=gaussian_rows(59, 8, 7)).coarse(book)
+        with pytest.raises(
+            ConfigError, match="is a book for the words of the table small, and fewer has others"
+        ):
+            EmbeddingTable.build(
+                name="fewer", words=NOUNS[:-1], vectors=gaussian_rows(59, 8, 7)
+            ).coarse(book)
         for view in (table.coarse(book), table.project(3), wordpiece_table):
             with pytest.raises(ConfigError, match="needs a table of whole words that is no view"):
                 view.coarse(book)
@@ -110,8 +135,12 @@ class TestView:
             table.coarse(shorter)
 
     def test_codes_that_no_distance_tells_apart(self):
-        same = EmbeddingTable.build(name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1)))
-        with pytest.raises(ConfigError, match="the 3 codes of a book have one and the same mean vector"):
+        same = EmbeddingTable.build(
+            name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
+        )
+        with pytest.raises(
+            ConfigError, match="the 3 codes of a book have one and the same mean vector"
+        ):
             same.coarse(book_of(same, 3))
         assert same.coarse(book_of(same, 2)).diameter == pytest.approx(2**0.5)
 
@@ -149,7 +178,9 @@ class TestBook:
         assert find_book(str(again)) == book
 
     def test_a_general_book_needs_no_texts(self, table, tmp_path):
-        made = book_of(table, CODES, kind="general", domain_heads=None, texts=np.empty(0, np.uint64))
+        made = book_of(
+            table, CODES, kind="general", domain_heads=None, texts=np.empty(0, np.uint64)
+        )
         made.save(tmp_path / "general.book")
         assert Book.read(tmp_path / "general.book").domain_heads is None
         made.refuse(["A public text."])
@@ -179,7 +210,9 @@ class TestBook:
             with pytest.raises(TableError, match="not a book of codes, or damaged"):
                 Book.read(tmp_path / "broken")
         whole = (tmp_path / "book").read_bytes()
-        for place in range(0, len(whole), 7):  # some are of no account, such as those that say when it was written
+        for place in range(
+            0, len(whole), 7
+        ):  # some are of no account, such as those that say when it was written
             flipped = bytearray(whole)
             flipped[place] ^= 0xFF
             (tmp_path / "broken").write_bytes(flipped)
@@ -210,7 +243,14 @@ class TestBook:
         for each in (book, pickle.loads(pickle.dumps(book))):
             assert each.digest == digest
             assert each.codes.max() == CODES - 1
-            for values in (each.codes, each.spelling, each.masses, each.heads, each.domain_heads, each.texts):
+            for values in (
+                each.codes,
+                each.spelling,
+                each.masses,
+                each.heads,
+                each.domain_heads,
+                each.texts,
+            ):
                 with pytest.raises(ValueError, match="read-only"):
                     values[0] = 1  # type: ignore[index]
         assert table.name not in repr(book)
@@ -222,12 +262,19 @@ class TestBook:
         assert "10 to 10 words have one code" in said
         most = f"{math.ceil(1000 * book.heads.max() - 1e-3) / 1000:.3f}".lstrip("0")
         assert f"at most {most} (" in said
-        assert "by the book's own count at most .100 (.100 in the median) in the texts that it was made from" in said
+        assert (
+            "by the book's own count at most .100 (.100 in the median) in the texts that it was made from"
+            in said
+        )
         counted = np.full(CODES, 0.25, np.float32)
-        assert "at most .250 (.250 in the median) of it in general public text" in " ".join(book.facts(counted))
+        assert "at most .250 (.250 in the median) of it in general public text" in " ".join(
+            book.facts(counted)
+        )
         assert book.to_json(counted)["head"] == 0.25
         assert "label" not in said
-        assert "lets the label of a text through" in " ".join(book_of(table, CODES, kind="task").facts())
+        assert "lets the label of a text through" in " ".join(
+            book_of(table, CODES, kind="task").facts()
+        )
         alone = book_of(table, 60)
         assert "60 of the codes have a single word" in " ".join(alone.facts())
 
@@ -248,7 +295,9 @@ def test_a_table_is_loaded_by_its_book(tmp_path):
     assert load_table("minilm", codes=str(tmp_path / "forty")) is table.coarse(made)
     with pytest.raises(ConfigError, match=r"table\.codes must be"):
         load_table("minilm", codes="7")
-    with pytest.raises(ConfigError, match="for the words of the table minilm, and minilm-s has others"):
+    with pytest.raises(
+        ConfigError, match="for the words of the table minilm, and minilm-s has others"
+    ):
         load_table("minilm-s", codes=str(tmp_path / "forty"))
     assert digest_of(table.words) == made.words
 
@@ -266,7 +315,9 @@ class TestNested:
             assert nested.digest[:16] in level.facts()[0]
         assert nested.level(12) is nested
         assert len({nested.level(size).digest for size in nested.levels}) == 3
-        with pytest.raises(ConfigError, match="a level of its book, which has 3, 6, 12 codes, got 7"):
+        with pytest.raises(
+            ConfigError, match="a level of its book, which has 3, 6, 12 codes, got 7"
+        ):
             nested.level(7)
 
     def test_a_book_without_levels_is_none(self, book):
@@ -286,7 +337,9 @@ class TestNested:
             "nested themselves": (replace(book_of(table, CODES), coarser=(few,)),),
         }
         for coarser in wrong.values():
-            with pytest.raises(TableError, match="each code of a coarser level is a union of finer ones"):
+            with pytest.raises(
+                TableError, match="each code of a coarser level is a union of finer ones"
+            ):
                 replace(many, coarser=coarser)
         for change in ({"source": "others"}, {"texts": few.texts[:1]}, {"heads": few.heads * 0.9}):
             with pytest.raises(TableError, match="one of the nested book that it is part of"):
@@ -312,16 +365,22 @@ class TestNested:
         with np.load(tmp_path / "nested") as held:
             content = dict(held)
         without = {name: value for name, value in content.items() if not name.endswith("_3")}
-        hidden = b"".join(content[f"{name}_3"].tobytes() for name in ("codes", "spelling", "masses", "heads"))
+        hidden = b"".join(
+            content[f"{name}_3"].tobytes() for name in ("codes", "spelling", "masses", "heads")
+        )
         changes = {
             "another level": {**content, "codes_3": (content["codes_3"] + 1) % 3},
             "other shares": {**content, "heads_6": np.minimum(content["heads_6"] * 1.1, 1)},
             "a level less": without,
             "a level that passes for texts": {
                 **without,
-                "texts": np.concatenate([content["texts"], np.frombuffer(hidden[: len(hidden) // 8 * 8], "<u8")]),
+                "texts": np.concatenate(
+                    [content["texts"], np.frombuffer(hidden[: len(hidden) // 8 * 8], "<u8")]
+                ),
             },
-            "not all of a level": {name: value for name, value in content.items() if name != "spelling_6"},
+            "not all of a level": {
+                name: value for name, value in content.items() if name != "spelling_6"
+            },
             "a level of no number": {**content, "codes_x": content["codes_3"]},
         }
         for each in changes.values():

@@ -19,7 +19,9 @@ KITCHEN, COAST, ROOM = NOUNS[:20], NOUNS[20:40], NOUNS[40:]
 def texts_of(*topics: list[str], each: int = 200, seed: int = 1) -> list[str]:
     """Texts of words of one topic each; what topic a word is of has nothing to do with its vector."""
     rng = np.random.default_rng(seed)
-    return [f"The {' and the '.join(rng.choice(topic, 8))}." for topic in topics for _ in range(each)]
+    return [
+        f"The {' and the '.join(rng.choice(topic, 8))}." for topic in topics for _ in range(each)
+    ]
 
 
 TEXTS = texts_of(KITCHEN, COAST, ROOM)
@@ -46,8 +48,15 @@ class TestFeatures:
         assert purity(make()) < 0.7  # by the vectors alone there is no topic
 
     def test_labels_count_and_not_what_stands_together(self):
-        mixed = [f"{TEXTS[i][:-1]} {TEXTS[(i + 200) % 600]}" for i in range(600)]  # two topics in each text
-        task = make(2, kind="task", texts=mixed, labels=[["x" if label == "cook" else "y" for label in LABELS]])
+        mixed = [
+            f"{TEXTS[i][:-1]} {TEXTS[(i + 200) % 600]}" for i in range(600)
+        ]  # two topics in each text
+        task = make(
+            2,
+            kind="task",
+            texts=mixed,
+            labels=[["x" if label == "cook" else "y" for label in LABELS]],
+        )
         assert task.options["labels"] == [2]
         first = np.bincount(task.codes[KITCHEN_ROWS], minlength=2) / 20
         last = np.bincount(task.codes[ROOM_ROWS], minlength=2) / 20
@@ -63,8 +72,14 @@ class TestFeatures:
         assert purity(make(kind="task", texts=TEXTS, labels=[some])) > 0.9
 
     def test_only_words_of_the_table_that_are_not_public_count(self):
-        corpus = Corpus.read(TABLE, ["The apple and the Unheardof apple.", "the and of", "river"], lambda *_: None)
-        assert corpus.rows.tolist() == [NOUNS.index("apple"), NOUNS.index("apple"), NOUNS.index("river")]
+        corpus = Corpus.read(
+            TABLE, ["The apple and the Unheardof apple.", "the and of", "river"], lambda *_: None
+        )
+        assert corpus.rows.tolist() == [
+            NOUNS.index("apple"),
+            NOUNS.index("apple"),
+            NOUNS.index("river"),
+        ]
         assert corpus.starts.tolist() == [0, 2, 2, 3]
         assert corpus.text.tolist() == [0, 0, 2]
         assert corpus.counted["the"] == 3
@@ -83,7 +98,10 @@ def lloyd(features, weights, centres):
             break
         code = now
         centres = np.array(
-            [np.average(features[code == c], axis=0, weights=weights[code == c]) for c in range(len(centres))]
+            [
+                np.average(features[code == c], axis=0, weights=weights[code == c])
+                for c in range(len(centres))
+            ]
         )
     return code, centres
 
@@ -98,7 +116,9 @@ class TestClusters:
         expected, means = lloyd(features.astype(np.float64), weights, start)
         assert code.tolist() == expected.tolist()
         np.testing.assert_allclose(centres, means, atol=1e-5)
-        assert squares == pytest.approx(weights @ ((features - means[expected]) ** 2).sum(axis=1), rel=1e-4)
+        assert squares == pytest.approx(
+            weights @ ((features - means[expected]) ** 2).sum(axis=1), rel=1e-4
+        )
 
     def test_joined_codes_have_the_means_of_their_words(self):
         rng = np.random.default_rng(3)
@@ -112,7 +132,9 @@ class TestClusters:
         assert 2 <= len(means) < 40
         for c in range(len(means)):
             np.testing.assert_allclose(
-                np.average(features[joined == c], axis=0, weights=weights[joined == c]), means[c], atol=1e-5
+                np.average(features[joined == c], axis=0, weights=weights[joined == c]),
+                means[c],
+                atol=1e-5,
             )
             assert prior[joined == c].max() / prior[joined == c].sum() <= 0.5
         assert all(len({*joined[code == c]}) == 1 for c in range(40))
@@ -146,7 +168,9 @@ class TestBook:
 
     def test_the_same_seed_gives_the_same_book_and_another_another(self):
         assert make(8) == make(8)
-        assert {make(8, seed=seed).codes.tobytes() for seed in range(4)} != {make(8).codes.tobytes()}
+        assert {make(8, seed=seed).codes.tobytes() for seed in range(4)} != {
+            make(8).codes.tobytes()
+        }
 
     def test_several_sizes_are_the_books_that_each_would_be(self):
         both = list(make_books(TABLE, [3, 7], kind="general", source="a test"))
@@ -180,7 +204,9 @@ class TestBook:
         assert (made.sizes == 1).all()
 
     def test_words_with_one_vector(self):
-        same = EmbeddingTable.build(name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1)))
+        same = EmbeddingTable.build(
+            name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
+        )
         (made,) = make_books(same, [5], kind="general", source="a test")
         assert made.sizes.sum() == 60
         assert made.sizes.min() >= 1
@@ -230,13 +256,15 @@ class TestLevels:
         assert made.levels == (*self.LEVELS, 30) or "head" in options
         for few, many in pairwise(map(made.level, made.levels)):
             assert len(few) < len(many)
-            assert all(len({*few.codes[many.codes == code].tolist()}) == 1 for code in range(len(many)))
+            assert all(
+                len({*few.codes[many.codes == code].tolist()}) == 1 for code in range(len(many))
+            )
         for size in made.levels:
             level = made.level(size)
             np.testing.assert_allclose(level.heads, level.shares_of_heads(shares(TABLE)), rtol=1e-6)
-            assert max(level.heads.max(), 0 if level.domain_heads is None else level.domain_heads.max()) <= options.get(
-                "head", 1
-            ) * (1 + 1e-6)
+            assert max(
+                level.heads.max(), 0 if level.domain_heads is None else level.domain_heads.max()
+            ) <= options.get("head", 1) * (1 + 1e-6)
             assert (level.codes[level.spelling] == np.arange(size)).all()
             assert level.texts.tolist() == made.texts.tolist()
 
@@ -246,7 +274,9 @@ class TestLevels:
         assert made == make(30, levels=self.LEVELS)
 
     def test_of_words_with_one_vector_there_are_as_many_codes(self):
-        same = EmbeddingTable.build(name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1)))
+        same = EmbeddingTable.build(
+            name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
+        )
         (made,) = make_books(same, [60], kind="general", source="a test", levels=[2, 7, 59])
         assert made.levels == (2, 7, 59, 60)
         assert (made.sizes == 1).all()
@@ -259,7 +289,9 @@ class TestLevels:
         centres = np.array([rows[:30].mean(axis=0), rows[30:].mean(axis=0)])
 
         def clusters(words, many):
-            return bookmaking._clusters(rows[words].astype(np.float32), weights[words], many, 0, lambda *_: None)
+            return bookmaking._clusters(
+                rows[words].astype(np.float32), weights[words], many, 0, lambda *_: None
+            )
 
         now, _ = bookmaking._within(code, centres, rows.astype(np.float32), weights, 7, clusters)
         assert sorted({*now[:30].tolist()}) == [0, 1, 2, 3, 4, 5]
@@ -267,7 +299,9 @@ class TestLevels:
 
     @pytest.mark.parametrize("levels", [[8, 5], [5, 5], [1, 5], [5, 30], [5, 31], [0], [-3]])
     def test_levels_rise_below_the_codes(self, levels):
-        with pytest.raises(ConfigError, match="must rise, from 2 to 29 at most, because it has 30 codes"):
+        with pytest.raises(
+            ConfigError, match="must rise, from 2 to 29 at most, because it has 30 codes"
+        ):
             make(30, levels=levels)
 
     def test_a_level_that_is_no_finer_is_refused(self):

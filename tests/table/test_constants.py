@@ -56,7 +56,9 @@ def close(seed: int = 4) -> np.ndarray:
 
 def raw(seed: int = 5) -> np.ndarray:
     generator = np.random.default_rng(seed)
-    return (generator.normal(size=(130, 9)) * generator.gamma(2, 4, size=(130, 1))).astype(np.float32)
+    return (generator.normal(size=(130, 9)) * generator.gamma(2, 4, size=(130, 1))).astype(
+        np.float32
+    )
 
 
 TABLES: list[Callable[[], np.ndarray]] = [spread, clusters, lopsided, repeated, close, raw]
@@ -125,7 +127,9 @@ def test_l1_diameter_is_not_the_pair_of_the_euclidean_one() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_l1_diameter_with_heavy_rows(seed: int) -> None:
     rows = np.random.default_rng(seed).standard_t(2, size=(90, 5)).astype(np.float32)
-    assert constants.l1_diameter(rows) == pytest.approx(np.abs(differences(rows)).sum(-1).max(), rel=1e-12)
+    assert constants.l1_diameter(rows) == pytest.approx(
+        np.abs(differences(rows)).sum(-1).max(), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("table", [spread, clusters, close], ids=lambda table: table.__name__)
@@ -156,14 +160,18 @@ def test_exponential_constant(table: Callable[[], np.ndarray]) -> None:
         c = u / diameter
         assert constants.exponential_constant(rows, c) == pytest.approx(exact(rows, c), rel=1e-6)
         cap = 0.6 * diameter
-        assert constants.exponential_constant(rows, c, cap) == pytest.approx(exact(rows, c, cap), rel=1e-6)
+        assert constants.exponential_constant(rows, c, cap) == pytest.approx(
+            exact(rows, c, cap), rel=1e-6
+        )
         assert exact(rows, c) <= 2 * c * (1 + 1e-9)
     several = constants.exponential_constants(rows, [1.0, 2.5], [0.7, 0.4])
     assert several.tolist() == [
         constants.exponential_constant(rows, 1.0, 0.7),
         constants.exponential_constant(rows, 2.5, 0.4),
     ]
-    assert shortcut(rows, np.array([3.0]))[0] == pytest.approx(exact(rows, 3.0, REACH / 3), rel=1e-9)
+    assert shortcut(rows, np.array([3.0]))[0] == pytest.approx(
+        exact(rows, 3.0, REACH / 3), rel=1e-9
+    )
 
 
 def some(rows: np.ndarray, count: int = 200) -> Values:
@@ -171,7 +179,10 @@ def some(rows: np.ndarray, count: int = 200) -> Values:
     diameter = constants.diameter(rows)
     generator = np.random.default_rng(8)
     return np.asarray(
-        np.concatenate([generator.uniform(0.2, 20, count - 50), np.exp(generator.uniform(2.5, 8, 50))]) / diameter
+        np.concatenate(
+            [generator.uniform(0.2, 20, count - 50), np.exp(generator.uniform(2.5, 8, 50))]
+        )
+        / diameter
     )
 
 
@@ -184,7 +195,9 @@ def test_curve_bounds_the_constant(table: Callable[[], np.ndarray]) -> None:
     assert (bound >= truth).all()
     assert (bound <= 2 * c).all()
     slack = (bound / truth - 1).max()
-    assert slack <= (0.005 if table is not close else 1.0), slack  # never wrong, but loose on near-duplicates
+    assert slack <= (0.005 if table is not close else 1.0), (
+        slack
+    )  # never wrong, but loose on near-duplicates
 
 
 def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
@@ -198,7 +211,9 @@ def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
     interpolated = CalibrationCurve(knots=tuple(knots.tolist()), excess=tuple(at_knots), tail=1.0)
     assert (interpolated.constant(c) < truth - 1e-4).any()
 
-    fewer = constants.exponential_constants(rows[:100], c.tolist())  # the pairs of a part of the table
+    fewer = constants.exponential_constants(
+        rows[:100], c.tolist()
+    )  # the pairs of a part of the table
     assert (fewer < truth - 1e-4).any()
 
 
@@ -206,7 +221,12 @@ def test_twins_without_the_gap_or_with_too_few_pairs_are_caught() -> None:
 def test_solve_inverts_constant(table: Callable[[], np.ndarray]) -> None:
     curve = constants.calibration_curve(table(), steps=60)
     scale = constants.diameter(table())
-    epsilon = np.concatenate([np.linspace(0.01, 40, 500), np.exp(np.random.default_rng(9).uniform(-5, 9, 500))]) / scale
+    epsilon = (
+        np.concatenate(
+            [np.linspace(0.01, 40, 500), np.exp(np.random.default_rng(9).uniform(-5, 9, 500))]
+        )
+        / scale
+    )
     c = curve.solve(epsilon)
     assert (curve.constant(c) <= epsilon).all()
     assert (c >= epsilon / 2).all()
@@ -218,7 +238,9 @@ def test_solve_inverts_constant(table: Callable[[], np.ndarray]) -> None:
 
 
 def test_solve_where_the_curve_falls_and_jumps() -> None:
-    curve = CalibrationCurve(knots=(0.0, 1.0, 2.0, 3.0), excess=(0.0, 0.9, 0.0, 0.5), tail=0.9)  # 1.9, 2.0, 3.5 | 5.7
+    curve = CalibrationCurve(
+        knots=(0.0, 1.0, 2.0, 3.0), excess=(0.0, 0.9, 0.0, 0.5), tail=0.9
+    )  # 1.9, 2.0, 3.5 | 5.7
     assert curve.solve(2.0) == pytest.approx(2.0)
     assert curve.solve(1.95) == pytest.approx(1.5)
     assert curve.solve(4.0) == pytest.approx(3.0)
@@ -314,7 +336,12 @@ def test_rows_at_opposite_ends_and_rows_on_a_line() -> None:
 
 
 def test_outward_rounding() -> None:
-    for value in [*np.exp(np.random.default_rng(7).uniform(-30, 30, 2000)).tolist(), 0.0, 1.0, 123456789.0]:
+    for value in [
+        *np.exp(np.random.default_rng(7).uniform(-30, 30, 2000)).tolist(),
+        0.0,
+        1.0,
+        123456789.0,
+    ]:
         up, down = constants._outward(value, up=True), constants._outward(value, up=False)
         assert down <= value <= up
         assert up - down <= 2.1e-8 * value
@@ -347,7 +374,12 @@ def test_stored() -> None:
         chord, raw_rows = constants.stored(name, "chord"), constants.stored(name, "euclidean")
         assert chord is not None
         assert raw_rows is not None
-        assert (chord.words, raw_rows.words, chord.dimension, chord.metric) == (words, words, 384, "chord")
+        assert (chord.words, raw_rows.words, chord.dimension, chord.metric) == (
+            words,
+            words,
+            384,
+            "chord",
+        )
         assert chord.diameter <= 2
         assert chord.curve is not None
     oracle = constants.stored("minilm-s", "euclidean")
@@ -360,9 +392,15 @@ def test_stored() -> None:
 def slice_s() -> np.ndarray:
     safetensors = pytest.importorskip("safetensors.numpy")
     folder = minilm.locate()
-    vectors = safetensors.load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"]
+    vectors = safetensors.load_file(folder / "model.safetensors")[
+        "embeddings.word_embeddings.weight"
+    ]
     vocabulary = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
-    kept = [row for word, row in vocabulary.items() if word.isascii() and word.isalpha() and len(word) > 1]
+    kept = [
+        row
+        for word, row in vocabulary.items()
+        if word.isascii() and word.isalpha() and len(word) > 1
+    ]
     return unit(vectors[sorted(kept)].astype(np.float64))
 
 
@@ -394,12 +432,16 @@ def test_the_kth_rows_that_ship_are_those_of_the_table(name: str, k: int) -> Non
     there, expected = found[some], table.pairs.nearest(some, k)[:, -1]
     assert len(found) == len(table)
     # on another machine two rows that are as far but for rounding may have changed places
-    assert np.allclose(table.pairs.distances(some, there), table.pairs.distances(some, expected), rtol=1e-6)
+    assert np.allclose(
+        table.pairs.distances(some, there), table.pairs.distances(some, expected), rtol=1e-6
+    )
     assert (there == expected).mean() > 0.9
 
 
 def test_other_tables_and_other_k_are_compared_row_by_row() -> None:
-    table = EmbeddingTable.build(name="minilm", words=[f"w{i}" for i in range(50)], vectors=spread(rows=50))
+    table = EmbeddingTable.build(
+        name="minilm", words=[f"w{i}" for i in range(50)], vectors=spread(rows=50)
+    )
     assert table.kth(20).tolist() == table.neighbours(np.arange(50), 20)[:, -1].tolist()
     assert table.kth(1).tolist() == list(range(50))
     assert constants.stored_kth("minilm-chord", 7) is None

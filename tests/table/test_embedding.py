@@ -19,7 +19,9 @@ from textveil.table.embedding import LONGEST_SPLIT, EmbeddingTable, load_table
 
 # Made once here too: Hypothesis takes no fixtures of a function.
 CHORD = EmbeddingTable.build(name="chord", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
-RAW = EmbeddingTable.build(name="raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean")
+RAW = EmbeddingTable.build(
+    name="raw", words=NOUNS, vectors=gaussian_rows(60, 8, 7), metric="euclidean"
+)
 BOTH = pytest.mark.parametrize("table", [CHORD, RAW], ids=["chord", "euclidean"])
 
 ROWS = st.integers(0, 59)
@@ -242,7 +244,9 @@ def test_distances_are_a_metric(table, x, y, z):
 def test_half_the_squared_chord_is_no_metric():
     """What the test above would say of the cosine distance."""
     d = CHORD.distances(np.arange(60)) ** 2 / 2
-    assert any(d[x, z] > d[x, y] + d[y, z] + 1e-3 for x, y, z in itertools.permutations(range(30), 3))
+    assert any(
+        d[x, z] > d[x, y] + d[y, z] + 1e-3 for x, y, z in itertools.permutations(range(30), 3)
+    )
 
 
 @BOTH
@@ -259,7 +263,10 @@ def test_chord_is_at_most_two():
 # ---- words to rows ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="session", params=["small_table", "raw_table", "pieces_table", "wordpiece_table", "bpe_table"])
+@pytest.fixture(
+    scope="session",
+    params=["small_table", "raw_table", "pieces_table", "wordpiece_table", "bpe_table"],
+)
 def any_table(request):
     return request.getfixturevalue(request.param)
 
@@ -312,11 +319,19 @@ def test_ties_do_not_depend_on_other_words(count, dimension, metric):
     """The mean of two unit rows is as near to one as to the other, and equal rows are always tied."""
     vectors = gaussian_rows(count, dimension, 17)
     vectors[count - 1], vectors[count // 2] = vectors[3], vectors[5]
-    table = EmbeddingTable.build(name="ties", words=[f"q{i}z" for i in range(count)], vectors=vectors, metric=metric)
-    unknown = [f"q{i}zq{(7 * i + 3) % count}z" for i in range(count)] + ["q3z!", "q5z!", f"!q{count - 1}z"]
+    table = EmbeddingTable.build(
+        name="ties", words=[f"q{i}z" for i in range(count)], vectors=vectors, metric=metric
+    )
+    unknown = [f"q{i}zq{(7 * i + 3) % count}z" for i in range(count)] + [
+        "q3z!",
+        "q5z!",
+        f"!q{count - 1}z",
+    ]
     together, _ = table.lookup(unknown)
     alone = np.array([table.lookup([word])[0].item() for word in unknown])
-    by_seven = np.concatenate([table.lookup(unknown[i : i + 7])[0] for i in range(0, len(unknown), 7)])
+    by_seven = np.concatenate(
+        [table.lookup(unknown[i : i + 7])[0] for i in range(0, len(unknown), 7)]
+    )
     differing = int((together != alone).sum()), int((together != by_seven).sum())
     assert differing == (0, 0)
 
@@ -371,7 +386,9 @@ def test_a_word_without_pieces_goes_to_the_public_hash(pieces_table, wordpiece_t
 def test_without_pieces_a_word_is_split_greedily():
     vectors = np.eye(5, dtype=np.float32)
     vectors[4] = [1, 1, 1, 0, 0.5]
-    table = EmbeddingTable.build(name="split", words=["sun", "flower", "sunflower", "bed", "mix"], vectors=vectors)
+    table = EmbeddingTable.build(
+        name="split", words=["sun", "flower", "sunflower", "bed", "mix"], vectors=vectors
+    )
     rows, known = table.lookup(["sunflowers", "xxsunxx", "SunBedFlowerX", "flower-flower-bed"])
     assert not known.any()
     assert rows[0] == 2  # the longest word first
@@ -384,7 +401,10 @@ def test_without_pieces_and_words_the_hash_decides(small_table):
     words = [f"{i}" for i in range(2000)]
     rows, known = small_table.lookup(words)
     assert not known.any()
-    expected = [int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big") % 60 for word in words]
+    expected = [
+        int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big") % 60
+        for word in words
+    ]
     assert rows.tolist() == expected
     assert len(set(expected)) == 60
 
@@ -395,7 +415,9 @@ def test_only_the_first_characters_are_split(small_table):
 
 
 def test_a_zero_mean_falls_back_to_the_hash():
-    table = build(words=("up", "down", "side"), vectors=np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]))
+    table = build(
+        words=("up", "down", "side"), vectors=np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    )
     row = int.from_bytes(hashlib.blake2b(b"updown", digest_size=8).digest(), "big") % 3
     assert table.lookup(["updown"])[0].item() == row
 
@@ -432,14 +454,18 @@ def test_a_projection_keeps_the_words_in_order(table):
     view = table.project(3)
     assert view.words == table.words
     assert view.parent is table
-    axes = np.linalg.eigh(table.vectors.astype(np.float64).T @ table.vectors.astype(np.float64))[1][:, -3:]
+    axes = np.linalg.eigh(table.vectors.astype(np.float64).T @ table.vectors.astype(np.float64))[1][
+        :, -3:
+    ]
     gram = (table.vectors.astype(np.float64) @ axes) @ (table.vectors.astype(np.float64) @ axes).T
     np.testing.assert_allclose(view.vectors @ view.vectors.T, gram, atol=1e-5)
 
 
 def test_a_projection_keeps_the_axes_of_largest_moment():
     rows = np.diag([4.0, 3.0, 2.0, 1.0]).astype(np.float32)
-    view = EmbeddingTable.build(name="t", words=list("abcd"), vectors=rows, metric="euclidean").project(2)
+    view = EmbeddingTable.build(
+        name="t", words=list("abcd"), vectors=rows, metric="euclidean"
+    ).project(2)
     np.testing.assert_allclose(norms(view.vectors), [4.0, 3.0, 0.0, 0.0], atol=1e-6)
 
 

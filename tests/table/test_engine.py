@@ -22,11 +22,17 @@ def test_products_are_exact_in_every_form(size, dimension, count):
     products, highest = IntegerRows(rows, grouped=True).maxima(queries)
     np.testing.assert_array_equal(products[:, :size], true)
     assert (products[:, size:] == 0).all()
-    np.testing.assert_array_equal(highest, products.reshape(count, products.shape[1] // GROUP, GROUP).max(axis=2))
-    factor, added = (np.random.default_rng(seed).normal(size=size).astype(np.float32) for seed in (2, 3))
+    np.testing.assert_array_equal(
+        highest, products.reshape(count, products.shape[1] // GROUP, GROUP).max(axis=2)
+    )
+    factor, added = (
+        np.random.default_rng(seed).normal(size=size).astype(np.float32) for seed in (2, 3)
+    )
     scaled = IntegerRows(rows, scale=(factor, added)).scaled(queries)
     size_of = np.abs(true * factor.astype(np.float64)) + np.abs(added)
-    assert (np.abs(scaled - (true * factor.astype(np.float64) + added)) <= 3 * 2.0**-24 * size_of).all()
+    assert (
+        np.abs(scaled - (true * factor.astype(np.float64) + added)) <= 3 * 2.0**-24 * size_of
+    ).all()
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
@@ -35,7 +41,9 @@ def test_products_are_exact_in_every_form(size, dimension, count):
 def test_rows_become_integers_on_the_way(kind, groups, dimension, count):
     rng = np.random.default_rng(3)
     unit = rng.uniform(0.01, 2, size=groups).astype(np.float32)
-    rows = (127 * np.repeat(unit, GROUP)[:, None] * rng.uniform(-1, 1, size=(groups * GROUP, dimension))).astype(kind)
+    rows = (
+        127 * np.repeat(unit, GROUP)[:, None] * rng.uniform(-1, 1, size=(groups * GROUP, dimension))
+    ).astype(kind)
     rows[::3] = np.sign(rows[::3]) * 127 * np.repeat(unit, GROUP)[::3, None]
     whole = quantizer(dimension, rows.dtype)(rows, unit)
     exact = rows.astype(np.float64) / np.repeat(unit, GROUP)[:, None]

@@ -13,7 +13,9 @@ from textveil.text.public import is_public
 
 def table_of(*words: str) -> EmbeddingTable:
     """A table whose rows are at right angles, so that the mean of some rows is nearest to one of them."""
-    return EmbeddingTable.build(name="square", words=words, vectors=np.eye(len(words), dtype=np.float32))
+    return EmbeddingTable.build(
+        name="square", words=words, vectors=np.eye(len(words), dtype=np.float32)
+    )
 
 
 # ---- shares ------------------------------------------------------------------------------------------------
@@ -31,7 +33,9 @@ def test_shares_are_the_counts_of_private_words_where_lookup_puts_them_plus_one_
 def test_words_of_the_public_list_count_where_they_are_protected(monkeypatch):
     monkeypatch.setattr(frequency, "counts", lambda: {"the": 100, "apple": 10, "wind": 3, "It": 1})
     table = table_of("apple", "the", "wind", "it")
-    assert np.allclose(frequency.shares(table, listed=True), np.array([10.5, 100.5, 3.5, 1.5]) / 116, rtol=1e-15)
+    assert np.allclose(
+        frequency.shares(table, listed=True), np.array([10.5, 100.5, 3.5, 1.5]) / 116, rtol=1e-15
+    )
     assert np.allclose(frequency.shares(table), np.array([10.5, 0.5, 3.5, 0.5]) / 15, rtol=1e-15)
 
 
@@ -41,7 +45,10 @@ def test_of_the_whole_list_every_row_gets_its_own_word_and_one_half_at_least(pie
     assert found.dtype == np.float64
     assert found.sum() == pytest.approx(1, abs=1e-12)
     listed = counts()
-    public = {"'s", *(files("textveil") / "data" / "stopwords.txt").read_text(encoding="utf-8").split()}
+    public = {
+        "'s",
+        *(files("textveil") / "data" / "stopwords.txt").read_text(encoding="utf-8").split(),
+    }
     total = sum(count for word, count in listed.items() if word.replace("’", "'") not in public)
     own = np.array([listed.get(word, 0) for word in pieces_table.words])
     assert (found * (total + 60 / 2) >= own + 0.499).all()
@@ -67,7 +74,9 @@ def test_tables_of_the_same_words_do_not_share_a_prior(monkeypatch):
 
 def test_in_the_default_words_a_frequent_word_has_a_larger_share_than_a_rare_one(minilm_s):
     found = frequency.shares(minilm_s)
-    new, university, lantern = (found[minilm_s.row_of[word]] for word in ("new", "university", "lantern"))
+    new, university, lantern = (
+        found[minilm_s.row_of[word]] for word in ("new", "university", "lantern")
+    )
     assert new > university > 10 * lantern > 0
     assert found[minilm_s.row_of["the"]] < university / 10  # what falls on it are surrogates only
 
@@ -85,5 +94,7 @@ def test_what_ships_for_the_default_table_is_what_its_lookup_gives(minilm_s, mon
 
 
 def test_another_table_of_the_same_name_gets_its_own_shares(minilm_s):
-    other = EmbeddingTable.build(name="minilm-s", words=["apple", "wind"], vectors=np.eye(2, dtype=np.float32))
+    other = EmbeddingTable.build(
+        name="minilm-s", words=["apple", "wind"], vectors=np.eye(2, dtype=np.float32)
+    )
     assert frequency.shares(other).shape == (2,)

@@ -61,7 +61,9 @@ def test_minilm_wordpiece_is_all_but_special_pieces():
     table = load_table("minilm-wordpiece")
     assert len(table) == 29_523
     assert {"the", "##ing", "[", "]", "日", "a", "!"} <= set(table.words)
-    assert not {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", "[unused0]", "[unused993]"} & set(table.words)
+    assert not {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]", "[unused0]", "[unused993]"} & set(
+        table.words
+    )
 
 
 def test_rows_are_the_models_own(minilm_s, model):
@@ -71,7 +73,9 @@ def test_rows_are_the_models_own(minilm_s, model):
     chosen = ["king", "queen", "zoo"]
     rows = minilm_s.vectors[[minilm_s.row_of[word] for word in chosen]]
     expected = raw[[vocabulary[word] for word in chosen]].astype(np.float64)
-    np.testing.assert_allclose(rows, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-7)
+    np.testing.assert_allclose(
+        rows, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-7
+    )
     near = minilm_s.distances(np.array([minilm_s.row_of["king"]]))[0].argsort()
     assert "kings" in {minilm_s.words[row] for row in near[1:4]}
 
@@ -90,7 +94,18 @@ def test_diameter_of_minilm_s(minilm_s):
 
 
 def test_lookup_does_not_depend_on_other_words(minilm_s):
-    words = ["Zyxqorvian", "日本", "😀", "naïve", "3.14", "qx" * 100, "\x00", "x" * 100_000, "مرحبا", "covid"]
+    words = [
+        "Zyxqorvian",
+        "日本",
+        "😀",
+        "naïve",
+        "3.14",
+        "qx" * 100,
+        "\x00",
+        "x" * 100_000,
+        "مرحبا",
+        "covid",
+    ]
     together, known = minilm_s.lookup(words)
     assert not known.any()
     assert [minilm_s.lookup([word])[0].item() for word in words] == together.tolist()
@@ -122,14 +137,18 @@ def test_the_checksum_is_the_one_that_is_published(model):
 
 
 def test_a_model_without_the_embeddings(monkeypatch, tmp_path, model):
-    monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {"other": np.ones((4, 2), np.float32)}))
+    monkeypatch.setattr(
+        minilm, "SHA256", tiny(tmp_path, model, {"other": np.ones((4, 2), np.float32)})
+    )
     monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
     with pytest.raises(TableError, match="lacks the tensor"):
         minilm.minilm_s()
 
 
 def test_a_model_of_another_tokenizer(monkeypatch, tmp_path, model):
-    monkeypatch.setattr(minilm, "SHA256", tiny(tmp_path, model, {minilm.EMBEDDINGS: np.ones((100, 2), np.float32)}))
+    monkeypatch.setattr(
+        minilm, "SHA256", tiny(tmp_path, model, {minilm.EMBEDDINGS: np.ones((100, 2), np.float32)})
+    )
     monkeypatch.setattr(minilm, "locate", lambda: tmp_path)
     with pytest.raises(TableError, match="does not match its 100 rows"):
         minilm.minilm_s()
@@ -149,7 +168,9 @@ def test_missing_files(monkeypatch, tmp_path, model):
 
 def test_an_installation_without_the_model(monkeypatch, tmp_path):
     monkeypatch.setattr(minilm, "locate", lambda: tmp_path / "minilm")
-    with pytest.raises(TableError, match="cannot read the tokenizer of all-MiniLM-L6-v2; reinstall textveil"):
+    with pytest.raises(
+        TableError, match="cannot read the tokenizer of all-MiniLM-L6-v2; reinstall textveil"
+    ):
         minilm.minilm_s()
 
 
@@ -166,7 +187,9 @@ print(sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
 
 
 def test_no_model_library_is_imported():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
 
@@ -181,4 +204,6 @@ def test_another_vocabulary_is_refused(monkeypatch):
 def test_constants_of_other_rows_are_refused(minilm_s):
     moved = minilm_s.vectors[np.arange(100)]
     with pytest.raises(TableError, match="do not fit"):
-        EmbeddingTable.build(name="minilm-s", words=minilm_s.words[:100], vectors=moved, stored=minilm_s.stored)
+        EmbeddingTable.build(
+            name="minilm-s", words=minilm_s.words[:100], vectors=moved, stored=minilm_s.stored
+        )

@@ -66,7 +66,9 @@ def adversarial(size: int, dimension: int, seed: int) -> np.ndarray:
 
 
 def table_of(rows: np.ndarray, metric: Metric) -> EmbeddingTable:
-    return EmbeddingTable.build(name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric)
+    return EmbeddingTable.build(
+        name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric
+    )
 
 
 def decoder_of(table: EmbeddingTable, engine: str) -> Nearest:
@@ -87,7 +89,9 @@ def costs_of(table: EmbeddingTable, queries: np.ndarray) -> np.ndarray:
     return (size - 2 * asked @ rows.T) / size.max(axis=1, keepdims=True)
 
 
-def worse(table: EmbeddingTable, queries: np.ndarray, found: np.ndarray, exclude: np.ndarray | None = None) -> int:
+def worse(
+    table: EmbeddingTable, queries: np.ndarray, found: np.ndarray, exclude: np.ndarray | None = None
+) -> int:
     """How many answers are farther than the best by more than float64 rounds."""
     costs = costs_of(table, queries)
     at = np.arange(len(queries))
@@ -112,7 +116,9 @@ def in_small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @WAYS
-def test_hundred_thousand_noisy_queries_are_answered_as_float64_does(metric, engine, streamed, monkeypatch):
+def test_hundred_thousand_noisy_queries_are_answered_as_float64_does(
+    metric, engine, streamed, monkeypatch
+):
     """100,000 queries in all ten ways together: 10,000 each, from almost nothing but noise to none."""
     if streamed:
         in_small_runs(monkeypatch)
@@ -158,7 +164,9 @@ def test_rows_too_close_for_the_bound_are_told_apart(metric, engine, streamed, m
     rng = np.random.default_rng(6)
     rows = (np.ones((700, 24)) + 1e-5 * rng.normal(size=(700, 24))).astype(np.float32)
     table = table_of(rows, metric)
-    queries = table.vectors[rng.integers(700, size=400)] + 1e-5 * rng.normal(size=(400, 24)).astype(np.float32)
+    queries = table.vectors[rng.integers(700, size=400)] + 1e-5 * rng.normal(size=(400, 24)).astype(
+        np.float32
+    )
     found = decoder_of(table, engine).search(queries)
     assert worse(table, queries, found) == 0
     assert len(set(found.tolist())) > 50
@@ -214,14 +222,18 @@ def test_no_score_is_farther_from_the_true_one_than_the_bound(seed, kind, sizes,
         if table.unit_rows:
             true = (queries / norms(queries)[:, None]) @ (rows / norms(rows)[:, None]).T
         else:
-            true = (queries @ rows.T - np.square(rows).sum(axis=1) / 2) * _shrink(table, queries)[:, None]
+            true = (queries @ rows.T - np.square(rows).sum(axis=1) / 2) * _shrink(table, queries)[
+                :, None
+            ]
         there = norms(queries) > 0
         assert (true <= high)[there].all()
         assert (low <= true.max(axis=1))[there].all()
         assert (high >= low[:, None]).any(axis=1).all()
 
 
-def ends_of(search: Nearest, run: FloatRun | IntegerRun, asked: Queries) -> tuple[np.ndarray, np.ndarray]:
+def ends_of(
+    search: Nearest, run: FloatRun | IntegerRun, asked: Queries
+) -> tuple[np.ndarray, np.ndarray]:
     """What the best score of each query in a run is at least [b], and all scores are at most [b, w]."""
     scores = search._codes.scores(run, asked)
     query, place, high = scores.reaching(np.full(len(asked.unit), -2e9))
@@ -304,11 +316,15 @@ def test_rows_that_are_unit_vectors_only_nearly_are_compared_by_direction(measur
     if not measured:
         size = StreamedCodes._size
 
-        def trusting(self: StreamedCodes, rows: np.ndarray, count: int) -> tuple[np.ndarray, Values]:
+        def trusting(
+            self: StreamedCodes, rows: np.ndarray, count: int
+        ) -> tuple[np.ndarray, Values]:
             unit, away = size(self, rows, count)
             wide = rows[:count].astype(np.float64)
             lost = norms(
-                wide - integers_of(IntegerRun(0, count, rows, unit, away)) * np.repeat(unit, GROUP)[:count, None]
+                wide
+                - integers_of(IntegerRun(0, count, rows, unit, away))
+                * np.repeat(unit, GROUP)[:count, None]
             )
             return unit, np.maximum.reduceat(lost, np.arange(0, count, GROUP))
 
@@ -332,11 +348,16 @@ def test_equal_rows_in_float16_and_rows_of_few_coordinates_are_told_apart(monkey
     """Most rows of a group are exactly what their integers say, and one has a coordinate that spoils the unit."""
     in_small_runs(monkeypatch)
     rng = np.random.default_rng(25)
-    rows = np.round(rng.normal(size=(900, 40)) * 2) + (rng.integers(30, size=(900, 1)) == 0) * 60 * np.eye(40)[7]
+    rows = (
+        np.round(rng.normal(size=(900, 40)) * 2)
+        + (rng.integers(30, size=(900, 1)) == 0) * 60 * np.eye(40)[7]
+    )
     rows[300:600] = rows[:300]
     rows[400:500, 0] += 1 / 64
     rows /= norms(rows)[:, None]
-    table = EmbeddingTable.build(name="t", words=[str(i) for i in range(900)], vectors=rows.astype(np.float16))
+    table = EmbeddingTable.build(
+        name="t", words=[str(i) for i in range(900)], vectors=rows.astype(np.float16)
+    )
     queries = np.concatenate([table.take(slice(None)), noisy(table, 2000, 60.0, 26)[1]])
     found = decoder_of(table, "int8 anew").search(queries)
     assert worse(table, queries, found) == 0
@@ -407,7 +428,9 @@ def test_a_device_of_torch_gives_the_same_answers():
     _, queries = noisy(table, 500, 20.0, 11)
     search = Nearest(rows=table.decoder.rows, device="meta")
     assert isinstance(search._codes, TorchCodes)
-    np.testing.assert_array_equal(decoder_of(table, "torch").search(queries), table.nearest(queries))
+    np.testing.assert_array_equal(
+        decoder_of(table, "torch").search(queries), table.nearest(queries)
+    )
 
 
 def test_a_table_is_pickled_without_what_it_multiplies_by():
@@ -445,12 +468,18 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, s
         held.append(run)
         true = unit @ rows.true(own.row(np.arange(run.start, run.start + run.size))).T
         best = (unit @ rows.true(slice(None)).T).argmax(axis=1)
-        sign = np.where(own.row(np.arange(run.start, run.start + run.size)) == best[:, None], -1.0, 1.0)
+        sign = np.where(
+            own.row(np.arange(run.start, run.start + run.size)) == best[:, None], -1.0, 1.0
+        )
         if isinstance(run, FloatRun):
             error = run.error(asked)
-            return FloatScores(each=(true + sign * 0.999 * error[:, None]).astype(np.float32), error=error)
+            return FloatScores(
+                each=(true + sign * 0.999 * error[:, None]).astype(np.float32), error=error
+            )
         away, step = of_rows(run)
-        moved = true + sign * (0.999 * (asked.lost[:, None] + asked.length[:, None] * (away - SCALING)))
+        moved = true + sign * (
+            0.999 * (asked.lost[:, None] + asked.length[:, None] * (away - SCALING))
+        )
         moved /= asked.unit[:, None] * step
         each = np.zeros((len(unit), run.size + -run.size % GROUP), np.int32)
         each[:, : run.size] = np.where(sign > 0, np.floor(moved), np.ceil(moved))
@@ -469,13 +498,21 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, s
 def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, kind):
     metric, engine = kind
     rng = np.random.default_rng(seed)
-    table = table_of(rng.standard_cauchy(size=(40, dimension)).clip(-100, 100).astype(np.float32) + 1e-9, metric)
+    table = table_of(
+        rng.standard_cauchy(size=(40, dimension)).clip(-100, 100).astype(np.float32) + 1e-9, metric
+    )
     search = decoder_of(table, engine)
     own = search._codes
     queries = rng.normal(size=(20, dimension))
     lengths = norms(queries)
     asked = own.queries(queries, lengths)
-    given = asked.low.double() if engine == "torch" else asked.low.queries if engine == "int8 anew" else asked.low
+    given = (
+        asked.low.double()
+        if engine == "torch"
+        else asked.low.queries
+        if engine == "int8 anew"
+        else asked.low
+    )
     low = np.asarray(given, np.float64) * asked.unit[:, None]
     assert (norms(low) <= asked.length * (1 + SLACK)).all()
     if isinstance(own, IntegerCodes):
@@ -505,19 +542,25 @@ def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, ki
 
 @pytest.mark.parametrize("dimension", [2, 48, 300])
 @pytest.mark.parametrize("engine", [IntegerCodes, StreamedCodes])
-def test_products_with_rows_in_float16_are_those_of_their_directions(engine, dimension, monkeypatch):
+def test_products_with_rows_in_float16_are_those_of_their_directions(
+    engine, dimension, monkeypatch
+):
     monkeypatch.setattr(codes, "PAIRS", 77)
     rng = np.random.default_rng(27)
     rows = rng.normal(size=(50, dimension))
     rows *= (rng.uniform(0.991, 1.009, size=50) / norms(rows))[:, None]
-    table = EmbeddingTable.build(name="t", words=[str(i) for i in range(50)], vectors=rows.astype(np.float16))
+    table = EmbeddingTable.build(
+        name="t", words=[str(i) for i in range(50)], vectors=rows.astype(np.float16)
+    )
     own = engine(rows=table.decoder.rows)
     unit = table.decoder.rows.true(rng.permutation(50)) + 1e-3 * rng.normal(size=(50, dimension))
     unit /= norms(unit)[:, None]
     query, row = np.repeat(np.arange(50), 50), np.tile(np.arange(50), 50)
     true, bound = (unit[query] * own.rows.true(row)).sum(axis=1), (dimension + 8) * 2.0**-23 + 1e-6
     assert np.abs(own.products(unit.astype(np.float32), query, row) - true).max() <= bound
-    assert np.abs((unit[query] * table.vectors[row]).sum(axis=1) - true).max() > bound  # lengths count
+    assert (
+        np.abs((unit[query] * table.vectors[row]).sum(axis=1) - true).max() > bound
+    )  # lengths count
 
 
 def of_rows(run: IntegerRun) -> tuple[Values, Values]:
@@ -556,7 +599,9 @@ def test_candidates_are_scored_before_they_are_too_many(metric, engine, streamed
     most = 0
     better = Nearest._better
 
-    def counted(self: Nearest, queries: np.ndarray, best: nearest.Best, query: np.ndarray, *rest, **last):
+    def counted(
+        self: Nearest, queries: np.ndarray, best: nearest.Best, query: np.ndarray, *rest, **last
+    ):
         nonlocal most
         most = max(most, len(query))
         return better(self, queries, best, query, *rest, **last)

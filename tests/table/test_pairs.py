@@ -29,7 +29,9 @@ def awkward(size: int, dimension: int, seed: int) -> np.ndarray:
 
 
 def table_of(rows: np.ndarray, metric: Metric) -> EmbeddingTable:
-    return EmbeddingTable.build(name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric)
+    return EmbeddingTable.build(
+        name="t", words=[str(i) for i in range(len(rows))], vectors=rows, metric=metric
+    )
 
 
 def pairs_of(table: EmbeddingTable, kind: type) -> Pairs:
@@ -54,7 +56,9 @@ def test_distances_inside_groups_are_those_of_their_pairs(metric, k):
     assert found.shape == (len(groups), k, k)
     group, one, two = np.nonzero((groups[:, :, None] >= 0) & (groups[:, None] >= 0))
     expected = pairs.distances(groups[group, one], groups[group, two])
-    np.testing.assert_array_equal(found[group, one, two], expected)  # bit by bit: draws depend on them
+    np.testing.assert_array_equal(
+        found[group, one, two], expected
+    )  # bit by bit: draws depend on them
     there = np.isfinite(found).any(axis=2) & (groups >= 0)
     assert (np.isinf(found) == (groups < 0)[:, None])[there].all()
 
@@ -86,7 +90,10 @@ def test_every_distance_is_within_its_bounds(metric, kind, dimension, size, monk
     pairs, true = pairs_of(table, kind), differences(table)
     assert outside(pairs, true) == 0
     for lines, start, shorter in pairs.shorter(np.arange(len(table))):
-        assert (shorter.astype(np.float64) * pairs.reach <= true[lines, start : start + shorter.shape[1]]).all()
+        assert (
+            shorter.astype(np.float64) * pairs.reach
+            <= true[lines, start : start + shorter.shape[1]]
+        ).all()
     # The twin: nothing is lost by rounding to whole numbers.
     lossless = pairs_of(table, kind)
     lossless.__dict__["_kept"] = lossless._kept._replace(lost=np.zeros_like(lossless._kept.lost))
@@ -175,7 +182,9 @@ def test_neighbours_by_hand():
         [2, 1, 3, 0],
         [0, 1, 3, 4],
     ]
-    assert table_of(np.zeros((40, 3), np.float32), "euclidean").neighbours(np.array([7]), 3).tolist() == [[7, 0, 1]]
+    assert table_of(np.zeros((40, 3), np.float32), "euclidean").neighbours(
+        np.array([7]), 3
+    ).tolist() == [[7, 0, 1]]
     assert table.neighbours(np.zeros(0, np.int64), 2).shape == (0, 2)
     for k in (0, 6):
         with pytest.raises(ConfigError, match="from 1 to the table's 5 rows"):
@@ -209,5 +218,7 @@ def test_threads_share_the_lists():
     truth = brute_force(table, 6)
     orders = [np.random.default_rng(seed).permutation(2000) for seed in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        for order, found in zip(orders, threads.map(lambda order: table.neighbours(order, 6), orders), strict=True):
+        for order, found in zip(
+            orders, threads.map(lambda order: table.neighbours(order, 6), orders), strict=True
+        ):
             assert (found == truth[order]).all()

@@ -20,7 +20,20 @@ from textveil.errors import ConfigError, OutputError, TableError, UnknownName
 from textveil.table import constants, store, vectors
 from textveil.table.embedding import EmbeddingTable, load_table
 
-WORDS = ["anna", "owes", "bank", "doctor", "clinic", "line end", "北京", '"', "pain", "knee", "rest", "rent"]
+WORDS = [
+    "anna",
+    "owes",
+    "bank",
+    "doctor",
+    "clinic",
+    "line end",
+    "北京",
+    '"',
+    "pain",
+    "knee",
+    "rest",
+    "rent",
+]
 ROWS = np.random.default_rng(8).normal(size=(len(WORDS), 6)).astype(np.float32) * 3
 
 
@@ -58,11 +71,23 @@ def test_what_is_built_is_loaded(source, tmp_path, metric, dtype):
         warnings.simplefilter("error")
         table = store.load(tmp_path / "t", metric=metric)
     direct = EmbeddingTable.build(name="mine", words=WORDS, vectors=ROWS, metric=metric)
-    assert (table.words, table.name, table.metric, table.dimension) == (direct.words, "mine", metric, 6)
+    assert (table.words, table.name, table.metric, table.dimension) == (
+        direct.words,
+        "mine",
+        metric,
+        6,
+    )
     tolerance = 1e-3 if dtype == "float16" else 1e-6
-    np.testing.assert_allclose(table.vectors.astype(np.float32), direct.vectors, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        table.vectors.astype(np.float32), direct.vectors, rtol=tolerance, atol=tolerance
+    )
     assert (manifest.words, manifest.dimension, manifest.dtype) == (12, 6, dtype or "float32")
-    assert (manifest.source, manifest.format, manifest.repeated, manifest.broken) == ("some.npz", "numpy", 0, 0)
+    assert (manifest.source, manifest.format, manifest.repeated, manifest.broken) == (
+        "some.npz",
+        "numpy",
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -71,7 +96,10 @@ def test_constants_are_those_of_the_stored_rows(source, tmp_path, metric, dtype)
     """With all pairs they are exact; without, on the safe side."""
     for pairs in (True, False):
         build(source, tmp_path / "t", metric=metric, dtype=dtype, pairs=pairs, force=True)
-        found, exact = store.read(tmp_path / "t").constants, constants.compute(stored(tmp_path / "t"), metric)
+        found, exact = (
+            store.read(tmp_path / "t").constants,
+            constants.compute(stored(tmp_path / "t"), metric),
+        )
         assert (found.words, found.dimension, found.metric) == (12, 6, metric)
         assert found.coordinate_range == pytest.approx(exact.coordinate_range, rel=1e-6)
         for name in ("diameter", "l1_diameter", "coordinate_range"):
@@ -100,7 +128,9 @@ def test_constants_of_rows_close_together(tmp_path, share, seed, dtype):
     for pairs in (True, False):
         if dtype == "float16" and share < 1e-3:
             continue  # all rows are equal then
-        known = build(tmp_path / "some.npz", tmp_path / "t", dtype=dtype, pairs=pairs, force=True).constants
+        known = build(
+            tmp_path / "some.npz", tmp_path / "t", dtype=dtype, pairs=pairs, force=True
+        ).constants
         taken = stored(tmp_path / "t").astype(np.float64)
         away = np.linalg.norm(taken[:, None] - taken, axis=2)
         assert known.diameter >= away.max()
@@ -118,14 +148,18 @@ def test_constants_of_rows_close_together(tmp_path, share, seed, dtype):
 
 def test_bounds_of_blocks_are_those_of_the_whole():
     whole = constants.bounds(lambda: [ROWS], "euclidean")
-    assert constants.bounds(lambda: np.split(ROWS, [5, 10]), "euclidean").to_json() == whole.to_json()
+    assert (
+        constants.bounds(lambda: np.split(ROWS, [5, 10]), "euclidean").to_json() == whole.to_json()
+    )
 
 
 def test_large_tables_are_kept_in_half(source, tmp_path, monkeypatch):
     """The rows written so far are turned into float16 when the table turns out to be large."""
     monkeypatch.setattr(vectors, "CHUNK", 50)
     monkeypatch.setattr(store, "PART", 7)
-    expected = build(source, tmp_path / "said", dtype="float16", metric="euclidean").files["rows.npy"]
+    expected = build(source, tmp_path / "said", dtype="float16", metric="euclidean").files[
+        "rows.npy"
+    ]
     monkeypatch.setattr(store, "HALF_FROM", 40)
     assert build(source, tmp_path / "t", metric="euclidean").dtype == "float16"
     np.testing.assert_array_equal(np.load(tmp_path / "t" / "rows.npy"), ROWS.astype(np.float16))
@@ -184,7 +218,10 @@ def test_wrong_options(source, tmp_path):
         with pytest.raises(ConfigError, match=says):
             build(source, tmp_path / "t", **options)
     np.savez(tmp_path / "large.npz", rows=np.array([[1e5, 0], [0, 1]]), words=np.array(["a", "b"]))
-    with pytest.raises(TableError, match=r"large\.npz: it holds a number too large for float16; use --dtype float32"):
+    with pytest.raises(
+        TableError,
+        match=r"large\.npz: it holds a number too large for float16; use --dtype float32",
+    ):
         build(tmp_path / "large.npz", tmp_path / "t", metric="euclidean", dtype="float16")
     np.savez(tmp_path / "zero.npz", rows=np.zeros((2, 2)), words=np.array(["a", "b"]))
     with pytest.raises(TableError, match="all of its rows are equal"):
@@ -253,7 +290,9 @@ class Stop(BaseException):
 @pytest.mark.parametrize("stopped", [1, 2])
 @pytest.mark.parametrize("after", [True, False])
 @pytest.mark.parametrize("error", [Stop, OSError])
-def test_an_interrupted_replacement_leaves_one_table(source, folder, tmp_path, monkeypatch, stopped, after, error):
+def test_an_interrupted_replacement_leaves_one_table(
+    source, folder, tmp_path, monkeypatch, stopped, after, error
+):
     """Before or after either of the two renames."""
     former, moves, rename = store.read(folder), [], Path.rename
 
@@ -305,7 +344,10 @@ def test_a_malformed_source_leaves_no_folders(tmp_path):
 
 def test_names_that_cannot_be_loaded(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for folder, says in (("x.part", r"must not end with \.part"), ("minilm", r"registered table; .* write \./minilm")):
+    for folder, says in (
+        ("x.part", r"must not end with \.part"),
+        ("minilm", r"registered table; .* write \./minilm"),
+    ):
         with pytest.raises(ConfigError, match=says):
             build(source, folder)
     for name in ("a\nb", "\x1b[1m", "\ud800"):
@@ -422,7 +464,9 @@ def test_every_damage_is_refused(folder, name):
         with pytest.raises(TableError, match=name.replace(".", r"\.")):
             store.load(folder)
     path.unlink()
-    with pytest.raises(TableError, match="not the folder of a table" if name == "table.json" else "No such file"):
+    with pytest.raises(
+        TableError, match="not the folder of a table" if name == "table.json" else "No such file"
+    ):
         store.load(folder)
 
 
@@ -443,7 +487,10 @@ def test_foreign_manifests(folder):
     for foreign, says in (
         ({**whole, "textveil table": 2}, "must be of version 1, got 2"),
         ({**whole, "name": "other"}, "damaged, or not from textveil"),
-        ({**whole, "files": {**whole["files"], "../x": {"bytes": 0, "sha256": ""}}}, "damaged, or not from textveil"),
+        (
+            {**whole, "files": {**whole["files"], "../x": {"bytes": 0, "sha256": ""}}},
+            "damaged, or not from textveil",
+        ),
         ({"textveil table": 1}, "damaged, or not from textveil"),
         ([], "damaged, or not from textveil"),
     ):
@@ -478,14 +525,21 @@ def forge(folder, **changed):
 def test_manifests_with_wrong_values(folder, changed):
     """Their checksums fit, for whoever edits one can compute it."""
     values = store.read(folder).files
-    forge(folder, **{name: {**values, **each} if each and name == "files" else each for name, each in changed.items()})
+    forge(
+        folder,
+        **{
+            name: {**values, **each} if each and name == "files" else each
+            for name, each in changed.items()
+        },
+    )
     for ask in (store.load, store.neighbours, lambda folder: store.summary(str(folder))):
         with pytest.raises(TableError, match=r"table\.json: it is damaged, or not from textveil"):
             ask(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("diameter", 0.01), ("diameter", -1.0), ("diameter", 9.0), ("minimum_distance", 3.0)]
+    ("name", "value"),
+    [("diameter", 0.01), ("diameter", -1.0), ("diameter", 9.0), ("minimum_distance", 3.0)],
 )
 def test_constants_that_no_rows_have(folder, name, value):
     manifest = store.read(folder)

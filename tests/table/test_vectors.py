@@ -22,12 +22,19 @@ ROWS = np.random.default_rng(3).normal(size=(len(WORDS), 7)).astype(np.float32)
 
 
 def text(words=WORDS, rows=ROWS, *, header=False, end="\n", trailing="") -> bytes:
-    lines = [f"{word} {' '.join(repr(float(x)) for x in row)}{trailing}" for word, row in zip(words, rows, strict=True)]
-    return "".join(line + end for line in ([f"{len(words)} {rows.shape[1]}"] * header) + lines).encode()
+    lines = [
+        f"{word} {' '.join(repr(float(x)) for x in row)}{trailing}"
+        for word, row in zip(words, rows, strict=True)
+    ]
+    return "".join(
+        line + end for line in ([f"{len(words)} {rows.shape[1]}"] * header) + lines
+    ).encode()
 
 
 def binary(words=WORDS, rows=ROWS, *, end=b"\n", count=None) -> bytes:
-    records = [word.encode() + b" " + row.tobytes() + end for word, row in zip(words, rows, strict=True)]
+    records = [
+        word.encode() + b" " + row.tobytes() + end for word, row in zip(words, rows, strict=True)
+    ]
     return b"%d %d\n" % (count or len(words), rows.shape[1]) + b"".join(records)
 
 
@@ -99,14 +106,20 @@ def test_packed(put, tmp_path):
         packed.writestr("a/one.txt", text())
         packed.writestr("two.txt", text(WORDS[:3], ROWS[:3]))
     assert read(tmp_path / "glove.zip", member="two.txt")[0] == WORDS[:3]
-    with pytest.raises(TableError, match=r"glove\.zip: it holds several; choose with --member: a/one\.txt, two\.txt"):
+    with pytest.raises(
+        TableError,
+        match=r"glove\.zip: it holds several; choose with --member: a/one\.txt, two\.txt",
+    ):
         read(tmp_path / "glove.zip")
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", ">f4"])
 def test_npy(put, tmp_path, dtype):
     np.save(tmp_path / "rows.npy", ROWS.astype(dtype))
-    for vocabulary in (put("\n".join(WORDS).encode()), put(gzip.compress("\r\n".join([*WORDS, ""]).encode()), "v.gz")):
+    for vocabulary in (
+        put("\n".join(WORDS).encode()),
+        put(gzip.compress("\r\n".join([*WORDS, ""]).encode()), "v.gz"),
+    ):
         words, rows, found = read(tmp_path / "rows.npy", vocabulary=str(vocabulary))
         assert words == WORDS
         np.testing.assert_array_equal(rows, ROWS.astype(dtype).astype(np.float32))
@@ -137,14 +150,18 @@ def test_safetensors(put, tmp_path, dtype):
     np.testing.assert_array_equal(found, rows.float().numpy())
     save_file({"emb": rows, "other": rows + 1}, path)
     assert read(path, vocabulary=vocabulary, member="other")[0] == WORDS
-    with pytest.raises(TableError, match="it does not hold 'third'; choose with --member: emb, other"):
+    with pytest.raises(
+        TableError, match="it does not hold 'third'; choose with --member: emb, other"
+    ):
         read(path, vocabulary=vocabulary, member="third")
 
 
 @settings(deadline=None)
 @given(
     words=st.lists(
-        st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc", "Zl", "Zp"]), min_size=1).filter(str.strip),
+        st.text(
+            st.characters(exclude_categories=["Cs", "Zs", "Cc", "Zl", "Zp"]), min_size=1
+        ).filter(str.strip),
         min_size=2,
         max_size=9,
         unique=True,
@@ -168,7 +185,11 @@ def test_what_is_written_is_read(tmp_path_factory, words, dimension, data):
         if format == "glove" and words[0].startswith("\ufeff"):
             continue  # that is a byte order mark
         path.write_bytes(content)
-        if format == "word2vec" and not content.endswith(b"\n") and any(b.startswith("\n") for b in words):
+        if (
+            format == "word2vec"
+            and not content.endswith(b"\n")
+            and any(b.startswith("\n") for b in words)
+        ):
             continue
         found, values, _ = read(path, format=format, zero_rows=True)
         assert found == words
@@ -204,19 +225,33 @@ GOOD = "a 1 2 3\nb 4 5 6\n"
         ("a 1 2 3\nb 4 5.5.5 6\nc 7 8 9\n", "line 2 holds a value that is not a number", "ac"),
         ("a 1 2 3\nb 4 1_0 6\nc 7 8 9\n", "line 2 holds a value that is not a number", "ac"),
         ("a 1 2 3\nb 4  6\nc 7 8 9\n", "line 2 holds a value that is not a number", "ac"),
-        ("a 1 2 3\nb  4 5 6\nc 7 8 9\n", "line 2 has a word that begins or ends with a space", "ac"),
+        (
+            "a 1 2 3\nb  4 5 6\nc 7 8 9\n",
+            "line 2 has a word that begins or ends with a space",
+            "ac",
+        ),
         ("a 1 2 3\n 4 5 6\nc 7 8 9\n", "line 2 has an empty or blank word", "ac"),
         ("a 1 2 3\n\nc 7 8 9\n", "line 2 must hold a word and 3 numbers, got 0", "ac"),
         ("a 1 2 3\nb 4 nan 6\nc 7 8 9\n", "line 2 holds NaN, infinity or a number too large", "ac"),
-        ("a 1 2 3\nb 4 -inf 6\nc 7 8 9\n", "line 2 holds NaN, infinity or a number too large", "ac"),
-        ("a 1 2 3\nb 4 1e39 6\nc 7 8 9\n", "line 2 holds NaN, infinity or a number too large", "ac"),
+        (
+            "a 1 2 3\nb 4 -inf 6\nc 7 8 9\n",
+            "line 2 holds NaN, infinity or a number too large",
+            "ac",
+        ),
+        (
+            "a 1 2 3\nb 4 1e39 6\nc 7 8 9\n",
+            "line 2 holds NaN, infinity or a number too large",
+            "ac",
+        ),
         ("3 3\na 1 2 3\nb 4 nan 6\nc 7 8 9\n", "line 3 holds NaN", "ac"),
         (b"a 1 2 3\n\xff 4 5 6\nc 7 8 9\n", "line 2 is not UTF-8", "ac"),
     ],
 )
 def test_broken_lines(put, content, says, left):
     path = put(content if isinstance(content, bytes) else content.encode(), "some.txt")
-    with pytest.raises(TableError, match=rf"some\.txt: {says}.*; --skip-broken leaves out and counts such words"):
+    with pytest.raises(
+        TableError, match=rf"some\.txt: {says}.*; --skip-broken leaves out and counts such words"
+    ):
         read(path)
     words, rows, found = read(path, skip_broken=True)
     assert words == list(left)
@@ -225,18 +260,37 @@ def test_broken_lines(put, content, says, left):
 
 
 @pytest.mark.parametrize(
-    "word", ["\x00", "a\tb", "a\x0bb", "a\rb", "\x1b[1mb", "\x1c", "\x7f", "a\x85b", "\u2028", "a\u2029", " ", "\u3000"]
+    "word",
+    [
+        "\x00",
+        "a\tb",
+        "a\x0bb",
+        "a\rb",
+        "\x1b[1mb",
+        "\x1c",
+        "\x7f",
+        "a\x85b",
+        "\u2028",
+        "a\u2029",
+        " ",
+        "\u3000",
+    ],
 )
 def test_words_that_no_line_can_hold(put, tmp_path, word):
     """A released text would have lines that the original has not, or move a terminal's cursor."""
     words = ["a", word, "c"]
-    np.savez(tmp_path / "rows.npz", rows=ROWS[:3], words=np.array([each.replace("\0", "\0.") for each in words]))
+    np.savez(
+        tmp_path / "rows.npz",
+        rows=ROWS[:3],
+        words=np.array([each.replace("\0", "\0.") for each in words]),
+    )
     paths = [tmp_path / "rows.npz"]
     if " " not in word and "\u3000" not in word:
         paths += [put(text(words, ROWS[:3]), "some.txt"), put(binary(words, ROWS[:3]), "some.bin")]
     for path in paths:
         with pytest.raises(
-            TableError, match=r"(row 2|line 2|byte \d+) has (a word with a line break|an empty or blank word)"
+            TableError,
+            match=r"(row 2|line 2|byte \d+) has (a word with a line break|an empty or blank word)",
         ):
             read(path)
         found, rows, source = read(path, skip_broken=True)
@@ -256,7 +310,9 @@ def test_lone_surrogates(tmp_path):
 def test_text_without_its_last_line_end(put, header, skip_broken):
     """Neither a number that was cut nor a word may enter."""
     for end in (1, 2, 30):
-        with pytest.raises(TableError, match="its last line has no line end, so it may be cut short"):
+        with pytest.raises(
+            TableError, match="its last line has no line end, so it may be cut short"
+        ):
             read(put(text(header=header)[:-end]), skip_broken=skip_broken)
 
 
@@ -269,7 +325,11 @@ def test_words_after_the_limit_are_not_looked_at(put, tmp_path):
     assert read(put(content.replace(b"x 1 1\n", b"")), limit=2)[0] == ["a", "b"]
     records = b"".join(word + b" " + ROWS[0, :2].tobytes() for word in (b"a", b"b", b"\xff", b"a"))
     assert read(put(b"4 2\n" + records), format="word2vec", limit=2)[0] == ["a", "b"]
-    np.savez(tmp_path / "rows.npz", rows=np.array([[1.0], [2], [np.nan]]), words=np.array(["a", "b", "c"]))
+    np.savez(
+        tmp_path / "rows.npz",
+        rows=np.array([[1.0], [2], [np.nan]]),
+        words=np.array(["a", "b", "c"]),
+    )
     assert read(tmp_path / "rows.npz", limit=2)[0] == ["a", "b"]
 
 
@@ -284,7 +344,10 @@ def test_a_broken_first_line(put, first):
 
 
 def test_text_with_other_spaces(put):
-    for content, says in ((b"a\t1\t2\nb\t3\t4\n", "it has tabs"), ("a\u00a01\nb\u00a02\n".encode(), "single spaces")):
+    for content, says in (
+        (b"a\t1\t2\nb\t3\t4\n", "it has tabs"),
+        ("a\u00a01\nb\u00a02\n".encode(), "single spaces"),
+    ):
         with pytest.raises(TableError, match=says):
             read(put(content), format="glove")
 
@@ -305,7 +368,10 @@ def test_text_with_other_spaces(put):
         (b"\x1f\x8bgz", ": it is damaged or cut short"),
         (b"PK\x03\x04zip", ": it is damaged or cut short"),
         (gzip.compress(text() * 9, mtime=0)[:-40], ": it is damaged or cut short"),
-        (gzip.compress(gzip.compress(GOOD.encode(), mtime=0), mtime=0), "it is an archive in an archive"),
+        (
+            gzip.compress(gzip.compress(GOOD.encode(), mtime=0), mtime=0),
+            "it is an archive in an archive",
+        ),
         (b"x" * 257 + b"ustar" + b"x" * 300, "an archive in an archive, or an unknown kind"),
         (b"\x93NUMPY\x01\x00", "its header is damaged"),
         (struct.pack("<Q", 20) + b"{truncated", ": it is damaged or cut short"),
@@ -330,7 +396,9 @@ def test_broken_word2vec(put):
         read(put(binary(SPACELESS, count=7)))
     with pytest.raises(TableError, match=r"the word at byte 4 has no end|it is cut short"):
         read(put(b"9 2\n" + b"\x00" * 3000), format="word2vec")
-    bad = put(b"3 2\n" + b"".join(word + b" " + ROWS[0, :2].tobytes() for word in (b"a", b"\xff", b"c")))
+    bad = put(
+        b"3 2\n" + b"".join(word + b" " + ROWS[0, :2].tobytes() for word in (b"a", b"\xff", b"c"))
+    )
     with pytest.raises(TableError, match="the word at byte 14 is not UTF-8"):
         read(bad, format="word2vec")
     words, _, found = read(bad, format="word2vec", skip_broken=True)
@@ -364,11 +432,17 @@ def test_broken_arrays(put, tmp_path):
     ):
         with pytest.raises(TableError, match=says):
             read(put(damaged), vocabulary=vocabulary, format="numpy")
-    wrong = ("'descr': (), 'shape': ()", "'descr': '<f4', 'shape': (-5, 7)", f"'descr': '<f4', 'shape': ({10**20}, 7)")
+    wrong = (
+        "'descr': (), 'shape': ()",
+        "'descr': '<f4', 'shape': (-5, 7)",
+        f"'descr': '<f4', 'shape': ({10**20}, 7)",
+    )
     spelled = [f"{{{each}, 'fortran_order': False}}".encode() for each in wrong]
     for header in (b"{", b"'''", b"[1,", b"}}", b"{[]:1}", b"-" * 9000, *spelled):
         damaged = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header) + 1) + header + b"\n"
-        with pytest.raises(TableError, match="not an array in NumPy's format, or its header is damaged"):
+        with pytest.raises(
+            TableError, match="not an array in NumPy's format, or its header is damaged"
+        ):
             read(put(damaged), vocabulary=vocabulary)
     with pytest.raises(TableError, match=": it is not a file"):
         read(path, vocabulary=str(tmp_path))
@@ -394,7 +468,9 @@ def test_arrays_of_words_that_promise_too_much(tmp_path, shape, descr, says):
         np.save(rows, ROWS[:2])
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     with zipfile.ZipFile(tmp_path / "rows.npz", "a") as packed:
-        packed.writestr("words.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"a\0\0\0")
+        packed.writestr(
+            "words.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"a\0\0\0"
+        )
     with pytest.raises(TableError, match=says):
         read(tmp_path / "rows.npz")
 
@@ -453,7 +529,9 @@ def test_zero_rows(put):
 
 
 def test_names_of_nothing(tmp_path):
-    with pytest.raises(TableError, match="no such file; give a file, the folder of a model, or a hub id"):
+    with pytest.raises(
+        TableError, match="no such file; give a file, the folder of a model, or a hub id"
+    ):
         read(tmp_path / "nothing.txt")
     with pytest.raises(ConfigError, match="--format must be one of glove, vec"):
         read(tmp_path, format="csv")
@@ -461,7 +539,16 @@ def test_names_of_nothing(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["data/patients", "nowhere/patients.txt", "nowhere/rows.NPY", "nowhere/x.bin.gz", "./x/y", "~/x", r"x\y", "/x"],
+    [
+        "data/patients",
+        "nowhere/patients.txt",
+        "nowhere/rows.NPY",
+        "nowhere/x.bin.gz",
+        "./x/y",
+        "~/x",
+        r"x\y",
+        "/x",
+    ],
 )
 @pytest.mark.parametrize("format", [None, "model"])
 def test_no_hub_is_asked_for_paths(tmp_path, monkeypatch, name, format):
@@ -484,7 +571,10 @@ def test_files_that_are_none(tmp_path, put):
         with pytest.raises(TableError, match="it is not a file"):
             read("/dev/null")
     np.savez(tmp_path / "a\nb.npz", rows=ROWS[:2], words=np.array(["a", "b"]))
-    assert (read(tmp_path / "a\nb.npz")[2].name, read(tmp_path / "a\nb.npz")[2].file) == ("a?b", "a?b.npz")
+    assert (read(tmp_path / "a\nb.npz")[2].name, read(tmp_path / "a\nb.npz")[2].file) == (
+        "a?b",
+        "a?b.npz",
+    )
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
@@ -504,7 +594,9 @@ def model(tmp_path_factory):
         **{f"{name.lower().strip('[]')}_token": name for name in pieces[:5]},
     )
     size = {"vocab_size": len(pieces) + 2, "hidden_size": 8, "intermediate_size": 8}
-    network = BertForMaskedLM(BertConfig.from_dict({**size, "num_hidden_layers": 1, "num_attention_heads": 2}))
+    network = BertForMaskedLM(
+        BertConfig.from_dict({**size, "num_hidden_layers": 1, "num_attention_heads": 2})
+    )
     weights: Any = network.get_input_embeddings().weight
     for target, limit in ((folder, "1GB"), (folder.with_name("shards"), "1KB")):
         network.save_pretrained(target, max_shard_size=limit)

@@ -131,7 +131,10 @@ def test_rows_that_the_tokenizer_has_not_keep_their_own_spelling(bpe_tokenizer, 
     words = [*bpe_table.words, "extra", "other"]
     table = EmbeddingTable.build(name="wide", words=words, vectors=gaussian_rows(len(words), 8, 19))
     pieces = WordPieces(tokenizer=bpe_tokenizer, table=table)
-    assert pieces.join([np.array([len(words) - 2]), np.array([len(words) - 1])]) == ["extra", "other"]
+    assert pieces.join([np.array([len(words) - 2]), np.array([len(words) - 1])]) == [
+        "extra",
+        "other",
+    ]
 
 
 # ---- loading ---------------------------------------------------------------------------------------------
@@ -187,7 +190,9 @@ def test_spans_round_trip(any_table, echo):
     text = "  Apples, anchor's\n\tBUTTERS bridge \n"
     result = Privatizer(echo, epsilon=6, table=any_table, words=COPY).privatize(text)
     assert result.text == text
-    assert [item[3:] for item in result.released.items] == [(i, i + 1) for i in range(len(result.released.items))]
+    assert [item[3:] for item in result.released.items] == [
+        (i, i + 1) for i in range(len(result.released.items))
+    ]
 
 
 def test_pieces_of_every_protected_word_are_in_the_mask(wordpiece_table, echo):
@@ -224,7 +229,9 @@ def test_epsilon_of_a_word_is_the_sum_over_its_pieces(any_table, mechanism):
 
 
 def test_a_parameter_by_name_is_spent_once_per_piece(wordpiece_table):
-    result = Privatizer("noise", eta=2.5, table=wordpiece_table, words=UNIT).privatize("river rivering qxqx")
+    result = Privatizer("noise", eta=2.5, table=wordpiece_table, words=UNIT).privatize(
+        "river rivering qxqx"
+    )
     np.testing.assert_allclose(result.guarantee.epsilon_per_word, [2.5, 5.0, 10.0])
     assert result.guarantee.epsilon == pytest.approx(10.0)
     assert result.guarantee.epsilon_ldp == pytest.approx(10.0 * wordpiece_table.diameter)
@@ -234,7 +241,9 @@ def test_a_parameter_by_name_is_spent_once_per_piece(wordpiece_table):
 def test_what_a_piece_costs_besides_is_counted_for_every_piece(wordpiece_table, mechanism):
     """The radius of `polar` and the rounding of `exponential` are spent once per draw, that is, per piece."""
     options: dict[str, Any] = {"kappa": 3.0, "radius": 1.5} if mechanism == "polar" else {"c": 3.0}
-    one, four = Privatizer(mechanism, table=wordpiece_table, words=UNIT, **options).privatize_many(["river", "qxqx"])
+    one, four = Privatizer(mechanism, table=wordpiece_table, words=UNIT, **options).privatize_many(
+        ["river", "qxqx"]
+    )
     assert four.released.mask.pieces == (4,)
     assert four.guarantee.epsilon_ldp >= 4 * one.guarantee.epsilon_ldp * (1 - 1e-12)
 
@@ -249,14 +258,18 @@ def test_one_released_word_per_word(any_table):
 
 
 def test_casing_is_copied_to_the_joined_word(wordpiece_table, echo):
-    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=COPY).privatize("Rivering QXS rivers")
+    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=COPY).privatize(
+        "Rivering QXS rivers"
+    )
     assert result.text == "Rivering QXS rivers"
     assert result.released.mask.casing == ("title", "upper", "lower")
 
 
 @pytest.mark.parametrize("word", ["\x01", "日", "☃"])
 def test_unknown_words_never_pass(wordpiece_table, echo, word):
-    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=UNIT).privatize(f"river {word} stone")
+    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=UNIT).privatize(
+        f"river {word} stone"
+    )
     assert word not in result.text
     assert result.released.items[1].kind is Kind.WORD
     assert result.oov_share == pytest.approx(1 / 3)
@@ -265,14 +278,18 @@ def test_unknown_words_never_pass(wordpiece_table, echo, word):
 
 def test_placeholder_for_unknown_words(wordpiece_table, echo):
     options = WordsOptions(unit="wordpiece", oov="placeholder")
-    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=options).privatize("rivers \x01 stone")
+    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=options).privatize(
+        "rivers \x01 stone"
+    )
     assert result.text == "rivers <WORD> stone"
     assert result.guarantee.epsilon_per_word.tolist() == [2.0, 0.0, 2.0]
     assert result.released.mask.pieces == (2, 0, 1)
 
 
 def test_error_for_unknown_words(wordpiece_table, echo):
-    privatizer = Privatizer(echo, epsilon=2, table=wordpiece_table, words=WordsOptions(unit="wordpiece", oov="error"))
+    privatizer = Privatizer(
+        echo, epsilon=2, table=wordpiece_table, words=WordsOptions(unit="wordpiece", oov="error")
+    )
     assert privatizer.privatize("rivers qxqx").text == "rivers qxqx"
     with pytest.raises(VocabularyError, match="1 of 3 words") as caught:
         privatizer.privatize("rivers ☃ stone")
@@ -281,7 +298,9 @@ def test_error_for_unknown_words(wordpiece_table, echo):
 
 def test_keep_for_unknown_words(wordpiece_table, echo):
     options = WordsOptions(unit="wordpiece", oov="keep")
-    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=options).privatize("rivers ☃ stone")
+    result = Privatizer(echo, epsilon=2, table=wordpiece_table, words=options).privatize(
+        "rivers ☃ stone"
+    )
     assert result.text == "rivers ☃ stone"
     assert [item.kind for item in result.released.items] == [Kind.WORD, Kind.VERBATIM, Kind.WORD]
     assert result.guarantee.epsilon == np.inf
@@ -341,7 +360,10 @@ def test_units_and_tables_that_do_not_fit_are_refused(wordpiece_table, small_tab
         Privatizer("noise", eta=5.0, table=wordpiece_table)
     assert wordpiece_table.pieces is not None
     own = EmbeddingTable.build(
-        name="words", words=small_table.words, vectors=small_table.vectors, pieces=wordpiece_table.pieces
+        name="words",
+        words=small_table.words,
+        vectors=small_table.vectors,
+        pieces=wordpiece_table.pieces,
     )
     with pytest.raises(ConfigError, match="of the tokenizer's pieces"):
         Privatizer("noise", eta=5.0, table=own, words={"unit": "wordpiece"})

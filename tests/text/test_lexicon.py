@@ -19,7 +19,9 @@ def of(*texts: str) -> list[list[int]]:
 
 
 def test_lists_are_read_in_any_casing_and_without_accents():
-    assert of("kowalski KOWALSKI José Mietvertrag umowa zxqv") == [[NAME, NAME, NAME, ORDINARY, ORDINARY, 0]]
+    assert of("kowalski KOWALSKI José Mietvertrag umowa zxqv") == [
+        [NAME, NAME, NAME, ORDINARY, ORDINARY, 0]
+    ]
     assert of("python GOOGLE Brasília") == [[PUBLIC, PUBLIC, PUBLIC | PLACE]]
     assert of("albert einstein", "jürgen einstein") == [[NAME | PUBLIC, PUBLIC], [NAME, PUBLIC]]
     assert of("Bad Salzuflen", "Варшава") == [[PLACE, PLACE], [PLACE]]
@@ -76,10 +78,18 @@ def test_ordinary_words_are_sorted_and_on_no_other_list_but_the_commonest():
     names, entries, _ = lexicon.lists()
     others = lexicon.hashed([*names, *entries])
     assert np.isin(others, known).sum() < 600
-    assert of("la die Smith Paris") == [[NAME | ORDINARY, NAME | ORDINARY, NAME, NAME | PUBLIC | PLACE]]
+    assert of("la die Smith Paris") == [
+        [NAME | ORDINARY, NAME | ORDINARY, NAME, NAME | PUBLIC | PLACE]
+    ]
 
 
-@given(st.lists(st.lists(st.sampled_from(["new", "york", "Obama", "ann", "Paris", "united", "states", "of", "x"]))))
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["new", "york", "Obama", "ann", "Paris", "united", "states", "of", "x"])
+        )
+    )
+)
 def test_a_text_is_marked_as_it_is_alone(texts):
     together = of(*(" ".join(text) for text in texts))
     assert together == [of(" ".join(text))[0] for text in texts]

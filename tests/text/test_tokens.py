@@ -28,7 +28,23 @@ CANARY = "Zyxqorvian"
 # prepended and control characters, NUL, and every kind of whitespace.
 TRICKY = [
     *"aAsSzſİßΣ9²½Ⅷ'’‘.,:;/-_@%+()[]{}<>\"*~|!?…#&=$",
-    *["http://", "www.", "it", "'s", "she’s", "don't", "12:30", "a@b.co", "x", "éə", "م", "ی", "ש", "ก", "ำ"],
+    *[
+        "http://",
+        "www.",
+        "it",
+        "'s",
+        "she’s",
+        "don't",
+        "12:30",
+        "a@b.co",
+        "x",
+        "éə",
+        "م",
+        "ی",
+        "ש",
+        "ก",
+        "ำ",
+    ],
     *[
         "\u0301",
         "\u0308",
@@ -55,7 +71,23 @@ TRICKY = [
         "\u200b",
         "\u2060",
     ],
-    *["日", "々", "〇", "あ", "ー", "ア", "ｱ", "ﾞ", "゙", "가", "\u1100", "\u1161", "\u11a8", "「", "。"],
+    *[
+        "日",
+        "々",
+        "〇",
+        "あ",
+        "ー",
+        "ア",
+        "ｱ",
+        "ﾞ",
+        "゙",
+        "가",
+        "\u1100",
+        "\u1161",
+        "\u11a8",
+        "「",
+        "。",
+    ],
     *["😀", "❤", "👩", "🏽", "🏻", "🇩", "🇪", "🏴", "\U000e0067", "\U000e007f", "1️⃣", "©"],
     *[
         "\u0600",
@@ -141,7 +173,9 @@ def test_a_batch_is_the_sequence_of_its_texts(texts: list[str]) -> None:
     singles = [tokenize([text]) for text in texts]
     assert batch.texts == tuple(texts)
     assert batch.words == [word for single in singles for word in single.words]
-    assert batch.starts.tolist() == [start for single in singles for start in single.starts.tolist()]
+    assert batch.starts.tolist() == [
+        start for single in singles for start in single.starts.tolist()
+    ]
     assert batch.ends.tolist() == [end for single in singles for end in single.ends.tolist()]
     assert batch.sizes.tolist() == [len(single.words) for single in singles]
     assert [batch.gaps(b) for b in range(len(texts))] == [single.gaps(0) for single in singles]
@@ -236,9 +270,9 @@ def test_spans_and_gaps() -> None:
     assert tokens.starts.tolist() == [0, 3, 0, 1]
     assert tokens.ends.tolist() == [1, 4, 1, 2]
     assert tokens.documents.tolist() == [0, 2, 2, 4]
-    assert {array.dtype for array in (tokens.starts, tokens.ends, tokens.documents, tokens.sizes)} == {
-        np.dtype("int64")
-    }
+    assert {
+        array.dtype for array in (tokens.starts, tokens.ends, tokens.documents, tokens.sizes)
+    } == {np.dtype("int64")}
     assert [tokens.gaps(b) for b in range(3)] == [["", "  ", "\n"], [""], ["", "", ""]]
     with pytest.raises(ValueError, match="read-only"):
         tokens.starts[0] = 1
@@ -257,14 +291,18 @@ def test_spans_and_gaps() -> None:
         ("don't", [2, 3], "don't"),
     ],
 )
-def test_words_are_cut_at_some_apostrophes_and_in_scripts_without_spaces(text, places, words) -> None:
+def test_words_are_cut_at_some_apostrophes_and_in_scripts_without_spaces(
+    text, places, words
+) -> None:
     tokens = tokenize([text])
     found, origin = tokens.cut([(0, place) for place in places])
     assert found.words == words.split()
-    assert [tokens.words[i].find(word) >= 0 for i, word in zip(origin, found.words, strict=True)] == [True] * len(
-        origin
+    assert [
+        tokens.words[i].find(word) >= 0 for i, word in zip(origin, found.words, strict=True)
+    ] == [True] * len(origin)
+    assert all(
+        text[i:j] == word for i, j, word in zip(found.starts, found.ends, found.words, strict=True)
     )
-    assert all(text[i:j] == word for i, j, word in zip(found.starts, found.ends, found.words, strict=True))
 
 
 def test_all_words_are_cut_at_bounds() -> None:
@@ -308,7 +346,19 @@ HOSTILE = [
         "1'",
         "www.",
     ],
-    *["http://(", "http://a.(b).", "http://a.(b", "x@a-", "x@a.", "a_b@c", "@a.b-", "a (", "(", ".", "it's"],
+    *[
+        "http://(",
+        "http://a.(b).",
+        "http://a.(b",
+        "x@a-",
+        "x@a.",
+        "a_b@c",
+        "@a.b-",
+        "a (",
+        "(",
+        ".",
+        "it's",
+    ],
     *[
         "\u0600",
         "\u0600 ",
@@ -353,7 +403,9 @@ def test_a_word_of_many_parts_does_not_exhaust_memory() -> None:
         ([f"\udc41{CANARY}"], "text 0 has a lone surrogate"),
     ],
 )
-def test_what_is_no_text_is_refused_without_showing_it(texts: Sequence[str], must_hold: str) -> None:
+def test_what_is_no_text_is_refused_without_showing_it(
+    texts: Sequence[str], must_hold: str
+) -> None:
     with pytest.raises(InputError, match=must_hold) as caught:
         tokenize(texts)
     assert CANARY not in str(caught.value)
@@ -365,7 +417,14 @@ def test_what_is_no_text_is_refused_without_showing_it(texts: Sequence[str], mus
 
 def test_tokens_show_only_counts() -> None:
     tokens = tokenize([f"{CANARY} met {CANARY}", "b"])
-    for shown in (repr(tokens), str(tokens), f"{tokens}", f"{tokens!r}", f"{[tokens]}", "%s" % (tokens,)):  # noqa: UP031
+    for shown in (
+        repr(tokens),
+        str(tokens),
+        f"{tokens}",
+        f"{tokens!r}",
+        f"{[tokens]}",
+        "%s" % (tokens,),  # noqa: UP031
+    ):
         assert "Tokens(texts=2, words=4)" in shown
         assert CANARY not in shown
     with pytest.raises(dataclasses.FrozenInstanceError) as caught:
@@ -407,7 +466,9 @@ def test_released_of_the_words_themselves_is_the_text(text: str) -> None:
 
 def test_released_of_many_words() -> None:
     count = 100_000
-    released = Released(items=items_of(*["w"] * count), gaps=("", *[" "] * count), mask=Mask(words=count))
+    released = Released(
+        items=items_of(*["w"] * count), gaps=("", *[" "] * count), mask=Mask(words=count)
+    )
     assert released.text == "w " * count
 
 
@@ -425,7 +486,9 @@ def test_released_of_many_words() -> None:
         ((" ", " ", " "), Mask(words=3, dropped=(1,)), "mask.dropped"),
     ],
 )
-def test_a_release_that_does_not_fit_is_refused(gaps: tuple[str, ...], mask: Mask, must_hold: str) -> None:
+def test_a_release_that_does_not_fit_is_refused(
+    gaps: tuple[str, ...], mask: Mask, must_hold: str
+) -> None:
     with pytest.raises(InputError, match=must_hold) as caught:
         Released(items=items_of("a", "b"), gaps=gaps, mask=mask)
     assert CANARY not in str(caught.value)
@@ -477,7 +540,14 @@ def test_mask_fields_are_what_is_there(mask: Mask, fields: list[str]) -> None:
 
 
 def test_json() -> None:
-    mask = Mask(words=2, verbatim=(0,), placeholders=((1, "NAME"),), equal=((0, 1),), groups=("g", "h"), pieces=(3,))
+    mask = Mask(
+        words=2,
+        verbatim=(0,),
+        placeholders=((1, "NAME"),),
+        equal=((0, 1),),
+        groups=("g", "h"),
+        pieces=(3,),
+    )
     items = (Item("the", Kind.VERBATIM, "g", 0, 1), Item("[NAME]", Kind.PLACEHOLDER, "h", 1, 2))
     found = json.loads(json.dumps(Released(items=items, gaps=("", " ", ""), mask=mask).to_json()))
     assert found["text"] == "the [NAME]"
@@ -510,7 +580,10 @@ def test_the_public_list() -> None:
     assert marks == set(string.punctuation)
     assert len(marks) == 32
     assert len(listed) == 179
-    assert all(word == word.strip().lower() and set(word) <= {*string.ascii_lowercase, "'"} for word in listed)
+    assert all(
+        word == word.strip().lower() and set(word) <= {*string.ascii_lowercase, "'"}
+        for word in listed
+    )
     # The list of 179 has these, and not what the enlargement of 2024 brought.
     assert {
         "i",
@@ -550,7 +623,20 @@ def test_the_public_list() -> None:
         ],
         *[
             (word, False)
-            for word in ("O'Brien", "x", "he's", "", " ", "the ", "dont", "‘s", "–", "日", "'t", "the\u200d")
+            for word in (
+                "O'Brien",
+                "x",
+                "he's",
+                "",
+                " ",
+                "the ",
+                "dont",
+                "‘s",
+                "–",
+                "日",
+                "'t",
+                "the\u200d",
+            )
         ],
     ],
 )
@@ -563,11 +649,36 @@ def test_is_public(word: str, public: bool) -> None:
     [
         *[
             (word, "lower")
-            for word in ("a", "word", "don't", "iPhone", "日本", "שלום", "12:30", "😀", "", "'s", "ß", "3d")
+            for word in (
+                "a",
+                "word",
+                "don't",
+                "iPhone",
+                "日本",
+                "שלום",
+                "12:30",
+                "😀",
+                "",
+                "'s",
+                "ß",
+                "3d",
+            )
         ],
         *[
             (word, "title")
-            for word in ("I", "A", "Word", "O'Brien", "McDonald", "I'm", "É", "Élan", "ǅ", "3D", "Москва")
+            for word in (
+                "I",
+                "A",
+                "Word",
+                "O'Brien",
+                "McDonald",
+                "I'm",
+                "É",
+                "Élan",
+                "ǅ",
+                "3D",
+                "Москва",
+            )
         ],
         *[(word, "upper") for word in ("NASA", "USA1", "O'B", "МОСКВА", "ÉÉ", "IT'S")],
     ],
@@ -591,10 +702,16 @@ def test_casing_of(word: str, casing: str) -> None:
     ],
 )
 def test_apply_casing(word: str, lower: str, title: str, upper: str) -> None:
-    assert [apply_casing(word, casing) for casing in ("lower", "title", "upper")] == [lower, title, upper]
+    assert [apply_casing(word, casing) for casing in ("lower", "title", "upper")] == [
+        lower,
+        title,
+        upper,
+    ]
 
 
-@given(st.text(string.ascii_letters + "'1", min_size=1), st.sampled_from(["lower", "title", "upper"]))
+@given(
+    st.text(string.ascii_letters + "'1", min_size=1), st.sampled_from(["lower", "title", "upper"])
+)
 def test_casing_survives_a_round(word: str, casing: str) -> None:
     if sum(letter.isalpha() for letter in word) > 1:
         assert casing_of(apply_casing(word, casing)) == casing

@@ -41,13 +41,20 @@ def test_held_out_sentences_of_wikigold_are_every_fifth(tmp_path):
 
 def test_no_template_is_on_both_sides_whatever_its_slots_are_called(tmp_path):
     rows = [
-        {"full_text": f"{name} lives here {i}", "masked": f"{{{{{slot}}}}} lives here {i}", "spans": []}
+        {
+            "full_text": f"{name} lives here {i}",
+            "masked": f"{{{{{slot}}}}} lives here {i}",
+            "spans": [],
+        }
         for i in range(50)
         for name, slot in (("Ann", "PERSON"), ("Bo", "first_name"))
     ]
     for part in ("generated_large", "synth_v2.shared"):
         write(tmp_path / "presidio_synth" / f"{part}.jsonl.gz", "\n".join(map(json.dumps, rows)))
-    sides = [{each.words[-1] for each in data.presidio(tmp_path, held_out=held_out)} for held_out in (True, False)]
+    sides = [
+        {each.words[-1] for each in data.presidio(tmp_path, held_out=held_out)}
+        for held_out in (True, False)
+    ]
     assert not sides[0] & sides[1]
     assert len(sides[0] | sides[1]) == 50
     assert 3 <= len(sides[0]) <= 20
@@ -61,7 +68,16 @@ def test_spans_of_characters_become_labels_of_words():
     ]
     found = data._from_spans("Ann Lee, 50 from Elm St 4", spans)
     assert found.words == ["Ann", "Lee", ",", "50", "from", "Elm", "St", "4"]
-    assert found.labels == ["B-PERSON private", "I-PERSON private", "O", "B-AGE private", "O", "?", "?", "O"]
+    assert found.labels == [
+        "B-PERSON private",
+        "I-PERSON private",
+        "O",
+        "B-AGE private",
+        "O",
+        "?",
+        "?",
+        "O",
+    ]
 
 
 def test_countries_are_public_and_other_places_private_where_a_person_is_named():
@@ -69,7 +85,11 @@ def test_countries_are_public_and_other_places_private_where_a_person_is_named()
     person = {"entity_type": "PERSON", "start_position": 7, "end_position": 10}
     labels = {
         text: data._from_spans(text, spans).labels[0]
-        for text, spans in (("Canada Ann", [place, person]), ("Dayton Ann", [place, person]), ("Dayton", [place]))
+        for text, spans in (
+            ("Canada Ann", [place, person]),
+            ("Dayton Ann", [place, person]),
+            ("Dayton", [place]),
+        )
     }
     assert labels == {
         "Canada Ann": "B-LOCATION public",
@@ -85,18 +105,43 @@ def test_labelled_spans_become_labels_of_words():
         ("a@b.org", "EMAIL", "private"), ("Holmes", "PERSON", "public"), ("Linux", "OTHER", "public"),
         ("Bo", "OTHER", "invented"),
     )  # fmt: skip
-    mentions = [Mention(text.index(v), text.index(v) + len(v), kind, standing) for v, kind, standing in values]
+    mentions = [
+        Mention(text.index(v), text.index(v) + len(v), kind, standing)
+        for v, kind, standing in values
+    ]
     found = data.tagged(Marked(text, mentions))
     assert [(w, label) for w, label, _ in zip(*found, strict=True) if label != "O"] == [
         ("Ann", "B-PERSON private"), ("Lee", "I-PERSON private"), ("Acme", "B-ORGANIZATION"),
         ("5", "B-LOCATION private"), ("Elm", "I-LOCATION private"), ("St", "I-LOCATION private"),
         ("a@b.org", "~private"), ("Holmes", "B-PERSON public"), ("Bo", "?"), ("Linux", "~public"),
     ]  # fmt: skip
-    assert [word for word, free in zip(found.words, found.spaced, strict=True) if not free] == [",", ",", ","]
+    assert [word for word, free in zip(found.words, found.spaced, strict=True) if not free] == [
+        ",",
+        ",",
+        ",",
+    ]
 
 
 def test_words_of_corpora_are_spaced_as_text_is():
-    words = ["He", "said", "(", "in", "$", "5", "bills", ")", ":", "“", "No", "”", ",", "it", "'s", "n't", "."]
+    words = [
+        "He",
+        "said",
+        "(",
+        "in",
+        "$",
+        "5",
+        "bills",
+        ")",
+        ":",
+        "“",
+        "No",
+        "”",
+        ",",
+        "it",
+        "'s",
+        "n't",
+        ".",
+    ]
     text = ""
     for word, free in zip(words, data.spacing(words), strict=True):
         text += " " * (free and bool(text)) + word
@@ -108,7 +153,10 @@ def test_marks_of_wikitext_are_undone(tmp_path):
         tmp_path / "wikitext2" / "x.shared.txt.gz",
         " = One = \n\n a well @-@ known 1 @,@ 000 \n = = Part = = \n b \n = Two = \n c \n",
     )
-    assert data.wikitext(tmp_path, "x") == ["= One = a well-known 1,000 = = Part = = b", "= Two = c"]
+    assert data.wikitext(tmp_path, "x") == [
+        "= One = a well-known 1,000 = = Part = = b",
+        "= Two = c",
+    ]
 
 
 @pytest.mark.parametrize(

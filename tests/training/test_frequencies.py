@@ -23,19 +23,25 @@ def test_words_are_counted_in_small_letters_across_texts():
     found, small = frequencies.count(["It's Ann's Bee-bee", "ANN it"])
     assert found == {"it's": 1, "ann": 2, "'s": 1, "bee": 2, "-": 1, "it": 1}
     assert small == {"'s": 1, "bee": 1, "it": 1}
-    assert np.unpackbits(np.frombuffer(frequencies.ordinary(["ann", "bee"], found, small), np.uint8))[:2].tolist() == [
+    assert np.unpackbits(
+        np.frombuffer(frequencies.ordinary(["ann", "bee"], found, small), np.uint8)
+    )[:2].tolist() == [
         0,
         1,
     ]
 
 
-def test_the_list_has_frequent_words_with_letters_or_digits_the_most_frequent_first(tmp_path, monkeypatch):
+def test_the_list_has_frequent_words_with_letters_or_digits_the_most_frequent_first(
+    tmp_path, monkeypatch
+):
     folder = tmp_path / "wikipedia_en"
     folder.mkdir()
     (folder / "wiki_en.txt.gz").write_bytes(gzip.compress((ARTICLES + "\nzebra zebra").encode()))
     made = []
     for name in ("a", "b"):
-        monkeypatch.setattr(sys, "argv", ["frequencies", "--data", str(tmp_path), "--out", str(tmp_path / name)])
+        monkeypatch.setattr(
+            sys, "argv", ["frequencies", "--data", str(tmp_path), "--out", str(tmp_path / name)]
+        )
         frequencies.main()
         made.append((tmp_path / name / "words.txt.gz").read_bytes())
     assert made[0] == made[1]

@@ -25,15 +25,31 @@ def test_sentences_hold_no_slot_and_label_what_stands_there():
         assert "{p" not in text
         for start, end, kind, standing in mentions:
             assert text[start:end].strip() == text[start:end] != ""
-            assert kind in ("PERSON", "LOCATION", "ORGANIZATION", "OTHER", "HANDLE", "EMAIL", "ID", "DATE")
-            assert standing in ("private", "public") or (kind in ("ID", "DATE") and standing == "borderline")
+            assert kind in (
+                "PERSON",
+                "LOCATION",
+                "ORGANIZATION",
+                "OTHER",
+                "HANDLE",
+                "EMAIL",
+                "ID",
+                "DATE",
+            )
+            assert standing in ("private", "public") or (
+                kind in ("ID", "DATE") and standing == "borderline"
+            )
     standings = [mention.standing for text in found for mention in text.mentions]
     assert 0.1 < standings.count("public") / len(standings) < 0.8
 
 
 def test_requests_are_all_about_private_or_all_about_public_names():
-    found = generated.sentences(600, FAMOUS, np.random.default_rng(0), generated.requests(held_out=False))
-    standings = [{each.standing for each in text.mentions if each.kind not in ("ID", "DATE")} for text in found]
+    found = generated.sentences(
+        600, FAMOUS, np.random.default_rng(0), generated.requests(held_out=False)
+    )
+    standings = [
+        {each.standing for each in text.mentions if each.kind not in ("ID", "DATE")}
+        for text in found
+    ]
     assert {*map(len, standings)} == {1}
     assert 240 < standings.count({"private"}) < 360
     for text, mentions, _ in found:
@@ -49,7 +65,10 @@ def test_a_fifth_of_the_requests_is_held_out():
 
 
 def test_the_same_seed_gives_the_same_sentences():
-    one, other = (generated.sentences(30, FAMOUS, np.random.default_rng(5), generated.templates()) for _ in range(2))
+    one, other = (
+        generated.sentences(30, FAMOUS, np.random.default_rng(5), generated.templates())
+        for _ in range(2)
+    )
     assert one == other
 
 
@@ -58,7 +77,9 @@ def test_a_person_keeps_one_name_in_a_text_and_its_casing(monkeypatch):
     text = "Anna Okonkwo wrote. OKONKWO, anna and Holmes"
     mentions = [Mention(0, 12, "PERSON", "private"), Mention(20, 27, "PERSON", "private")]
     mentions += [Mention(29, 33, "PERSON", "private"), Mention(38, 44, "PERSON", "public")]
-    found, moved, _ = generated.renamed(Marked(text, mentions), generated.Names(np.random.default_rng(1)))
+    found, moved, _ = generated.renamed(
+        Marked(text, mentions), generated.Names(np.random.default_rng(1))
+    )
     whole, again, given, holmes = (found[m.start : m.end] for m in moved)
     assert holmes == "Holmes"
     assert whole.lower().endswith(again.lower())
@@ -90,7 +111,9 @@ def test_the_loss_is_that_of_all_possible_labels_together():
     chances = logits.softmax(-1)[0]
     own = [LABELS.index("B-PERSON private"), LABELS.index("B-PERSON public")]
     private = [0, *(i for i, each in enumerate(LABELS) if each.endswith(" private"))]
-    expected = -(chances[0, 0].log() + chances[1, own].sum().log() + chances[3, private].sum().log())
+    expected = -(
+        chances[0, 0].log() + chances[1, own].sum().log() + chances[3, private].sum().log()
+    )
     assert int(count) == 3
     assert torch.allclose(total, expected, atol=1e-5)
 
@@ -107,9 +130,19 @@ def test_parts_of_a_text_are_whole_sentences_and_begin_in_no_label():
 
 def test_harder_sequences_hide_words_and_keep_their_labels():
     def unread(*, harder: bool) -> list[float]:
-        source = [data.Tagged(["Ann", "came", "home", "today", "."] * 8, ["B-PERSON", *("O",) * 4] * 8, [True] * 40)]
+        source = [
+            data.Tagged(
+                ["Ann", "came", "home", "today", "."] * 8,
+                ["B-PERSON", *("O",) * 4] * 8,
+                [True] * 40,
+            )
+        ]
         batches = tagger.Sentences({"one": source}, {"one": 1.0}, harder=harder).batch(0)
-        rows = [(row, labels) for batch in batches for row, labels in zip(batch.ids, batch.labels, strict=True)]
+        rows = [
+            (row, labels)
+            for batch in batches
+            for row, labels in zip(batch.ids, batch.labels, strict=True)
+        ]
         assert all((labels[row == e5.UNKNOWN] != tagger.ALL).all() for row, labels in rows)
         return [float((row == e5.UNKNOWN).float().mean()) for row, _ in rows]
 

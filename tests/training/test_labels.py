@@ -67,7 +67,16 @@ def test_labels_of_corpora_have_no_text_and_a_known_form(corpus):
     for row in rows:
         assert row.keys() == {"id", "labels"}
         longest = max((label[1] for label in row["labels"]), default=1)
-        check(Labelled(str(row["id"]), "", corpus, "x" * longest, [Label(*label) for label in row["labels"]], "train"))
+        check(
+            Labelled(
+                str(row["id"]),
+                "",
+                corpus,
+                "x" * longest,
+                [Label(*label) for label in row["labels"]],
+                "train",
+            )
+        )
 
 
 @pytest.mark.parametrize(("corpus", "least"), [("prompts", 600), ("pupa", 200)])
@@ -86,7 +95,10 @@ def test_labels_lie_in_the_texts_of_their_corpus(corpus, least):
 @pytest.mark.parametrize("corpus", FIELDS)
 def test_the_second_reader_read_a_tenth(corpus):
     first, second = (
-        {json.loads(line)["id"] for line in (HERE / f"{name}.jsonl").read_text("utf-8").splitlines()}
+        {
+            json.loads(line)["id"]
+            for line in (HERE / f"{name}.jsonl").read_text("utf-8").splitlines()
+        }
         for name in (corpus, f"{corpus}-second")
     )
     assert second <= first
@@ -95,14 +107,18 @@ def test_the_second_reader_read_a_tenth(corpus):
 
 def test_the_second_reader_of_written_texts_read_80_that_measure(hard):
     first = {each.id: each for each in hard if each.use == "measure"}
-    rows = [json.loads(line) for line in (HERE / "hard-second.jsonl").read_text("utf-8").splitlines()]
+    rows = [
+        json.loads(line) for line in (HERE / "hard-second.jsonl").read_text("utf-8").splitlines()
+    ]
     assert len({row["id"] for row in rows}) == len(rows) == 80
     for row in rows:
         check(first[row["id"]]._replace(labels=[Label(*label) for label in row["labels"]]))
 
 
 def test_marks_become_labels_with_their_places():
-    content = "=== a mail\nDear ⟦Anna|PERSON|private⟧,\n⟦Rome|LOCATION|public⟧!\n\n=== b note\nnothing\n"
+    content = (
+        "=== a mail\nDear ⟦Anna|PERSON|private⟧,\n⟦Rome|LOCATION|public⟧!\n\n=== b note\nnothing\n"
+    )
     one, other = marked_texts(content, "en")
     assert one == Labelled(
         "a",
@@ -116,7 +132,14 @@ def test_marks_become_labels_with_their_places():
 
 
 @pytest.mark.parametrize(
-    "wrong", ["⟦Anna|NAME|private⟧", "⟦Anna|PERSON|secret⟧", "⟦Anna|PERSON⟧", "⟦Anna|⟦x|ID|private⟧⟧", "Anna⟧"]
+    "wrong",
+    [
+        "⟦Anna|NAME|private⟧",
+        "⟦Anna|PERSON|secret⟧",
+        "⟦Anna|PERSON⟧",
+        "⟦Anna|⟦x|ID|private⟧⟧",
+        "Anna⟧",
+    ],
 )
 def test_a_broken_mark_is_an_error_that_names_the_text(wrong):
     with pytest.raises(ValueError, match=r"^en-7: "):
@@ -124,6 +147,8 @@ def test_a_broken_mark_is_an_error_that_names_the_text(wrong):
 
 
 def test_near_copies_have_one_use():
-    assert len({use_of(f"Dear Sir or Madam, I am writing to you about {n}.") for n in range(20)}) == 1
+    assert (
+        len({use_of(f"Dear Sir or Madam, I am writing to you about {n}.") for n in range(20)}) == 1
+    )
     assert {use_of(f"{n} Dear Sir or Madam") for n in range(40)} == {"train", "measure"}
     assert use_of("Hello  World") == use_of("hello\nworld")

@@ -23,7 +23,14 @@ def problem():
 
 
 def run(folder) -> Run:
-    return Run(folder=folder, rate=0.2, shares=(("bias", 1.0), ("", 0.5)), schedule=SCHEDULE, every=4, device="cpu")
+    return Run(
+        folder=folder,
+        rate=0.2,
+        shares=(("bias", 1.0), ("", 0.5)),
+        schedule=SCHEDULE,
+        every=4,
+        device="cpu",
+    )
 
 
 def test_a_stopped_run_goes_on_and_ends_as_if_it_had_not_been_stopped(tmp_path):

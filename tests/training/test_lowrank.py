@@ -49,7 +49,11 @@ def test_a_fresh_change_changes_nothing():
 def test_weights_and_embeddings_stand_still_and_changes_norms_biases_and_the_head_are_trained():
     asked = {name for name, each in trained(2).named_parameters() if each.requires_grad}
     assert not any(name.endswith("original") or "embeddings" in name for name in asked)
-    assert {"classifier.weight", "classifier.bias", "bert.encoder.layer.1.output.LayerNorm.weight"} <= asked
+    assert {
+        "classifier.weight",
+        "classifier.bias",
+        "bert.encoder.layer.1.output.LayerNorm.weight",
+    } <= asked
     assert sum(name.endswith(".up") for name in asked) == 2 * 6
 
 
@@ -57,7 +61,9 @@ def test_a_merged_adapter_is_the_trained_network():
     model = trained(3)
     base = network()
     changes = {name: tensor.float().numpy() for name, tensor in lowrank.changes(model).items()}
-    merged = adapters.Merged({name: tensor.numpy() for name, tensor in base.state_dict().items()}, changes)
+    merged = adapters.Merged(
+        {name: tensor.numpy() for name, tensor in base.state_dict().items()}, changes
+    )
     base.load_state_dict({name: torch.from_numpy(array) for name, array in merged.items()})
     assert torch.allclose(base(input_ids=IDS).logits, model(input_ids=IDS).logits, atol=0.02)
 
@@ -65,7 +71,12 @@ def test_a_merged_adapter_is_the_trained_network():
 def test_packed_weights_are_those_that_run(tmp_path, monkeypatch):
     """int8 with a scale for each output, unpacked, gives the same int8 and scales again."""
     tensors = {name: each.detach() for name, each in network().named_parameters()}
-    lowrank.write(tmp_path, "tagger", lowrank.packed(tensors), {"config": {}, "base": adapters.BASES["tagger"]})
+    lowrank.write(
+        tmp_path,
+        "tagger",
+        lowrank.packed(tensors),
+        {"config": {}, "base": adapters.BASES["tagger"]},
+    )
     monkeypatch.setattr(adapters, "_folder", lambda: tmp_path)
     found = adapters.Merged({}, adapters.tensors("tagger"))
     assert found.keys() == tensors.keys()
@@ -75,7 +86,9 @@ def test_packed_weights_are_those_that_run(tmp_path, monkeypatch):
         )
         assert (np.abs(found[name] - tensor.numpy()) <= step + 1e-6).all()
         if "encoder" in name and tensor.ndim == 2:
-            assert np.array_equal(bundled.integers(found[name])[0], bundled.integers(tensor.numpy())[0])
+            assert np.array_equal(
+                bundled.integers(found[name])[0], bundled.integers(tensor.numpy())[0]
+            )
 
 
 def test_a_lower_rank_keeps_the_best_approximation():

@@ -16,12 +16,29 @@ def test_words_are_counted_inside_sentences_only():
 
 
 def test_labels_are_counted_by_type_where_a_word_has_a_capital():
-    sentence = Tagged(["Zoe", "Moor", "met", "zoe", "Moor"], ["B-PERSON", "I-PERSON", "O", "B-PERSON", "O"], [True] * 5)
-    assert names.evidence([], [sentence]).tagged == {"zoe": {"PERSON": 1}, "moor": {"PERSON": 1, "O": 1}}
+    sentence = Tagged(
+        ["Zoe", "Moor", "met", "zoe", "Moor"],
+        ["B-PERSON", "I-PERSON", "O", "B-PERSON", "O"],
+        [True] * 5,
+    )
+    assert names.evidence([], [sentence]).tagged == {
+        "zoe": {"PERSON": 1},
+        "moor": {"PERSON": 1, "O": 1},
+    }
 
 
 def test_entries_are_single_words_in_latin_letters_without_accents():
-    entries = ("José", ("Düren", "Ny"), "de la Cruz", "МАРИЯ", "MIA", "von", "Li", "O'Neill", "McCoy")
+    entries = (
+        "José",
+        ("Düren", "Ny"),
+        "de la Cruz",
+        "МАРИЯ",
+        "MIA",
+        "von",
+        "Li",
+        "O'Neill",
+        "McCoy",
+    )
     assert list(names.words(entries)) == ["Jose", "Duren", "Mia", "McCoy"]
 
 
@@ -29,13 +46,19 @@ def seen(**counts):
     capital = {word: n for word, (n, _) in counts.items()}
     small = {word: n for word, (_, n) in counts.items()}
     return Evidence(
-        capital, small, {"paris": {"PERSON": 1, "LOCATION": 9, "O": 5}, "jordan": {"PERSON": 5, "LOCATION": 5}}
+        capital,
+        small,
+        {"paris": {"PERSON": 1, "LOCATION": 9, "O": 5}, "jordan": {"PERSON": 5, "LOCATION": 5}},
     )
 
 
-@pytest.mark.parametrize(("capital", "small", "kept"), [(5, 0, True), (4, 0, False), (91, 9, True), (90, 10, False)])
+@pytest.mark.parametrize(
+    ("capital", "small", "kept"), [(5, 0, True), (4, 0, False), (91, 9, True), (90, 10, False)]
+)
 def test_a_name_is_hardly_ever_written_small(capital, small, kept):
-    found = names.choose({"PERSON": {"Zoe": Candidate("given", True)}}, ["zoe"], seen(zoe=(capital, small)))
+    found = names.choose(
+        {"PERSON": {"Zoe": Candidate("given", True)}}, ["zoe"], seen(zoe=(capital, small))
+    )
     assert found == {"PERSON": {"Zoe": "given"} if kept else {}}
 
 
@@ -61,7 +84,9 @@ def test_an_unsure_name_needs_labels_and_gives_way():
 
 def test_a_name_must_be_a_row_and_no_month():
     given = {word: Candidate("given", True) for word in ("Zoe", "April")}
-    assert names.choose({"PERSON": given}, ["april"], seen(zoe=(50, 0), april=(50, 0))) == {"PERSON": {}}
+    assert names.choose({"PERSON": given}, ["april"], seen(zoe=(50, 0), april=(50, 0))) == {
+        "PERSON": {}
+    }
 
 
 def test_a_list_is_written_with_its_source_and_sorted():

@@ -13,7 +13,9 @@ TEXT = (
     "Robert Taylor was born in Leeds in 1965. Later, Taylor joined the River Trust, and Mary Wilson left. "
     "Robert Taylor's book about Santa Barbara is from 1990."
 )
-FAMOUS = [Tagged(["Ann", "Lee", "of", "Rome"], ["B-PERSON", "I-PERSON", "O", "B-LOCATION"], [True] * 4)]
+FAMOUS = [
+    Tagged(["Ann", "Lee", "of", "Rome"], ["B-PERSON", "I-PERSON", "O", "B-LOCATION"], [True] * 4)
+]
 
 
 def others(text, seed):
@@ -46,18 +48,24 @@ def test_of_other_names_and_figures_nothing_is_known():
 
 
 def test_nobody_and_somebody_famous_stand_in_both_kinds():
-    standings = [m.standing for seed in range(300) for m in others("Robert Taylor left.", seed).mentions]
+    standings = [
+        m.standing for seed in range(300) for m in others("Robert Taylor left.", seed).mentions
+    ]
     assert 150 < standings.count("private") < 210
     assert standings.count("public") == 300 - standings.count("private")
 
 
-@pytest.mark.parametrize("text", ["Nobody is here.", "San Diego and the River Trust.", "the White House", ""])
+@pytest.mark.parametrize(
+    "text", ["Nobody is here.", "San Diego and the River Trust.", "the White House", ""]
+)
 def test_texts_without_people_are_left_out(text):
     assert others(text, 0) is None
 
 
 def test_a_fifth_of_the_texts_is_held_out(monkeypatch):
-    monkeypatch.setattr(data, "wikipedia", lambda _: [f"Title {i} Title {i} is a thing." for i in range(20)])
+    monkeypatch.setattr(
+        data, "wikipedia", lambda _: [f"Title {i} Title {i} is a thing." for i in range(20)]
+    )
     monkeypatch.setattr(data, "squad_train", lambda _: [])
     monkeypatch.setattr(data, "news", lambda _: [f"News {i}" for i in range(10)])
     seen, unseen = ([*strangers.sources(Path(), held_out=which)] for which in (False, True))

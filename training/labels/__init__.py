@@ -17,7 +17,20 @@ HARD_TEXTS = HERE.parents[1] / "tests" / "hard_texts"
 
 TYPES = (
     *("PERSON", "ORGANIZATION", "LOCATION", "OTHER"),
-    *("EMAIL", "PHONE", "URL", "IP", "ID", "CARD", "ACCOUNT", "ADDRESS", "DATE", "AGE", "HANDLE", "SECRET"),
+    *(
+        "EMAIL",
+        "PHONE",
+        "URL",
+        "IP",
+        "ID",
+        "CARD",
+        "ACCOUNT",
+        "ADDRESS",
+        "DATE",
+        "AGE",
+        "HANDLE",
+        "SECRET",
+    ),
 )
 """Types of labelled spans."""
 
@@ -93,14 +106,18 @@ def _unmarked(marked: str, name: str) -> tuple[str, list[Label]]:
     for match in _MARKED.finditer(marked):
         value, kind, standing = match.groups()
         if kind not in TYPES or standing not in STANDINGS:
-            raise ValueError(f"{name}: types are {', '.join(TYPES)}; standings {', '.join(STANDINGS)}; got {match[0]}")
+            raise ValueError(
+                f"{name}: types are {', '.join(TYPES)}; standings {', '.join(STANDINGS)}; got {match[0]}"
+            )
         text += marked[at : match.start()]
         labels.append(Label(len(text), len(text) + len(value), kind, standing))
         text += value
         at = match.end()
     text += marked[at:]
     if "⟦" in text or "⟧" in text:
-        raise ValueError(f"{name}: a label must be written ⟦text|TYPE|standing⟧, with no label or bar inside")
+        raise ValueError(
+            f"{name}: a label must be written ⟦text|TYPE|standing⟧, with no label or bar inside"
+        )
     return text, labels
 
 

@@ -9,7 +9,14 @@ from textveil_bench.examples import DataSet, Example
 
 GOOD = ("splendid", "charming", "delightful", "moving")
 BAD = ("tedious", "dreadful", "clumsy", "dull")
-THINGS = ("orchard film", "harbor novel", "winter concert", "garden play", "village opera", "island series")
+THINGS = (
+    "orchard film",
+    "harbor novel",
+    "winter concert",
+    "garden play",
+    "village opera",
+    "island series",
+)
 
 
 def opinions() -> list[tuple[str, int]]:

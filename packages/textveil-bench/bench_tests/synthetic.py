@@ -71,18 +71,36 @@ def rows(
         rng = RNG(len(name))
         lengths = rng.integers(4, 40, texts)
         nature = rng.random(texts)  # how hard each text is, the same for all mechanisms
-        shared: dict[str, Any] = {"name": name, "lengths": lengths, "nature": nature, "scores": scores}
-        for baseline, kept, risk in (("identity", 1.0, 1.0), ("mask", 0.0, 0.004), ("uniform", 0.01, 0.01)):
+        shared: dict[str, Any] = {
+            "name": name,
+            "lengths": lengths,
+            "nature": nature,
+            "scores": scores,
+        }
+        for baseline, kept, risk in (
+            ("identity", 1.0, 1.0),
+            ("mask", 0.0, 0.004),
+            ("uniform", 0.01, 0.01),
+        ):
             for seed in seeds:
                 entry = Entry(name=baseline, whose="baseline", path=None)
                 yield _row(entry, {}, None, seed, kept, risk, **shared)
         for entry in entries:
-            for point in (dict(zip(entry.grid, values, strict=True)) for values in product(*entry.grid.values())):
+            for point in (
+                dict(zip(entry.grid, values, strict=True))
+                for values in product(*entry.grid.values())
+            ):
                 for budget, seed in product(entry.budgets, seeds):
-                    risk = _logistic(3.2 * math.log(budget / entry.middle) - 1.6 - 0.05 * point.get("mechanism.L", 0))
+                    risk = _logistic(
+                        3.2 * math.log(budget / entry.middle)
+                        - 1.6
+                        - 0.05 * point.get("mechanism.L", 0)
+                    )
                     odd = 0.02 if point.get("mechanism.L", 0) % 2 else 0.0
                     kept = _logistic(2.4 * math.log(budget / entry.middle)) + entry.edge + odd
-                    yield _row(entry, point, budget, seed, float(np.clip(kept, 0, 1)), risk, **shared)
+                    yield _row(
+                        entry, point, budget, seed, float(np.clip(kept, 0, 1)), risk, **shared
+                    )
 
 
 def _logistic(x: float) -> float:
@@ -102,12 +120,16 @@ def _row(
     nature: Any,
     scores: int,
 ) -> dict[str, Any]:
-    told = ", ".join([entry.name, *(f"{path.rpartition('.')[2]} {value}" for path, value in point.items())])
+    told = ", ".join(
+        [entry.name, *(f"{path.rpartition('.')[2]} {value}" for path, value in point.items())]
+    )
     rng = RNG(crc32(f"{name} {told} {budget} {seed}".encode()))
     texts = len(lengths)
     words = np.maximum(1, lengths // 2)
     chance, clean = (0.5, 0.85) if name == "sst2" else (0.05, 0.7)
-    right = 0.7 * nature + 0.3 * rng.random(texts) < 0.15 + 0.7 * (chance + (clean - chance) * kept)  # about so often
+    right = 0.7 * nature + 0.3 * rng.random(texts) < 0.15 + 0.7 * (
+        chance + (clean - chance) * kept
+    )  # about so often
     seen = texts * 2 // 3  # attacks look at the first texts only
     guessed = rng.binomial(words[:seen], risk) / words[:seen]
     task = ("head", "accuracy") if name == "sst2" else ("reader", "F1")
@@ -115,13 +137,25 @@ def _row(
     found = [
         _score(*task, right.astype(float), headline=True, baseline=chance),
         _score("bayes", "exposed", guessed, {"prior": "unigram"}, words[:seen], headline=True),
-        _score("neighbour", "Pr@5", np.clip(guessed * 1.3, 0, 1), {}, words[:seen], headline=True, baseline=0.01),
+        _score(
+            "neighbour",
+            "Pr@5",
+            np.clip(guessed * 1.3, 0, 1),
+            {},
+            words[:seen],
+            headline=True,
+            baseline=0.01,
+        ),
         _score("masked", "Rouge-L", context, headline=True),
         _score("meaning", "meaning", np.clip(kept + 0.1 * rng.normal(size=texts), -1, 1)),
         _score("retention", "retention", guessed, {}, words[:seen]),
         *(_score("mapping", f"measure {i}", rng.random(texts), {}, words) for i in range(scores)),
     ]
-    inner: dict[str, Any] = {"mechanism": {"name": entry.name, **_inner(point)}, "epsilon": None, "seed": seed}
+    inner: dict[str, Any] = {
+        "mechanism": {"name": entry.name, **_inner(point)},
+        "epsilon": None,
+        "seed": seed,
+    }
     if entry.path == "epsilon":
         inner["epsilon"] = budget
     elif entry.path is not None:
@@ -150,7 +184,12 @@ def _row(
         "table": "minilm-s",
         "configuration": None if entry.name == "identity" else inner,
         "budget": None if entry.path is None else {"path": entry.path, "value": budget},
-        "epsilon": {"kind": "metric", "metric": "chord", "per_word": budget, "ldp": entry.ldp * budget}
+        "epsilon": {
+            "kind": "metric",
+            "metric": "chord",
+            "per_word": budget,
+            "ldp": entry.ldp * budget,
+        }
         if entry.ldp and budget
         else {"kind": "none", "metric": None, "per_word": "infinite", "ldp": "infinite"},
         "lengths": lengths.tolist(),

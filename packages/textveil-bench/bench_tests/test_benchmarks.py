@@ -36,12 +36,15 @@ def test_what_risk_says_beside_is_the_stored_rows():
 
 
 @pytest.mark.parametrize(
-    ("draw", "stored"), [(report.draw, report.PICTURE), (report.draw_domains, report.DOMAINS_PICTURE)]
+    ("draw", "stored"),
+    [(report.draw, report.PICTURE), (report.draw_domains, report.DOMAINS_PICTURE)],
 )
 def test_pictures_are_the_stored_rows(draw, stored, tmp_path):
     """Their lines are where the rows are; letters are left out, for fonts differ by machine."""
     draw(tmp_path / "drawn.svg")
-    drawn, kept = (_lines(path.read_text(encoding="utf-8")) for path in (tmp_path / "drawn.svg", stored))
+    drawn, kept = (
+        _lines(path.read_text(encoding="utf-8")) for path in (tmp_path / "drawn.svg", stored)
+    )
     assert len(kept) > 8
     assert len(drawn) == len(kept)
     for one, other in zip(drawn, kept, strict=True):
@@ -55,24 +58,42 @@ def test_a_metric_that_no_domain_has_is_an_error():
 
 def _lines(svg):
     """Coordinates of the curves of a picture."""
-    paths = re.findall(r'<path d="([^"]+)" clip-path="[^"]+" style="fill: none; stroke: #(?!ddd)', svg)
+    paths = re.findall(
+        r'<path d="([^"]+)" clip-path="[^"]+" style="fill: none; stroke: #(?!ddd)', svg
+    )
     return [[float(number) for number in re.findall(r"-?[0-9.]+", path)] for path in paths]
 
 
 def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
-    claim = {"claim": "a|b", "source": "figure 2", "data": "sst2", "answer": "does not hold", "says": "-.1"}
+    claim = {
+        "claim": "a|b",
+        "source": "figure 2",
+        "data": "sst2",
+        "answer": "does not hold",
+        "says": "-.1",
+    }
     claim |= {"metric": "accuracy", "comparison": "0123"}
     published = {"series": "noise", "metric": "accuracy", "published": 0.5, "source": "table 1"}
     found = {
         "target": "fig-1",
         "paper": "P (2025)",
-        "tables": [{"title": "T", "columns": ["a", "b"], "rows": [["x|y", 0.5], [None, 2.0]], "notes": ["n"]}],
+        "tables": [
+            {
+                "title": "T",
+                "columns": ["a", "b"],
+                "rows": [["x|y", 0.5], [None, 2.0]],
+                "notes": ["n"],
+            }
+        ],
         "circumstances": {"cores": 2, "machine": "x86_64", "commit": "0123456789"},
         "title": "Figure 1",
         "shows": "What it shows.",
         "cells": [{"data": "sst2", "examples": 1500}] * 2,
         "claims": [claim],
-        "published": [{**published, "value": 0.25, "low": 0.2, "high": 0.3}, {**published, "value": None}],
+        "published": [
+            {**published, "value": 0.25, "low": 0.2, "high": 0.3},
+            {**published, "value": None},
+        ],
         "not_run": {"GPT": "needs an LLM"},
         "differs": ["The model."],
         "contradicts": [],
@@ -99,21 +120,38 @@ def test_the_claims_of_a_target_stand_with_what_became_of_them(tmp_path):
     assert "- GPT: not run: needs an LLM." in lines
     assert not any(line.startswith("Where the paper is wrong") for line in lines)
     (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": []}), encoding="utf-8")
-    assert "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
-    (tmp_path / "fig-1.json").write_text(json.dumps({**found, "cells": [], "tables": []}), encoding="utf-8")
+    assert (
+        "Computed on 2 cores (x86_64), commit 0123456." in report.reproduced(tmp_path).splitlines()
+    )
+    (tmp_path / "fig-1.json").write_text(
+        json.dumps({**found, "cells": [], "tables": []}), encoding="utf-8"
+    )
     assert "Computed on" not in report.reproduced(tmp_path), "nothing was"
     other = {**claim, "comparison": "4567", "answer": "not tested", "claim": "ours: b"}
-    (tmp_path / "fig-2.json").write_text(json.dumps({**found, "target": "fig-2", "claims": [claim, other]}), "utf-8")
+    (tmp_path / "fig-2.json").write_text(
+        json.dumps({**found, "target": "fig-2", "claims": [claim, other]}), "utf-8"
+    )
     lines = report.reproduced(tmp_path).splitlines()
     assert "| P (2025) | of the paper | 0 | 0 | 1 | 0 |" in lines, "one comparison counts once"
     assert "| P (2025) | ours, beside them | 0 | 0 | 0 | 1 |" in lines
-    assert sum(line.endswith("| -.1; the comparison of `fig-1`, which counts there |") for line in lines) == 1
+    assert (
+        sum(
+            line.endswith("| -.1; the comparison of `fig-1`, which counts there |")
+            for line in lines
+        )
+        == 1
+    )
 
 
 def test_the_newest_row_of_a_measurement_counts():
     rows = [
         {"what": what, "value": value, "unit": "us", "threads": 2, "commit": "0123456789"}
-        for what, value in (("decode, a", 3.0), ("decode, b", 2000.4), ("other, a", 9.0), ("decode, a", 1.25))
+        for what, value in (
+            ("decode, a", 3.0),
+            ("decode, b", 2000.4),
+            ("other, a", 9.0),
+            ("decode, a", 1.25),
+        )
     ]
     text = report.fill("x\n<!-- bench decode -->\nold\n<!-- end of bench -->\ny", rows)
     assert "| a | 1.25 | us | 2 | 0123456 |\n| b | 2,000 | us | 2 | 0123456 |" in text
@@ -123,16 +161,25 @@ def test_the_newest_row_of_a_measurement_counts():
 
 def test_rates_stand_by_release_and_metric_with_their_intervals():
     rows = [
-        {"what": f"attacks, a, {release}, {metric}", "release": release, "metric": metric, **numbers}
+        {
+            "what": f"attacks, a, {release}, {metric}",
+            "release": release,
+            "metric": metric,
+            **numbers,
+        }
         for release, metric, numbers in (
             ("noise", "cosine >= 0.6", {"value": 0.5, "low": 0.4, "high": 0.6}),
             ("noise", "left", {"value": 12.34, "low": None, "high": None}),
             ("polar", "cosine >= 0.6", {"value": 0.25, "low": 0.2, "high": 0.3}),
         )
     ]
-    text = report.fill("<!-- rates attacks, a | cosine >= 0.6 | left -->\nold\n<!-- end of bench -->", rows)
+    text = report.fill(
+        "<!-- rates attacks, a | cosine >= 0.6 | left -->\nold\n<!-- end of bench -->", rows
+    )
     assert "| release | cosine >= 0.6 | left |\n|---|---|---|\n" in text
-    assert "| noise | 0.500 (0.400 to 0.600) | 12.3 |\n| polar | 0.250 (0.200 to 0.300) |  |\n" in text
+    assert (
+        "| noise | 0.500 (0.400 to 0.600) | 12.3 |\n| polar | 0.250 (0.200 to 0.300) |  |\n" in text
+    )
     assert "old" not in text
 
 
@@ -154,7 +201,10 @@ def test_a_metric_at_equal_risk_lies_between_the_budgets_about_it():
         *evidence("noise", 60, MAP=0.15, cosine=0.4),
         *evidence("other", 1, MAP=0.9, cosine=0.9),
     ]
-    text = report.fill("<!-- equal evidence, a | MAP | .10 .15 .30 .5 | cosine -->\nold\n<!-- end of bench -->", rows)
+    text = report.fill(
+        "<!-- equal evidence, a | MAP | .10 .15 .30 .5 | cosine -->\nold\n<!-- end of bench -->",
+        rows,
+    )
     assert "| cosine at MAP of | .10 | .15 | .30 | .5 |\n|---|---|---|---|---|\n" in text
     assert "| krr | 0.200 | 0.275 | 0.500 |  |\n| noise | 0.250 | 0.400 |  |  |\n\n<!-- end" in text
     assert "old" not in text

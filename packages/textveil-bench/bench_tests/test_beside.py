@@ -37,5 +37,7 @@ def test_what_is_left_and_what_is_altered(released, left, altered):
 
 def test_an_answer_brings_back_what_was_taken_out():
     example = compare.Example("note", "Ask Anna Holm, Ely.", ("Anna Holm", "Ely"))
-    found = compare.came_back(example, "Ask <1>, Ely.", ["Ask <", "1>."], lambda _: ["Ask ", "", "anna holm."])
+    found = compare.came_back(
+        example, "Ask <1>, Ely.", ["Ask <", "1>."], lambda _: ["Ask ", "", "anna holm."]
+    )
     assert (found["value"], found["of"], found["seen"]) == (1, 1, 2)

@@ -30,11 +30,44 @@ from textveil_bench.spec import SweepData, SweepEntry
 from textveil_bench.trials import BETWEEN
 
 WORDS = {
-    "sea": ["boat", "harbour", "sailor", "wave", "island", "beach", "fish", "captain", "coast", "anchor"],
-    "farm": ["tractor", "barn", "wheat", "farmer", "cattle", "harvest", "orchard", "plough", "meadow", "horse"],
+    "sea": [
+        "boat",
+        "harbour",
+        "sailor",
+        "wave",
+        "island",
+        "beach",
+        "fish",
+        "captain",
+        "coast",
+        "anchor",
+    ],
+    "farm": [
+        "tractor",
+        "barn",
+        "wheat",
+        "farmer",
+        "cattle",
+        "harvest",
+        "orchard",
+        "plough",
+        "meadow",
+        "horse",
+    ],
 }
 COMMON = "the {} of a {} and this {} with the {} in {}"
-OTHERS = ["morning", "evening", "winter", "summer", "autumn", "spring", "rain", "silence", "march", "may"]
+OTHERS = [
+    "morning",
+    "evening",
+    "winter",
+    "summer",
+    "autumn",
+    "spring",
+    "rain",
+    "silence",
+    "march",
+    "may",
+]
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +81,19 @@ def texts(tmp_path_factory):
             out.writerow(["text", "label"])
             for i in range(count):
                 label = ("sea", "farm")[i % 2]
-                out.writerow([COMMON.format(*draws.choices(WORDS[label], k=4), draws.choice(OTHERS)), label])
+                out.writerow(
+                    [COMMON.format(*draws.choices(WORDS[label], k=4), draws.choice(OTHERS)), label]
+                )
     return folder
 
 
 @pytest.fixture(scope="module")
 def comparison(texts):
-    data = SweepData(name=str(texts / "{split}.csv"), columns={"fields": ("text",), "label": "label"}, as_name="own")
+    data = SweepData(
+        name=str(texts / "{split}.csv"),
+        columns={"fields": ("text",), "label": "label"},
+        as_name="own",
+    )
     codes = {"mechanism.name": "codebook", "table.codes": "task-2"}
     return Comparison(
         name="own",
@@ -63,11 +102,25 @@ def comparison(texts):
         seeds=(1, 2),
         common={"table.name": "minilm"},
         entries=(
-            SweepEntry(name="rankcape", set={"mechanism.name": "rankcape"}, budget={"epsilon": ("risk",)}, start=4),
-            SweepEntry(name="codes", whose="ours", set=codes, budget={"epsilon": ("risk",)}, start=3, most=3),
+            SweepEntry(
+                name="rankcape",
+                set={"mechanism.name": "rankcape"},
+                budget={"epsilon": ("risk",)},
+                start=4,
+            ),
+            SweepEntry(
+                name="codes",
+                whose="ours",
+                set=codes,
+                budget={"epsilon": ("risk",)},
+                start=3,
+                most=3,
+            ),
         ),
         maps=("task-2",),
-        sizes=PartSizes(shelf=80, public=100, train=60, tuned=60, judged=80, attacked=40, simulated=300),
+        sizes=PartSizes(
+            shelf=80, public=100, train=60, tuned=60, judged=80, attacked=40, simulated=300
+        ),
     )
 
 
@@ -86,7 +139,10 @@ def rows(comparison, folder):
 
 def test_no_text_plays_two_parts(comparison):
     found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
-    played = [set(parts.texts(each)) for each in (found.shelf, found.public, found.pool, found.tuned, found.judged)]
+    played = [
+        set(parts.texts(each))
+        for each in (found.shelf, found.public, found.pool, found.tuned, found.judged)
+    ]
     assert [len(each) for each in played] == [80, 100, 120, 60, 80]
     assert len(set.union(*played)) == sum(map(len, played))
     one, other = (found.learned_from(60, seed) for seed in (1, 2))
@@ -157,7 +213,11 @@ def test_the_floor_shows_no_equality_whatever_the_mechanisms_do(comparison, tmp_
     seen = {}
     for series in alike.series("own")[:4]:
         if (config := series.config(None, 5)) is not None:
-            seen[series.name] = Privatizer.from_config(config).privatize("boat and boat and boat and boat").text.split()
+            seen[series.name] = (
+                Privatizer.from_config(config)
+                .privatize("boat and boat and boat and boat")
+                .text.split()
+            )
     assert seen["mask"][::2] == ["<WORD>"] * 4
     assert len({*seen["uniform"][::2]}) > 1
     assert len({*seen["equality"][::2]}) == 1
@@ -165,7 +225,10 @@ def test_the_floor_shows_no_equality_whatever_the_mechanisms_do(comparison, tmp_
 
 def test_words_that_pass_are_named_and_placeholders_are_not():
     words = ["the old boat near the barn"] * 4
-    learned = Learned(public=tuple(f"the {a} near the {b}" for a in WORDS["sea"] for b in WORDS["farm"]), simulated=100)
+    learned = Learned(
+        public=tuple(f"the {a} near the {b}" for a in WORDS["sea"] for b in WORDS["farm"]),
+        simulated=100,
+    )
     hidden = attacked(Privatizer("placeholder"), words, learned)
     assert hidden.words.tolist() == [4.0] * 4
     assert hidden.share == 0
@@ -182,10 +245,19 @@ def test_words_that_pass_are_named_and_placeholders_are_not():
 def test_judges_learn_from_originals_and_from_releases(comparison):
     found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
     own, learned = parts.texts(found.judged), found.learned_from(60, 1)
-    labels, known = (np.array([each.label for each in data.examples]) for data in (found.judged, learned))
+    labels, known = (
+        np.array([each.label for each in data.examples]) for data in (found.judged, learned)
+    )
     judges = Judges(found.judged, load_table("minilm"), {"general-8": "8"})
     clean = dict(judges.judge(own, labels, (parts.texts(learned), known), None))
-    assert set(clean) == {"words", "counts", "vectors", "means", "words by general-8", "counts by general-8"}
+    assert set(clean) == {
+        "words",
+        "counts",
+        "vectors",
+        "means",
+        "words by general-8",
+        "counts by general-8",
+    }
     assert clean["words"].mean() > 0.95
     assert clean["counts"].mean() > 0.95
     reversed_words = [" ".join(word[::-1] for word in text.split()) for text in own]
@@ -194,7 +266,9 @@ def test_judges_learn_from_originals_and_from_releases(comparison):
     assert told["words"].mean() < 0.7, "it has never seen such words"
     assert told["adaptive words"].mean() > 0.95
     assert told["adaptive counts"].mean() > 0.95
-    few = dict(judges.judge(own, labels, (parts.texts(learned), known), None, known=("words", "means")))
+    few = dict(
+        judges.judge(own, labels, (parts.texts(learned), known), None, known=("words", "means"))
+    )
     assert few.keys() == clean.keys() - {"words", "means"}
 
 
@@ -203,7 +277,8 @@ def test_counts_tell_what_is_in_words_drawn_independently():
     draws = random.Random(5)
     labels = [i % 2 for i in range(600)]
     texts = [
-        " ".join(draws.choices(["boat", "barn"], [0.4 + 0.2 * label, 0.6 - 0.2 * label], k=30)) for label in labels
+        " ".join(draws.choices(["boat", "barn"], [0.4 + 0.2 * label, 0.6 - 0.2 * label], k=30))
+        for label in labels
     ]
     learned = WordCounts().fit(texts[:300], np.array(labels[:300]))
     right = (learned(texts[300:]) == np.array(labels[300:])).mean()
@@ -220,7 +295,14 @@ def questions(count: int, seed: int) -> DataSet:
         found.append(Example(texts=(f"where is the {words[label]}", *options), label=label))
     letters = tuple("ABCD")
     fields = ("question", *letters)
-    return DataSet(name="asked", split="test", kind="choice", fields=fields, labels=letters, examples=tuple(found))
+    return DataSet(
+        name="asked",
+        split="test",
+        kind="choice",
+        fields=fields,
+        labels=letters,
+        examples=tuple(found),
+    )
 
 
 def test_judges_tell_the_option_that_answers_a_question():
@@ -230,18 +312,25 @@ def test_judges_tell_the_option_that_answers_a_question():
     texts, taught = parts.texts(own), parts.texts(learned)
     clean = dict(judges.judge(texts, labels, (taught, known), None))
     assert clean["words"].mean() > 0.95
-    cut = [text.rpartition("\n\n")[0] for text in texts]  # an option that a release lost is an empty one
+    cut = [
+        text.rpartition("\n\n")[0] for text in texts
+    ]  # an option that a release lost is an empty one
     lost = dict(judges.judge(cut, labels, (taught, known), None))["words"]
     assert lost[labels < 3].mean() > 0.95
     told = dict(judges.judge(shouted(texts, "x"), labels, (taught, known), shouted(taught, "x")))
     assert told["adaptive words"].mean() > 0.95
-    none = dict(judges.judge(shouted(texts, "x"), labels, (taught, known), [BETWEEN.join("abcde")] * 80))
+    none = dict(
+        judges.judge(shouted(texts, "x"), labels, (taught, known), [BETWEEN.join("abcde")] * 80)
+    )
     assert none["adaptive words"].mean() < 0.6, "it learned nothing of what answers a question"
 
 
 def shouted(texts: Sequence[str], behind: str) -> list[str]:
     """Other words for the same, equal ones alike."""
-    return [BETWEEN.join(re.sub(r"\b\w+", rf"\g<0>{behind}", part) for part in text.split(BETWEEN)) for text in texts]
+    return [
+        BETWEEN.join(re.sub(r"\b\w+", rf"\g<0>{behind}", part) for part in text.split(BETWEEN))
+        for text in texts
+    ]
 
 
 def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_task():
@@ -267,7 +356,9 @@ def test_what_is_kept_at_a_risk(rows):
     assert kept["mask"].share.value == 0
     assert abs(kept["uniform"].share.value) < 0.3
     assert kept["codes"].share.value > 0.6
-    assert kept["codes"].statement == pytest.approx({"kind": "ldp", "metric": None, "epsilon": 3.0, "local_dp": 3.0})
+    assert kept["codes"].statement == pytest.approx(
+        {"kind": "ldp", "metric": None, "epsilon": 3.0, "local_dp": 3.0}
+    )
     assert kept["codes"].first is not None
     assert choice.texts == (80, 40)
     if "rankcape" in kept:
@@ -285,7 +376,11 @@ def test_what_is_kept_at_a_risk(rows):
 def test_what_an_earlier_run_had_chosen_does_not_count(rows):
     """Cells of other budgets and of series that are no longer the best, judged by fewer judges."""
     codes = [row for row in rows if row["stage"] == "judged" and row["family"] == "codes"]
-    older = [{**row, **other, "right": {}} for row in codes for other in ({"value": 2.5}, {"series": "codes, C 9"})]
+    older = [
+        {**row, **other, "right": {}}
+        for row in codes
+        for other in ({"value": 2.5}, {"series": "codes, C 9"})
+    ]
     (choice,), (same,) = choices(rows), choices([*rows, *older])
     assert same.to_json() == choice.to_json()
 
@@ -350,11 +445,15 @@ def test_each_level_has_a_row_and_a_budget_of_its_own(comparison, folder, rows, 
     asked = replace(comparison, levels=(0.3, 0.5), entries=comparison.entries[1:])
     made = run(asked, further, places=runs.Folders())
     known = {row["key"] for row in rows}
-    assert {tuple(row["asked"]) for row in made if row["key"] not in known and row["stage"] == "tuned"} == {(0.5,)}
+    assert {
+        tuple(row["asked"]) for row in made if row["key"] not in known and row["stage"] == "tuned"
+    } == {(0.5,)}
     assert [choice.level for choice in choices(made)] == [0.3, 0.5]
 
 
-def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(comparison, folder, rows, monkeypatch):
+def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(
+    comparison, folder, rows, monkeypatch
+):
     asked = []
     compute = jobs.compute
 
@@ -452,7 +551,11 @@ def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, 
     judged = [row for row in rows if row["stage"] == "judged" and row["seed"] == 1 and row["risk"]]
     assert {row["series"] for row in found} == {row["series"] for row in judged}
     for row in found:
-        (same,) = (each for each in judged if (each["series"], each["value"]) == (row["series"], row["value"]))
+        (same,) = (
+            each
+            for each in judged
+            if (each["series"], each["value"]) == (row["series"], row["value"])
+        )
         assert row["all"]["words"] == row["risk"]["words"] == same["risk"]["words"]
         assert row["public"][0] > row["texts"]["public"][0] == 100
     job = jobs.ComparisonJob(
@@ -464,7 +567,9 @@ def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, 
         seed=1,
         all_public=True,
     )
-    both = jobs._attack_again(job, replace(held := jobs._held(job), well_read=held.learned), {"attack": 0.0})
+    both = jobs._attack_again(
+        job, replace(held := jobs._held(job), well_read=held.learned), {"attack": 0.0}
+    )
     assert both["risk"] == both["all"] == found[-1]["risk"], "both attack one release"
     lines = list(all_public(again))
     assert sum(line.startswith("| ") for line in lines) == len(found) + 1

@@ -19,7 +19,9 @@ SHOWN = {
 
 @pytest.fixture(scope="module")
 def lines():
-    rows = synthetic.rows(entries=synthetic.ENTRIES[:1], data=("sst2", "squad"), texts=20, seeds=(1,))
+    rows = synthetic.rows(
+        entries=synthetic.ENTRIES[:1], data=("sst2", "squad"), texts=20, seeds=(1,)
+    )
     return [json.dumps(row) + "\n" for row in rows]
 
 
@@ -43,7 +45,16 @@ def refused(capsys, *arguments):
 
 def test_a_page_of_a_folder(capsys, folder, tmp_path):
     page, figures = tmp_path / "a.html", tmp_path / "figures"
-    arguments = ["--output", str(page), "--title", "Two & more", "--only", "sst2", "--figures", str(figures)]
+    arguments = [
+        "--output",
+        str(page),
+        "--title",
+        "Two & more",
+        "--only",
+        "sst2",
+        "--figures",
+        str(figures),
+    ]
     assert main(["report", str(folder), *arguments]) == 0
     content = page.read_text()
     assert "<h1>Two &amp; more</h1>" in content
@@ -82,7 +93,9 @@ def test_what_is_refused(capsys, folder, lines, tmp_path):
     broken.write_text(lines[0] + lines[1][:50] + "\n" + lines[2])
     assert "line 2 of 'broken.jsonl' is not a JSON object" in refused(capsys, broken)
     assert "did you mean 'sst2'" in refused(capsys, folder, "--only", "sst")
-    assert "--output must not be the input file" in refused(capsys, folder, "--output", folder / "rows.jsonl")
+    assert "--output must not be the input file" in refused(
+        capsys, folder, "--output", folder / "rows.jsonl"
+    )
     assert "--figures must be a folder" in refused(capsys, folder, "--figures", empty)
     assert "needs ROWS" in refused(capsys)
     (folder / "gallery.jsonl").write_text('{"data": "sst2", "original": "a private text"}\n')

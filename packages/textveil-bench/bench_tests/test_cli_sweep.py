@@ -40,7 +40,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def several(table: EmbeddingTable, model: str, mode: str, name: str = "cape", **words: Any) -> list[Privatizer]:
+def several(
+    table: EmbeddingTable, model: str, mode: str, name: str = "cape", **words: Any
+) -> list[Privatizer]:
     return [
         Privatizer(
             name,
@@ -60,7 +62,8 @@ def several(table: EmbeddingTable, model: str, mode: str, name: str = "cape", **
 def same(one: Rehearsal, other: Rehearsal) -> bool:
     return (
         [result.text for result in one.results] == [result.text for result in other.results]
-        and [result.guarantee.to_json() for result in one.results] == [r.guarantee.to_json() for r in other.results]
+        and [result.guarantee.to_json() for result in one.results]
+        == [r.guarantee.to_json() for r in other.results]
         and bool((one.drawn == other.drawn).all())
         and bool((one.parameter == other.parameter).all())
     )
@@ -68,7 +71,9 @@ def same(one: Rehearsal, other: Rehearsal) -> bool:
 
 @pytest.mark.parametrize("name", ["cape", "rankcape"])
 @pytest.mark.parametrize("mode", ["original", "public", "released"])
-def test_a_sweep_is_what_single_rehearsals_are(mode: str, name: str, small_table: EmbeddingTable, model: str) -> None:
+def test_a_sweep_is_what_single_rehearsals_are(
+    mode: str, name: str, small_table: EmbeddingTable, model: str
+) -> None:
     swept = list(sweep(several(small_table, model, mode, name), TEXTS))
     assert len(swept) == 1
     single = [privatizer.rehearse(TEXTS) for privatizer in several(small_table, model, mode, name)]
@@ -91,7 +96,9 @@ def test_the_language_model_is_asked_once_for_all_budgets(
     assert sum(asked) == words * len(EPSILONS)
 
 
-def test_every_part_is_asked_about_once(small_table: EmbeddingTable, model: str, asked: list[int]) -> None:
+def test_every_part_is_asked_about_once(
+    small_table: EmbeddingTable, model: str, asked: list[int]
+) -> None:
     """Parts of at most ten words; a longer text is a part of its own."""
     parts = list(sweep(several(small_table, model, "public"), TEXTS, part=10))
     assert [len(part[0].results) for part in parts] == [1, 2, 2] or len(parts) > 2
@@ -100,7 +107,10 @@ def test_every_part_is_asked_about_once(small_table: EmbeddingTable, model: str,
     singles = several(small_table, model, "public")
     for part in parts:
         own = [result.private.text for result in part[0].results]
-        assert all(same(one, privatizer.rehearse(own)) for one, privatizer in zip(part, singles, strict=True))
+        assert all(
+            same(one, privatizer.rehearse(own))
+            for one, privatizer in zip(part, singles, strict=True)
+        )
 
 
 def test_what_is_kept_is_not_taken_for_other_words(small_table: EmbeddingTable, model: str) -> None:
@@ -109,8 +119,12 @@ def test_what_is_kept_is_not_taken_for_other_words(small_table: EmbeddingTable, 
     for mode in ("original", "public"):
         for text in ("the river is a castle", "a river was the castle", "the garden is a market"):
             for casing in ("lower", "copy"):
-                kept = several(small_table, model, mode, casing=casing)[0].rehearse([text], memo=memo)
-                assert same(kept, several(small_table, model, mode, casing=casing)[0].rehearse([text]))
+                kept = several(small_table, model, mode, casing=casing)[0].rehearse(
+                    [text], memo=memo
+                )
+                assert same(
+                    kept, several(small_table, model, mode, casing=casing)[0].rehearse([text])
+                )
 
 
 def test_no_texts_are_no_parts(small_table: EmbeddingTable, model: str) -> None:

@@ -20,7 +20,9 @@ codebooks = import_module("codebooks")
 def test_of_equally_frequent_codes_randomised_response_is_the_best(epsilon):
     """Kairouz, Oh and Viswanath 2014: it keeps most, and of two codes it tells most."""
     for codes in (2, 3, 6):
-        assert codebooks.most_kept(np.full(codes, 1 / codes), epsilon) == pytest.approx(kept(codes, epsilon))
+        assert codebooks.most_kept(np.full(codes, 1 / codes), epsilon) == pytest.approx(
+            kept(codes, epsilon)
+        )
     even = np.full(2, 0.5)
     assert codebooks.most_told(even, epsilon) == pytest.approx(information(even, epsilon))
 
@@ -41,7 +43,9 @@ def test_what_is_told_at_most_lies_between_randomised_response_and_the_limit(eps
         masses = np.random.default_rng(seed).dirichlet(np.full(5, 0.7))
         told = codebooks.most_told(masses, epsilon)
         assert information(masses, epsilon) - 1e-9 <= told <= limit(epsilon) + 1e-9
-        law = np.exp(epsilon * np.array(list(product((0, 1), repeat=5)))[1:-1].T)  # every set of codes, at random
+        law = np.exp(
+            epsilon * np.array(list(product((0, 1), repeat=5)))[1:-1].T
+        )  # every set of codes, at random
         law /= law.sum(axis=1, keepdims=True)
         joint = masses[:, None] * law
         assert float((joint * np.log2(law / joint.sum(axis=0))).sum()) <= told + 1e-9
@@ -61,7 +65,9 @@ def test_surprise_is_the_mean_over_words_that_all_versions_know():
         [items, ("A", "x", "zzz", ",", "e", "f")], case, SimpleNamespace(prob=prob)
     )
     assert where.tolist() == [0, 1]
-    np.testing.assert_allclose([one, other], 10_000 * np.log(1.0001) * np.array([[2, 2.5], [2, 2.5]]))
+    np.testing.assert_allclose(
+        [one, other], 10_000 * np.log(1.0001) * np.array([[2, 2.5], [2, 2.5]])
+    )
     assert ("a", "<s>") in asked  # the second and third words are unknown to one of both
     assert ("d", "c", "<s>") in asked
     assert not any(len(words) > 1 and words[0] == "b" for words in asked)

@@ -46,10 +46,15 @@ def test_a_value_is_the_mean_over_seeds_of_sums_over_words(rows):
     right = np.mean([row["scores"][0]["values"] for row in own])
     assert cell.estimates[ACCURACY].value == pytest.approx(right)
     guessed = [
-        (score["values"], score["weights"]) for row in own for score in row["scores"] if score["metric"] == "exposed"
+        (score["values"], score["weights"])
+        for row in own
+        for score in row["scores"]
+        if score["metric"] == "exposed"
     ]
     sums = sum(np.dot(values, weights) for values, weights in guessed)
-    assert cell.estimates[EXPOSED].value == pytest.approx(sums / sum(sum(weights) for _, weights in guessed))
+    assert cell.estimates[EXPOSED].value == pytest.approx(
+        sums / sum(sum(weights) for _, weights in guessed)
+    )
     assert chance(ACCURACY, [cell]) == 0.5
     assert chance(EXPOSED, [cell]) is None
 
@@ -61,7 +66,8 @@ def test_seeds_are_averaged_before_texts_are_drawn(rows):
     tripled = [dict(copy.deepcopy(row), seed=seed) for row in single for seed in (1, 2, 3)]
     (one,), (three,), (real,) = series(single), series(tripled), series(own)
     widths = [
-        np.ptp([e.interval.low, e.interval.high]) for e in (s.cells[2].estimates[ACCURACY] for s in (one, three, real))
+        np.ptp([e.interval.low, e.interval.high])
+        for e in (s.cells[2].estimates[ACCURACY] for s in (one, three, real))
     ]
     assert widths[0] == pytest.approx(widths[1])
     assert widths[2] < widths[0]
@@ -94,10 +100,17 @@ def test_at_equal_risk(rows):
 
 
 def test_a_budget_that_was_chosen_for_a_level_stands_for_it_where_the_curve_ends(rows):
-    own = [copy.deepcopy(row) for row in rows if row["series"] == "noise" and row["budget"]["value"] in (80, 120)]
+    own = [
+        copy.deepcopy(row)
+        for row in rows
+        if row["series"] == "noise" and row["budget"]["value"] in (80, 120)
+    ]
     (noise,) = series(own)
     low = noise.cells[0].estimates[EXPOSED].value
-    near, far = 0.95 * low, 0.5 * low  # the search ended a little above the one, and far above the other
+    near, far = (
+        0.95 * low,
+        0.5 * low,
+    )  # the search ended a little above the one, and far above the other
     for level, expected in ((near, noise.cells[0].estimates[ACCURACY].value), (far, None)):
         for row in own:
             row["level"] = {80: level, 120: 0.5}[row["budget"]["value"]]
@@ -125,7 +138,9 @@ def test_slices_are_quarters_by_length_and_together_the_whole(rows):
     edges = np.quantile(lengths, (0.25, 0.5, 0.75))
     shortest = lengths <= edges[0]
     assert parts[0][0].endswith(f"({lengths.min()} to {lengths[shortest].max()} words)")
-    assert parts[0][1].value == pytest.approx(sample.sums[shortest].sum() / sample.sizes[shortest].sum())
+    assert parts[0][1].value == pytest.approx(
+        sample.sums[shortest].sum() / sample.sizes[shortest].sum()
+    )
     assert set(cell.slices) == set(cell.estimates)
     # texts of one length are one slice
     row = copy.deepcopy(rows[0]) | {"lengths": [7] * 60}
@@ -166,5 +181,8 @@ def test_metrics_by_role():
     assert EXPOSED.role == "attack"
     assert MetricKey("meaning", "meaning").role == "measure"
     assert EXPOSED.title == "bayes exposed (unigram)"
-    assert MetricKey("linkage", "top-1", (("from", "mask"), ("among", 100))).title == "linkage top-1 (mask, among 100)"
+    assert (
+        MetricKey("linkage", "top-1", (("from", "mask"), ("among", 100))).title
+        == "linkage top-1 (mask, among 100)"
+    )
     assert MetricKey("rouge-l", "Rouge-L").title == "Rouge-L"

@@ -10,7 +10,11 @@ class Counting:
 
     def find(self, texts):
         self.asked.append(list(texts))
-        return [Span(i, 0, len(text), "NAME", 1.0, "") for i, text in enumerate(texts) if text.startswith("A")]
+        return [
+            Span(i, 0, len(text), "NAME", 1.0, "")
+            for i, text in enumerate(texts)
+            if text.startswith("A")
+        ]
 
 
 def test_a_text_is_looked_at_once():

@@ -23,7 +23,10 @@ METRICS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("tables")
-    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip(NOUNS, gaussian_rows(60, 8, 1), strict=True)]
+    lines = [
+        f"{word} {' '.join(map(str, row))}"
+        for word, row in zip(NOUNS, gaussian_rows(60, 8, 1), strict=True)
+    ]
     (where / "tiny.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     with vectors.opened(str(where / "tiny.txt")) as found:
         store.build(found, where / "tiny")
@@ -31,7 +34,9 @@ def folder(tmp_path_factory):
 
 
 def subject(folder, **options):
-    return MeasuredSetup(name="placeholder", set={"table.name": folder, "mechanism.name": "placeholder", **options})
+    return MeasuredSetup(
+        name="placeholder", set={"table.name": folder, "mechanism.name": "placeholder", **options}
+    )
 
 
 @pytest.mark.slow

@@ -5,14 +5,28 @@ import pytest
 
 from textveil.errors import ConfigError
 from textveil_bench import estimates as bootstrap
-from textveil_bench.estimates import Estimate, Sample, at, best, difference, estimates, ratio, resamples
+from textveil_bench.estimates import (
+    Estimate,
+    Sample,
+    at,
+    best,
+    difference,
+    estimates,
+    ratio,
+    resamples,
+)
 
 RNG = np.random.default_rng
 
 
 def sample(sums, sizes=None, texts="t", **known):
     sums = np.asarray(sums, dtype=float)
-    return Sample(texts=texts, sums=sums, sizes=np.ones(len(sums)) if sizes is None else np.asarray(sizes), **known)
+    return Sample(
+        texts=texts,
+        sums=sums,
+        sizes=np.ones(len(sums)) if sizes is None else np.asarray(sizes),
+        **known,
+    )
 
 
 def one(values, weights=None, **known):
@@ -106,7 +120,9 @@ def test_the_ratio_of_two_figures_above_chance():
     low, high = np.quantile(brute, (0.025, 0.975))
     assert found.interval.low == pytest.approx(low, abs=0.1)
     assert found.interval.high == pytest.approx(high, rel=0.1)
-    assert ratio(good.minus(0.5), bad.minus(0.9)).value == np.inf  # nothing is a multiple of what is below chance
+    assert (
+        ratio(good.minus(0.5), bad.minus(0.9)).value == np.inf
+    )  # nothing is a multiple of what is below chance
 
 
 def constant(value):
@@ -189,7 +205,9 @@ def test_the_best_of_several_that_are_equal_is_no_better_than_one():
         off.append((max(each.value for each in figures), found.value))
     error = 1 / np.sqrt(200)
     plain, corrected = np.mean(off, axis=0) / error
-    assert plain == pytest.approx(1.54, abs=0.4), "the mean of the largest of ten; 0.59 / sqrt(40) is its error"
+    assert plain == pytest.approx(1.54, abs=0.4), (
+        "the mean of the largest of ten; 0.59 / sqrt(40) is its error"
+    )
     assert abs(corrected) < 0.6
     assert best(figures[:1]) is figures[0]
     assert best([]) is None

@@ -14,7 +14,9 @@ TEXT = "the anchor of the harbor was in the garden with a lantern"
 
 def attacked(budgets, text=TEXT, **options):
     protect = {"importance": "list", "important": ["anchor", "garden"]}
-    privatizer = Privatizer("krr", table="minilm-s", protect=protect, groups={"budgets": budgets}, seed=1, **options)
+    privatizer = Privatizer(
+        "krr", table="minilm-s", protect=protect, groups={"budgets": budgets}, seed=1, **options
+    )
     case = Case.of(privatizer, [text])
     outcomes = Bayes(priors=("unigram",), k=2).run(case, rng=SeededRandomness(1))
     top = next(outcome for outcome in outcomes if outcome.metric == "top-1")
@@ -53,10 +55,14 @@ def test_behind_a_placeholder_nobody_guesses_a_word_of_another_group():
     table = load_table("minilm-s")
     first, second = (table.words[i] for i in (-static(table, "unigram")).argsort()[:2].tolist())
     protect = {"importance": "list", "important": [first, "anchor"]}
-    privatizer = Privatizer("krr", table="minilm-s", protect=protect, groups={"budgets": (1, 1, 60, 0)}, seed=1)
+    privatizer = Privatizer(
+        "krr", table="minilm-s", protect=protect, groups={"budgets": (1, 1, 60, 0)}, seed=1
+    )
     case = Case.of(privatizer, [f"the anchor and {second} and {first}"])
     outcomes = Bayes(priors=("unigram",), k=2).run(case, rng=SeededRandomness(1))
-    everything, _ = exposed(case, next(outcome for outcome in outcomes if outcome.metric == "top-1"))
+    everything, _ = exposed(
+        case, next(outcome for outcome in outcomes if outcome.metric == "top-1")
+    )
     assert sorted(everything.values.tolist()) == [1, 1, 1], (
         "the second most usual word is guessed behind its placeholder"
     )
@@ -75,7 +81,9 @@ def test_joined_words_count_as_many_as_they_are_alone():
         )
         case = Case.of(privatizer, ["call +49 30 901820 in the harbor"])
         outcomes = Bayes(priors=("unigram",), k=2).run(case, rng=SeededRandomness(1))
-        found, owners = exposed(case, next(outcome for outcome in outcomes if outcome.metric == "top-1"))
+        found, owners = exposed(
+            case, next(outcome for outcome in outcomes if outcome.metric == "top-1")
+        )
         assert len(owners) == len(found.values)
         return len(case.view.released[0].items), len(found.values)
 

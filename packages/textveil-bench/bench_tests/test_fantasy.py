@@ -11,7 +11,16 @@ from textveil.models.endpoint import Endpoint
 from textveil.text import frequency
 from textveil_bench import fantasy
 from textveil_bench.data.loading import load
-from textveil_bench.fantasy import QUESTIONS, Passage, Question, accepted, ask, examples, generate, lines
+from textveil_bench.fantasy import (
+    QUESTIONS,
+    Passage,
+    Question,
+    accepted,
+    ask,
+    examples,
+    generate,
+    lines,
+)
 
 GRAMMAR = fantasy._grammar()
 
@@ -43,12 +52,19 @@ def test_a_seed_repeats_and_a_larger_count_begins_alike():
     few = list(generate(20, seed=7))
     assert list(generate(50, seed=7))[:20] == few
     assert list(generate(20, seed=8)) != few
-    assert {passage.context for passage in generate(20, seed=8)}.isdisjoint(passage.context for passage in few)
+    assert {passage.context for passage in generate(20, seed=8)}.isdisjoint(
+        passage.context for passage in few
+    )
 
 
 def test_invented_names_are_no_words():
     known = frequency.counts()
-    common = {word.lower() for answers in GRAMMAR["answers"].values() for answer in answers for word in answer.split()}
+    common = {
+        word.lower()
+        for answers in GRAMMAR["answers"].values()
+        for answer in answers
+        for word in answer.split()
+    }
     asked = [question.answer for passage in generate(200) for question in passage.questions]
     names = [answer for answer in asked if not set(answer.lower().split()) <= common]
     assert len(names) > 50
@@ -94,7 +110,8 @@ def test_lines_are_a_data_set_that_loads(tmp_path):
 # ---- what is taken -------------------------------------------------------------------------------------------------
 
 CONTEXT = (
-    "In Vorl the lamps burn green. Old Vorl fears moths, and the lamps are greenish. Its ruler, Skeil, eats plums."
+    "In Vorl the lamps burn green. "
+    "Old Vorl fears moths, and the lamps are greenish. Its ruler, Skeil, eats plums."
 )
 
 
@@ -166,13 +183,17 @@ def test_a_model_writes_until_a_paragraph_has_its_questions(model):
         [written("bells", "plums", "Skeil", "fears", "burn green", "lamps", paragraph=other)],
     )
     found = ask(ENDPOINT, 2, attempts=3)
-    assert [len(prompts) for prompts in rounds] == [2, 1], "only what lacks questions is asked for again"
+    assert [len(prompts) for prompts in rounds] == [2, 1], (
+        "only what lacks questions is asked for again"
+    )
     assert [len(passage.questions) for passage in found.passages] == [5, 5]
     assert found.refused == {"an answer that is not in the paragraph": 1}
     assert str(found) == (
         "2 of 2 paragraphs, with 10 questions; refused: 1 times an answer that is not in the paragraph"
     )
-    assert len({system for prompts in rounds for system, _ in prompts}) == 3, "each prompt has names of its own"
+    assert len({system for prompts in rounds for system, _ in prompts}) == 3, (
+        "each prompt has names of its own"
+    )
 
 
 def test_attempts_are_bounded_and_the_best_draft_stays(model):
@@ -207,7 +228,9 @@ def test_the_same_paragraph_counts_once(model):
 
 
 def test_a_server_is_asked_and_only_invented_names_are_sent(openai_server):
-    with pytest.raises(EndpointError, match="as JSON in 3 tries"):  # this one repeats what it is told
+    with pytest.raises(
+        EndpointError, match="as JSON in 3 tries"
+    ):  # this one repeats what it is told
         ask(Endpoint(url=openai_server, model="echo", retries=0), 3, attempts=1)
     with pytest.raises(ConfigError, match="1 or more"):
         ask(ENDPOINT, 1, attempts=0)

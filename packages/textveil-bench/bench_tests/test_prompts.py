@@ -23,7 +23,11 @@ def labelled(marked, language="en", kind="note"):
 def judged(marked, *hidden, show="<X>", placeholder=True):
     """The score of a text in which every place of these expressions became a placeholder, or something else."""
     text = labelled(marked)
-    places = sorted(match.span(match.lastindex or 0) for each in hidden for match in re.finditer(each, text.text))
+    places = sorted(
+        match.span(match.lastindex or 0)
+        for each in hidden
+        for match in re.finditer(each, text.text)
+    )
     changes = [prompts.Change(start, end, show, placeholder) for start, end in places]
     return prompts.score(text, prompts.Outcome(prompts.spelled(text.text, changes), changes))
 
@@ -48,7 +52,10 @@ def test_it_is_not_gone_where_one_mention_is_left():
 
 def test_case_does_not_matter():
     assert gone(judged(f"Ask {ANNA}. ⟦ANNA|PERSON|private⟧ knows.", "Anna")) == [False, False]
-    assert gone(judged("⟦Straße|LOCATION|private⟧ ⟦STRASSE|LOCATION|private⟧", "Straße")) == [False, False]
+    assert gone(judged("⟦Straße|LOCATION|private⟧ ⟦STRASSE|LOCATION|private⟧", "Straße")) == [
+        False,
+        False,
+    ]
 
 
 def test_only_whole_words_count():
@@ -65,13 +72,19 @@ def test_vowel_signs_belong_to_words():
 
 
 def test_whitespace_within_a_span_may_differ():
-    assert gone(judged("⟦Anna Holm|PERSON|private⟧\n⟦Anna\nHolm|PERSON|private⟧", "Anna Holm")) == [False, False]
+    assert gone(judged("⟦Anna Holm|PERSON|private⟧\n⟦Anna\nHolm|PERSON|private⟧", "Anna Holm")) == [
+        False,
+        False,
+    ]
 
 
 def test_it_may_stand_as_often_as_outside_of_private_spans():
     text = "⟦Mark|PERSON|private⟧ gave a mark."
     assert gone(judged(text, "Mark")) == [True]
-    assert gone(judged("⟦Mark|PERSON|private⟧ ⟦Mark|PERSON|private⟧ gave a mark.", "^Mark")) == [False, False]
+    assert gone(judged("⟦Mark|PERSON|private⟧ ⟦Mark|PERSON|private⟧ gave a mark.", "^Mark")) == [
+        False,
+        False,
+    ]
 
 
 def test_it_is_not_gone_where_an_ordinary_use_was_hidden_in_its_stead():
@@ -85,8 +98,14 @@ def test_a_mention_in_a_longer_private_span_is_no_ordinary_use():
 
 
 def test_chinese_counts_by_characters():
-    assert gone(judged("⟦王芳|PERSON|private⟧说。⟦王芳|PERSON|private⟧的书", "^王芳")) == [False, False]
-    assert gone(judged("⟦王芳|PERSON|private⟧说。⟦王芳|PERSON|private⟧的书", "王芳")) == [True, True]
+    assert gone(judged("⟦王芳|PERSON|private⟧说。⟦王芳|PERSON|private⟧的书", "^王芳")) == [
+        False,
+        False,
+    ]
+    assert gone(judged("⟦王芳|PERSON|private⟧说。⟦王芳|PERSON|private⟧的书", "王芳")) == [
+        True,
+        True,
+    ]
     assert gone(judged("⟦林|PERSON|private⟧在森林", "^林")) == [True], "the forest may stay"
 
 
@@ -95,8 +114,13 @@ def test_a_korean_particle_does_not_hide_a_name():
 
 
 def test_a_span_within_a_word_is_looked_for_within_words():
-    assert gone(judged("و⟦أحمد|PERSON|private⟧ وأحمد", "^و(أحمد)")) == [True], "as often as it stands unlabelled"
-    assert gone(judged("و⟦أحمد|PERSON|private⟧ و⟦أحمد|PERSON|private⟧", "^و(أحمد)")) == [False, False]
+    assert gone(judged("و⟦أحمد|PERSON|private⟧ وأحمد", "^و(أحمد)")) == [True], (
+        "as often as it stands unlabelled"
+    )
+    assert gone(judged("و⟦أحمد|PERSON|private⟧ و⟦أحمد|PERSON|private⟧", "^و(أحمد)")) == [
+        False,
+        False,
+    ]
     assert gone(judged("⟦anna|PERSON|private⟧99 ⟦anna|PERSON|private⟧7", "^anna")) == [False, False]
 
 
@@ -167,7 +191,9 @@ def test_any_altered_character_alters_a_span():
 
 
 def test_ordinary_words_are_those_outside_of_all_labels():
-    score = judged(f"Ask {ANNA} in ⟦Rome|LOCATION|public⟧ about 3 cups, 东西", "Ask", "Rome", "Anna", "西")
+    score = judged(
+        f"Ask {ANNA} in ⟦Rome|LOCATION|public⟧ about 3 cups, 东西", "Ask", "Rome", "Anna", "西"
+    )
     assert score.words == 7, "Ask in about 3 cups 东 西"
     assert [score.labelled.text[start:end] for start, end in score.altered_words] == ["Ask", "西"]
 
@@ -194,7 +220,10 @@ def test_texts_are_kept_apart_by_what_they_hold():
     altered = "texts without anything private altered"
     for marked, suffix in (
         ("Who is ⟦Kant|PERSON|public⟧?", ""),
-        ("⟦Tom|PERSON|invented⟧ has two apples, says ⟦Bo|PERSON|borderline⟧", ", with invented persons"),
+        (
+            "⟦Tom|PERSON|invented⟧ has two apples, says ⟦Bo|PERSON|borderline⟧",
+            ", with invented persons",
+        ),
         ("A poem for ⟦Tom|PERSON|borderline⟧", ", with borderline cases"),
     ):
         found = metrics(marked, "apples|Who|poem")
@@ -205,7 +234,9 @@ def test_texts_are_kept_apart_by_what_they_hold():
 
 
 def test_public_and_invented_names_are_counted_apart():
-    found = metrics("⟦Kant|PERSON|public⟧ ⟦Tom|PERSON|invented⟧ ⟦https://x.org|URL|public⟧", "Kant|https.*")
+    found = metrics(
+        "⟦Kant|PERSON|public⟧ ⟦Tom|PERSON|invented⟧ ⟦https://x.org|URL|public⟧", "Kant|https.*"
+    )
     assert found["public names altered"] == [True]
     assert found["invented names altered"] == [False]
     assert found["public spans of other types altered"] == [True]
@@ -279,7 +310,8 @@ def test_a_protector_is_asked_with_a_fresh_session_each_time():
     one, other = protect("Write to a@x.example now"), protect("Write to b@x.example now")
     assert one.text == other.text
     assert [
-        text[slice(*change[:2])] for text, change in zip(["Write to a@x.example now"], one.changes, strict=True)
+        text[slice(*change[:2])]
+        for text, change in zip(["Write to a@x.example now"], one.changes, strict=True)
     ] == ["a@x.example"]
 
 
@@ -293,7 +325,9 @@ def test_another_tool_hides_what_it_finds_once():
 
 
 def test_failures_are_told_with_what_stands_there_now():
-    score = judged(f"Ask {ANNA} and ⟦Bo|PERSON|private⟧ in ⟦Rome|LOCATION|public⟧.", "Anna", "Rome", "Ask")
+    score = judged(
+        f"Ask {ANNA} and ⟦Bo|PERSON|private⟧ in ⟦Rome|LOCATION|public⟧.", "Anna", "Rome", "Ask"
+    )
     told = {failure.kind: prompts.told(failure) for failure in prompts.failures(score)}
     release = "[<X>] [<X>] and Bo in [<X>]."
     assert told == {
@@ -313,7 +347,10 @@ def test_a_text_without_anything_private_is_one_failure():
 
 
 def test_words_of_one_change_are_one_failure():
-    places = [failure[3:] for failure in prompts.failures(judged(f"one two three {ANNA}", "one two", "three", "Anna"))]
+    places = [
+        failure[3:]
+        for failure in prompts.failures(judged(f"one two three {ANNA}", "one two", "three", "Anna"))
+    ]
     assert places == [(0, 7), (8, 13)]
 
 
@@ -337,7 +374,11 @@ def test_failures_of_texts_that_measure_are_not_shown(use, capsys):
 
 def test_readers_agree_on_ends_and_types():
     one = [Label(0, 4, "PERSON", "private"), Label(5, 9, "LOCATION", "public")]
-    other = [Label(0, 4, "PERSON", "public"), Label(6, 9, "LOCATION", "public"), Label(20, 22, "AGE", "private")]
+    other = [
+        Label(0, 4, "PERSON", "public"),
+        Label(6, 9, "LOCATION", "public"),
+        Label(20, 22, "AGE", "private"),
+    ]
     exact, count = readers.f1([(one, other)], exact=True)
     assert (exact.value, count) == (pytest.approx(2 / 5), 5)
     assert readers.f1([(one, other)], exact=False)[0].value == pytest.approx(4 / 5)
@@ -356,7 +397,10 @@ def test_kappa_is_cohens():
     assert interval.value == pytest.approx(0.4), "Cohen's own example"
     error = (interval.high - interval.low) / 2 / 2.01
     assert error == pytest.approx(0.126, abs=0.01), "its large-sample error"
-    assert readers.kappa([pair("private", "private"), pair("public", "public"), *read])[0].value > interval.value
+    assert (
+        readers.kappa([pair("private", "private"), pair("public", "public"), *read])[0].value
+        > interval.value
+    )
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -379,7 +423,9 @@ def test_a_target_is_reached_by_the_value_that_was_measured(rows):
     rows("private spans gone", "hard, other languages", 0.85)
     rows("public names altered", "hard", 0.09)
     rows("ordinary words altered", "hard", 0.005)
-    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.targets().splitlines()[2:]]
+    table = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.targets().splitlines()[2:]
+    ]
     assert [(row[0], row[2], row[4]) for row in table] == [
         ("public names altered", "at most 0.08", "**no**"),
         ("ordinary words altered", "at most 0.005", "yes"),
@@ -390,7 +436,10 @@ def test_a_target_is_reached_by_the_value_that_was_measured(rows):
 
 
 def test_targets_are_of_sources_and_metrics_that_are_measured():
-    scores = [judged(f"{ANNA}: SSN ⟦078-05-1120|ID|private⟧"), judged("Who is ⟦Kant|PERSON|public⟧?")]
+    scores = [
+        judged(f"{ANNA}: SSN ⟦078-05-1120|ID|private⟧"),
+        judged("Who is ⟦Kant|PERSON|public⟧?"),
+    ]
     known = {row["metric"] for row in prompts.measured(scores, "prompt", "measure")}
     assert {target.metric for target in page.TARGETS} <= known
     assert {target.source for target in page.TARGETS} <= {*page.SOURCES} <= {*prompts.WHOLE}
@@ -413,8 +462,14 @@ def test_speed_is_measured_in_what_the_page_shows(tmp_path):
 
 def test_of_earlier_runs_the_headlines_are_kept():
     said = [
-        *("prompts, measure, prompt, hard: private spans gone", "prompts, speed: Protector, a text of 200 kB"),
-        *("prompts, measure, prompt, hard, de: private spans gone", "prompts, train, prompt, hard: private spans gone"),
+        *(
+            "prompts, measure, prompt, hard: private spans gone",
+            "prompts, speed: Protector, a text of 200 kB",
+        ),
+        *(
+            "prompts, measure, prompt, hard, de: private spans gone",
+            "prompts, train, prompt, hard: private spans gone",
+        ),
         "prompts, measure, prompt, hard: private spans gone, PERSON",
     ]
     runs = [{"what": what, "run": run} for run in (1, 2) for what in said]

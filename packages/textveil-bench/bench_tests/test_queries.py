@@ -17,12 +17,22 @@ QUESTIONS = DataSet(
 )
 
 TEXTS = DataSet(
-    name="texts", split="test", kind="text", fields=("text",), examples=(Example(texts=("a quiet harbour",)),)
+    name="texts",
+    split="test",
+    kind="text",
+    fields=("text",),
+    examples=(Example(texts=("a quiet harbour",)),),
 )
 
 
 def privatizer(**protect):
-    return Privatizer("noise", table="minilm-s", protect=protect, groups={"budgets": "heuristic", "base": 100}, seed=1)
+    return Privatizer(
+        "noise",
+        table="minilm-s",
+        protect=protect,
+        groups={"budgets": "heuristic", "base": 100},
+        seed=1,
+    )
 
 
 def test_questions_say_what_texts_are_for():
@@ -32,7 +42,8 @@ def test_questions_say_what_texts_are_for():
 
 
 @pytest.mark.parametrize(
-    "protect", [{"importance": "cosine", "task": "bread"}, {"detectors": ["patterns"]}, {"always": ["bread"]}]
+    "protect",
+    [{"importance": "cosine", "task": "bread"}, {"detectors": ["patterns"]}, {"always": ["bread"]}],
 )
 def test_nothing_is_asked_where_a_task_is_fixed_or_none_matters(protect):
     assert queries(privatizer(**protect), QUESTIONS, 0, 2) is None
@@ -48,7 +59,10 @@ def test_a_sweep_hands_each_text_its_query():
     texts = [example.texts[1] for example in QUESTIONS.examples]
     asked = ["harbour", "bread"]
     ((rehearsal,),) = sweep([asking], texts, asked)
-    alone = [asking.rehearse([text], queries=[query]).results[0] for text, query in zip(texts, asked, strict=True)]
+    alone = [
+        asking.rehearse([text], queries=[query]).results[0]
+        for text, query in zip(texts, asked, strict=True)
+    ]
     groups = [result.released.mask.groups for result in rehearsal.results]
     assert groups == [result.released.mask.groups for result in alone]
     assert [any(label == "important" for label in own or ()) for own in groups] == [True, True]

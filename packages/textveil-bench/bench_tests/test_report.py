@@ -127,7 +127,9 @@ def parsed(page):
 
 def test_the_page_is_whole_and_refers_to_itself_only(page, parsed):
     assert page.startswith("<!doctype html>")
-    assert len(parsed.ids) == len(set(parsed.ids)) > 20  # matplotlib's own ids are the same in every figure
+    assert (
+        len(parsed.ids) == len(set(parsed.ids)) > 20
+    )  # matplotlib's own ids are the same in every figure
     assert set(parsed.refers) <= set(parsed.ids)
     assert parsed.outside == []
     assert not {"script", "link", "img", "iframe", "object"} & set(parsed.seen)
@@ -192,8 +194,20 @@ def test_tables_say_what_rows_say(parsed):
 
 
 def test_every_text_is_escaped():
-    text = json.dumps(list(synthetic.rows(entries=synthetic.ENTRIES[:2], data=("squad",), texts=20, seeds=(1,))))
-    for name in ("noise", "squad", "exposed", "made-up", "reader", "x86_64", "chord", "test", "answers are silver"):
+    text = json.dumps(
+        list(synthetic.rows(entries=synthetic.ENTRIES[:2], data=("squad",), texts=20, seeds=(1,)))
+    )
+    for name in (
+        "noise",
+        "squad",
+        "exposed",
+        "made-up",
+        "reader",
+        "x86_64",
+        "chord",
+        "test",
+        "answers are silver",
+    ):
         text = text.replace(f'"{name}"', json.dumps(name + CANARY))
     text = text.replace("mixes no", json.dumps(CANARY)[1:-1])
     hostile = json.loads(text)
@@ -210,20 +224,26 @@ def test_every_text_is_escaped():
 
 
 def test_panels_have_eight_curves_at_most_and_no_two_of_one_look():
-    study = study_of(entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,))
+    study = study_of(
+        entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,)
+    )
     found = panels(study, *CURVES, options.single, options.parity)
     assert max(len(panel.curves) for panel in found) == pictures.MOST
     for panel in found:
         looks = {(curve.look.colour, curve.look.marker) for curve in panel.curves}
         assert len(looks) == len({curve.look.colour for curve in panel.curves}) == len(panel.curves)
     # all series are in some panel
-    names = {curve.name for panel in panels(study, curves.against_attacks) for curve in panel.curves}
+    names = {
+        curve.name for panel in panels(study, curves.against_attacks) for curve in panel.curves
+    }
     assert names == {each.name for each in study.series if each.whose != "baseline"}
     assert len(names) == 5 + 1 + 9 + 28
 
 
 def test_a_series_has_one_look_everywhere():
-    study = study_of(entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,))
+    study = study_of(
+        entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,)
+    )
     looks: dict[str, set[pictures.Look]] = {}
     for panel in panels(study, *CURVES):
         for curve in panel.curves:
@@ -252,7 +272,9 @@ def test_notes_say_of_whom_they_are_true_and_what_is_nowhere_is_named():
     notes = study.notes(next(metric for metric in study.risks if metric.metric == EXPOSED.metric))
     others = {row["entry"] for row in rows if row["whose"] != "baseline"} - {wide}
     assert f"estimated ({wide})" in notes
-    assert any(note.startswith("exact (") and all(name in note for name in others) for note in notes)
+    assert any(
+        note.startswith("exact (") and all(name in note for name in others) for note in notes
+    )
 
 
 def test_series_that_reach_no_level_are_named_with_what_they_reach():
@@ -287,7 +309,10 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
         f"wide staircase: all options, against {EXPOSED.title}",
     )
     panel, *others = drawn(together)
-    assert [each.x.partition(",")[0] for each in others] == ["attack: neighbour Pr@5", "attack: masked Rouge-L"]
+    assert [each.x.partition(",")[0] for each in others] == [
+        "attack: neighbour Pr@5",
+        "attack: masked Rouge-L",
+    ]
     assert others[0].title == "sst2: head accuracy, against neighbour Pr@5"
     assert together.text == "bayes exposed (unigram), masked Rouge-L: a lower bound."
     assert (panel.corner, panel.zero) == (True, True)
@@ -308,11 +333,16 @@ def test_a_trade_off_has_the_corner_the_baselines_and_both_intervals():
 def test_a_baseline_has_one_dash_whatever_its_order_in_a_data_set():
     found = list(series(synthetic.rows(entries=synthetic.ENTRIES[:1], texts=20, seeds=(1,))))
     first, second = dict.fromkeys(each.data for each in found)
-    turned = [each for each in found if each.data == first] + [each for each in reversed(found) if each.data == second]
+    turned = [each for each in found if each.data == first] + [
+        each for each in reversed(found) if each.data == second
+    ]
     study = Study(series=tuple(turned))
     order = [[each.name for each in study.baselines(data)] for data in (first, second)]
     assert order[0] == order[1][::-1]
-    shown = [{(mark.name, mark.dash) for mark in panel.marks} for panel in panels(study, curves.against_attacks)]
+    shown = [
+        {(mark.name, mark.dash) for mark in panel.marks}
+        for panel in panels(study, curves.against_attacks)
+    ]
     assert all(len(marks) == 3 for marks in shown)
     assert all(marks == shown[0] for marks in shown)
     assert len({dash for _, dash in shown[0]}) == 3
@@ -330,12 +360,18 @@ def test_with_several_data_sets_an_attack_has_a_panel_for_each():
 
 def test_budgets_of_one_name_stand_together_and_local_dp_where_there_is_one():
     study = study_of(data=("sst2",))
-    epsilon, eta = sorted((group for group in curves.against_budgets(study)), key=lambda group: group.title)
+    epsilon, eta = sorted(
+        (group for group in curves.against_budgets(study)), key=lambda group: group.title
+    )
     assert {curve.name for curve in drawn(eta)[0].curves} == {"noise"}
     assert [point.x.value for point in drawn(eta)[0].curves[0].points] == [40, 60, 80, 120, 160]
     assert "epsilon per word" in epsilon.panels[0].x
     (local,) = panels(study, curves.against_local_dp)
-    assert {curve.name.partition(",")[0] for curve in local.curves} == {"noise", "cape", "wide staircase"}
+    assert {curve.name.partition(",")[0] for curve in local.curves} == {
+        "noise",
+        "cape",
+        "wide staircase",
+    }
 
 
 def test_a_metric_stands_over_budgets_of_all_names():
@@ -353,14 +389,20 @@ def test_a_metric_stands_over_budgets_of_all_names():
     ]
     assert "labels" in group.text
     assert overview(study.series, over=[EXPOSED, accuracy]) == (group,)
-    assert overview(study.series, over=[MetricKey("nobody", "nothing")]) == overview(study.series), "it gives way"
+    assert overview(study.series, over=[MetricKey("nobody", "nothing")]) == overview(
+        study.series
+    ), "it gives way"
 
     several = study_of(entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
     groups = list(curves.over_budgets(several, [EXPOSED, accuracy]))
-    assert [len(group.panels) for group in groups] == [2, 1], "a panel for each data set that has the metric"
+    assert [len(group.panels) for group in groups] == [2, 1], (
+        "a panel for each data set that has the metric"
+    )
     page = report(several.series, over=[EXPOSED])
     assert page.index(">Over the budget</h2>") < page.index(">Usefulness against attacks</h2>")
-    assert ">Over the budget</h2>" not in report(several.series, over=[MetricKey("nobody", "nothing")])
+    assert ">Over the budget</h2>" not in report(
+        several.series, over=[MetricKey("nobody", "nothing")]
+    )
 
 
 def test_options_are_studied_one_at_a_time_and_in_pairs():
@@ -371,11 +413,19 @@ def test_options_are_studied_one_at_a_time_and_in_pairs():
     sigma = base.rpartition(" ")[2]
     lengths = groups["d-chi-stencil: mechanism.L"]
     assert lengths.text == f"At mechanism.sigma {sigma}."
-    assert [curve.name for curve in drawn(lengths)[0].curves] == ["eta 80", "eta 120", "eta 160", "eta 240"]
+    assert [curve.name for curve in drawn(lengths)[0].curves] == [
+        "eta 80",
+        "eta 120",
+        "eta 160",
+        "eta 240",
+    ]
     assert [point.x.value for point in drawn(lengths)[0].curves[0].points] == [1, 2, 3, 4, 5, 8, 9]
     maps = panels(study, options.pairs)
     assert [each.title for each in maps] == 2 * ["eta 80", "eta 120", "eta 160", "eta 240"]
-    assert (maps[0].rows, maps[0].columns) == (("1", "2", "3", "4", "5", "8", "9"), ("0.5", "0.75", "1.0", "1.25"))
+    assert (maps[0].rows, maps[0].columns) == (
+        ("1", "2", "3", "4", "5", "8", "9"),
+        ("0.5", "0.75", "1.0", "1.25"),
+    )
     one = study.named("d-chi-stencil, L 5, sigma 0.75", study.data[0])
     assert one is not None
     assert maps[2].cells[4][1] == one.cells[2].estimates[MetricKey("head", "accuracy")].value
@@ -409,12 +459,18 @@ def test_options_that_are_no_numbers_stand_side_by_side():
 
 
 def without(rows, *sources):
-    return [{**row, "scores": [each for each in row["scores"] if each["source"] not in sources]} for row in rows]
+    return [
+        {**row, "scores": [each for each in row["scores"] if each["source"] not in sources]}
+        for row in rows
+    ]
 
 
 def test_without_attacks_the_page_says_so():
     rows = without(
-        list(synthetic.rows(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20)), "bayes", "neighbour", "masked"
+        list(synthetic.rows(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20)),
+        "bayes",
+        "neighbour",
+        "masked",
     )
     content = report(series(rows))
     assert "No attack was run" in content
@@ -430,7 +486,9 @@ def test_without_a_task_nearness_in_meaning_stands_for_it():
 
 
 def test_a_task_that_tells_nothing_is_marked():
-    rows = copy.deepcopy(list(synthetic.rows(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20)))
+    rows = copy.deepcopy(
+        list(synthetic.rows(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20))
+    )
     for row in rows:
         row["scores"][0]["baseline"] = 0.9
     assert "so this task cannot compare mechanisms" in report(series(rows))
@@ -441,7 +499,11 @@ def test_a_mechanism_without_a_budget_is_a_point():
     study = study_of(entries=(entry, *synthetic.ENTRIES[:1]), data=("sst2",), texts=20, seeds=(1,))
     panel = panels(study, curves.against_attacks)[0]
     assert {curve.name: len(curve.points) for curve in panel.curves} == {"stencil": 1, "noise": 5}
-    assert all(curve.name != "stencil" for panel in panels(study, curves.against_budgets) for curve in panel.curves)
+    assert all(
+        curve.name != "stencil"
+        for panel in panels(study, curves.against_budgets)
+        for curve in panel.curves
+    )
 
 
 def test_two_data_sets_of_one_name_are_told_apart():
@@ -450,7 +512,9 @@ def test_two_data_sets_of_one_name_are_told_apart():
         *synthetic.rows(data=("sst2",), texts=30, seeds=(1,)),
     ]
     for row in rows:
-        row["data"]["digest"] = {"sst2-20": "aaaaaaaa", "sst2-30": "bbbbbbbb"}[row["data"]["digest"]]
+        row["data"]["digest"] = {"sst2-20": "aaaaaaaa", "sst2-30": "bbbbbbbb"}[
+            row["data"]["digest"]
+        ]
     study = Study(series=tuple(series(rows)))
     assert [study.title(data) for data in study.data] == ["sst2 (aaaaaa)", "sst2 (bbbbbb)"]
 
@@ -458,7 +522,9 @@ def test_two_data_sets_of_one_name_are_told_apart():
 def test_figures_as_files(tmp_path):
     told = []
     found = made(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20, seeds=(1,))
-    report(found, figures=tmp_path, progress=lambda step, done, total: told.append((step, done, total)))
+    report(
+        found, figures=tmp_path, progress=lambda step, done, total: told.append((step, done, total))
+    )
     names = sorted(path.name for path in tmp_path.iterdir())
     count = len(names) // 2
     first = "001-against-each-attack-sst2-head-accuracy-against-bayes-exposed-unigram"
@@ -472,7 +538,9 @@ def test_figures_as_files(tmp_path):
 
 def test_words_that_changed_are_marked_and_others_are_not():
     found = marked("The <b>old</b> man & Anna Lee", "the <b>new</b> man & <PERSON> Lee")
-    assert found == "the &lt;b&gt;<mark>new</mark>&lt;/b&gt; man &amp; <mark>&lt;PERSON&gt;</mark> Lee"
+    assert (
+        found == "the &lt;b&gt;<mark>new</mark>&lt;/b&gt; man &amp; <mark>&lt;PERSON&gt;</mark> Lee"
+    )
     assert marked("one two", "") == ""
 
 
@@ -502,5 +570,7 @@ def test_values_with_their_intervals(interval, expected):
 
 def test_panels_and_maps_are_what_groups_have():
     study = study_of(entries=(SMALL,), data=("sst2",), texts=20, seeds=(1,))
-    assert all(isinstance(each, Panel) for each in panels(study, *CURVES, options.single, options.parity))
+    assert all(
+        isinstance(each, Panel) for each in panels(study, *CURVES, options.single, options.parity)
+    )
     assert all(isinstance(each, Map) for each in panels(study, options.pairs))

@@ -23,7 +23,10 @@ CANARY = "zanzibarquux"
 def sweep(tmp_path: Path) -> Sweep:
     """A small sweep over a file of one's own, in which a word stands that may be nowhere else."""
     for split in ("train", "test"):  # the files are called as a public data set is
-        lines = ["text,label", *(f"{text} {CANARY},{('bad', 'good')[label]}" for text, label in opinions())]
+        lines = [
+            "text,label",
+            *(f"{text} {CANARY},{('bad', 'good')[label]}" for text, label in opinions()),
+        ]
         (tmp_path / f"prompts-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     source = {
         "name": str(tmp_path / "prompts-{split}.csv"),
@@ -50,7 +53,9 @@ def sweep(tmp_path: Path) -> Sweep:
 
 
 def score(row, source, metric):
-    (found,) = (each for each in row["scores"] if (each["source"], each["metric"]) == (source, metric))
+    (found,) = (
+        each for each in row["scores"] if (each["source"], each["metric"]) == (source, metric)
+    )
     return found
 
 
@@ -63,28 +68,38 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     assert json.loads(json.dumps(found)) == rows.read([folder])
     assert len({row["key"] for row in found}) == 12
 
-    by_name = {(row["series"], (row["budget"] or {}).get("value"), row["seed"]): row for row in found}
+    by_name = {
+        (row["series"], (row["budget"] or {}).get("value"), row["seed"]): row for row in found
+    }
     clean = by_name["identity", None, 1]
     assert score(clean, "bayes", "exposed")["value"] == 1
     assert clean["configuration"] is None
     assert score(clean, "meaning", "cosine of texts")["value"] == pytest.approx(1)
     row = by_name["krr", 12, 2]
-    accuracy = next(each for each in row["scores"] if each["headline"] and each["metric"] == "accuracy")
+    accuracy = next(
+        each for each in row["scores"] if each["headline"] and each["metric"] == "accuracy"
+    )
     assert len(accuracy["values"]) == row["data"]["examples"] == 20
     assert accuracy["value"] == pytest.approx(np.mean(accuracy["values"]), abs=1e-4)
     top = score(row, "bayes", "top-1")
-    assert sum(top["weights"]) == top["n"] < sum(row["protected"]), "whole texts until there are 30 private words"
+    assert sum(top["weights"]) == top["n"] < sum(row["protected"]), (
+        "whole texts until there are 30 private words"
+    )
     assert 30 <= top["n"] < 40
     expected = np.average([value or 0 for value in top["values"]], weights=top["weights"])
     assert top["value"] == pytest.approx(expected, abs=1e-4)
     assert 0 < top["value"] < by_name["krr", 12, 1]["epsilon"]["ldp"] == pytest.approx(12)
     assert row["epsilon"]["kind"] == "ldp"
     kept = math.exp(12) / (math.exp(12) + 21_718)
-    assert score(row, "retention", "retention")["value"] == pytest.approx(kept, abs=5 * math.sqrt(0.2 / 60))
+    assert score(row, "retention", "retention")["value"] == pytest.approx(
+        kept, abs=5 * math.sqrt(0.2 / 60)
+    )
     assert score(by_name["uniform", None, 1], "bayes", "exposed")["value"] < 0.1
     train = run.load(replace(sweep.data[0], split="train", limit=None), None, places)
     of_judges = {"source": train.source, "digest": train.digest, "examples": 48}
-    assert all((row["data"]["training"], row["data"]["learned"]) == (of_judges, None) for row in found)
+    assert all(
+        (row["data"]["training"], row["data"]["learned"]) == (of_judges, None) for row in found
+    )
     assert by_name["stencil", None, 1]["epsilon"]["ldp"] == "infinite"
 
     assert CANARY not in (folder / rows.FILE).read_text(encoding="utf-8")
@@ -98,7 +113,9 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     assert len(rows.read([folder])) == 24, "under both names"
 
 
-@pytest.mark.parametrize("error", [EndpointError, pytest.param(ConfigError, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "error", [EndpointError, pytest.param(ConfigError, marks=pytest.mark.slow)]
+)
 def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, monkeypatch, error):
     from textveil.evaluate.attack.neighbour import Neighbour
     from textveil.evaluate.measure import words as measures
@@ -123,17 +140,24 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     monkeypatch.setattr(Meaning, "score", silent)
     monkeypatch.setattr(measures, "retention", unmeasured)
     part = sweep.narrowed(seeds=(1,), only=["stencil"])
-    found = {row["series"]: row for row in run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "c"))}
+    found = {
+        row["series"]: row
+        for row in run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "c"))
+    }
     assert set(found) == {"identity", "mask", "uniform", "stencil"}
     row = found["stencil"]
     assert row["not_run"]["neighbour"] == "the endpoint h.example gave no answer"
     assert row["not_run"]["retention"] == "there is no measure"
     (name,) = (name for name in row["not_run"] if name.startswith("meaning"))
     assert row["not_run"][name] == "there is no judgement"
-    assert {"neighbour", "retention"}.isdisjoint(each["source"] for each in row["scores"]), "half of it is none"
+    assert {"neighbour", "retention"}.isdisjoint(each["source"] for each in row["scores"]), (
+        "half of it is none"
+    )
     assert {"bayes", "cosine"} <= {each["source"] for each in row["scores"]}, "the others are there"
     assert score(found["identity"], "meaning", "cosine of texts")["value"] == pytest.approx(1)
-    assert [each for each in compare.series(rows.read([tmp_path / "rows"])) if each.name == "stencil"]
+    assert [
+        each for each in compare.series(rows.read([tmp_path / "rows"])) if each.name == "stencil"
+    ]
 
 
 def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, monkeypatch):
@@ -149,18 +173,33 @@ def test_judges_that_cannot_be_asked_are_told_before_anything_is_run(tmp_path, d
     path.write_text("text,label\nOne is kind.,a\nOne is not.,b\n", encoding="utf-8")
     source: dict[str, Any] = {"name": str(path), "columns": {"label": "label"}}
     for task, says in (
-        ([], "mine: head .* learns from a training split: name files with {split} in place of the split"),
+        (
+            [],
+            "mine: head .* learns from a training split: name files with {split} in place of the split",
+        ),
         (["haed"], "did you mean 'head'"),
     ):
-        entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
-        asked = Sweep.read({"name": "s", "data": [{**source, "task": task}], "entries": [entry], "baselines": []})
+        entry = {
+            "name": "noise",
+            "set": {"mechanism.name": "noise"},
+            "budget": {"mechanism.eta": [40]},
+        }
+        asked = Sweep.read(
+            {"name": "s", "data": [{**source, "task": task}], "entries": [entry], "baselines": []}
+        )
         with pytest.raises((ConfigError, UnknownName), match=says):
-            run.preview(asked, tmp_path / "rows", Folders()) if dry else run.run(asked, tmp_path / "rows")
+            run.preview(asked, tmp_path / "rows", Folders()) if dry else run.run(
+                asked, tmp_path / "rows"
+            )
     assert not (tmp_path / "rows").exists()
 
 
 def test_a_judge_that_is_a_measure_too_is_asked_once(tmp_path):
-    asked = {"name": "s", "data": [{"name": "opinions", "task": "meaning", "limit": 3}], "measures": ["meaning"]}
+    asked = {
+        "name": "s",
+        "data": [{"name": "opinions", "task": "meaning", "limit": 3}],
+        "measures": ["meaning"],
+    }
     entry = {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [40]}}
     sweep = Sweep.read({**asked, "entries": [entry], "baselines": []})
     assert [judge.name for judge in run.judges(sweep.data[0], sweep, run.Folders())] == ["meaning"]
@@ -181,7 +220,9 @@ def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     path = folder / rows.FILE
     path.write_bytes(path.read_bytes()[:-40])
     after = run.run(part, folder, places=places)
-    assert [strip(row) for row in sorted(after, key=key)] == [strip(row) for row in sorted(before, key=key)]
+    assert [strip(row) for row in sorted(after, key=key)] == [
+        strip(row) for row in sorted(before, key=key)
+    ]
     assert len(path.read_bytes().splitlines()) == len(before)
 
 
@@ -195,7 +236,10 @@ def test_rows_tell_what_important_words_were_learned_from(sweep, tmp_path):
     one, two = run.run(taught, tmp_path / "rows", places=places)
     train = run.load(replace(source, split="train", limit=run.TAUGHT), None, places)
     told = {"source": train.source, "digest": train.digest, "examples": 48}
-    assert one["data"]["learned"] == {**told, "words": run._digest(run.task_words(taught.series[0], places))}
+    assert one["data"]["learned"] == {
+        **told,
+        "words": run._digest(run.task_words(taught.series[0], places)),
+    }
     assert one["data"]["learned"]["words"] != two["data"]["learned"]["words"]
     assert one["data"]["training"] is None, "no judge learns"
 
@@ -214,7 +258,10 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
     part = sweep.narrowed(only=["krr"], limit=4)
     one = run.run(part, tmp_path / "one", places=places)
     with run.processes(2) as executor:
-        several = [run.run(part, tmp_path / name, places=places, executor=executor) for name in ("two", "again")]
+        several = [
+            run.run(part, tmp_path / name, places=places, executor=executor)
+            for name in ("two", "again")
+        ]
     for two in several:
         assert sorted(map(repr, map(strip, one))) == sorted(map(repr, map(strip, two)))
         assert {row["circumstances"]["threads"] for row in two} == {1}
@@ -224,7 +271,9 @@ def test_two_processes_give_what_one_gives(sweep, tmp_path):
 
 def test_rows_tell_of_the_process_that_computed_them(sweep, tmp_path, monkeypatch):
     told = iter(range(100))
-    monkeypatch.setattr(run, "circumstances", lambda: {"commit": "", "time": "", "threads": next(told)})
+    monkeypatch.setattr(
+        run, "circumstances", lambda: {"commit": "", "time": "", "threads": next(told)}
+    )
     part = sweep.narrowed(seeds=(1,), only=["krr"], limit=4)
     part = Sweep(**{**vars(part), "baselines": (), "attacks": (), "measures": ()})
     found = run.run(part, tmp_path / "rows", places=run.Folders(cache=tmp_path / "cache"))
@@ -254,7 +303,11 @@ def test_a_sweep_searches_no_budgets(sweep, tmp_path):
 def test_rows_as_tables(sweep, tmp_path):
     import pyarrow.parquet as pq
 
-    found = run.run(sweep.narrowed(only=["stencil"], seeds=(1,)), tmp_path / "r", places=run.Folders(cache=tmp_path))
+    found = run.run(
+        sweep.narrowed(only=["stencil"], seeds=(1,)),
+        tmp_path / "r",
+        places=run.Folders(cache=tmp_path),
+    )
     lines = list(rows.table(found))
     assert len(lines) == sum(len(row["scores"]) for row in found)
     for suffix in (".parquet", ".csv", ".jsonl"):
@@ -263,14 +316,19 @@ def test_rows_as_tables(sweep, tmp_path):
     assert table[-1]["metric"] == lines[-1]["metric"]
     assert table[0]["epsilon_ldp"] == math.inf
     written = (tmp_path / "scores.jsonl").read_text(encoding="utf-8").splitlines()
-    strict = [json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON")) for line in written]
+    strict = [
+        json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        for line in written
+    ]
     assert strict[0]["epsilon_ldp"] == "infinite"
     assert [line["value"] for line in strict] == [line["value"] for line in lines]
     with pytest.raises(ConfigError, match="must end in"):
         rows.export(found, tmp_path / "scores.xlsx")
 
 
-@pytest.mark.parametrize("content", [b"", b"{}\n{}\n", b"not json\n{}\n", b'{"key": "a"}\n\n', b"\xff\xfe\n\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{}\n{}\n", b"not json\n{}\n", b'{"key": "a"}\n\n', b"\xff\xfe\n\n"]
+)
 def test_files_without_rows(tmp_path, content):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(content)
@@ -309,6 +367,8 @@ def test_examples_beside_others_share_no_text_with_them():
     assert len(other) == 5
     everything = len(load(SweepData(name="opinions"), None, Folders()))
     assert len(load(SweepData(name="opinions", beside=10), None, Folders())) <= everything - 10
-    assert {each.texts for each in other.examples}.isdisjoint({each.texts for each in taken.examples})
+    assert {each.texts for each in other.examples}.isdisjoint(
+        {each.texts for each in taken.examples}
+    )
     with pytest.raises(ConfigError, match="has no examples besides"):
         load(SweepData(name="opinions", beside=everything), 5, Folders())

@@ -38,7 +38,14 @@ def cells(made: Sweep, digest: str = "d"):
 def test_series_are_the_grid_on_every_data_set():
     made = sweep()
     names = [series.name for series in made.series if series.source.called == "ag_news"]
-    assert names == ["identity", "mask", "uniform", "window, L 2, sigma 0.75", "window, L 3, sigma 0.75", "stencil"]
+    assert names == [
+        "identity",
+        "mask",
+        "uniform",
+        "window, L 2, sigma 0.75",
+        "window, L 3, sigma 0.75",
+        "stencil",
+    ]
     assert len(made.series) == 12
     window = next(series for series in made.series if series.name.startswith("window, L 3"))
     config = window.config(80, seed=7)
@@ -60,7 +67,12 @@ def test_cells_are_budgets_with_seeds_and_each_has_draws_of_its_own():
 def test_a_key_follows_from_everything_that_decides_the_row():
     before = {cell.key for cell in cells(sweep())}
     assert before == {cell.key for cell in cells(sweep(name="another name"))}
-    several: list[dict] = [{"attacks": ["neighbour"]}, {"attacked": 9}, {"measures": ["retention"]}, {"common": {}}]
+    several: list[dict] = [
+        {"attacks": ["neighbour"]},
+        {"attacked": 9},
+        {"measures": ["retention"]},
+        {"common": {}},
+    ]
     for changes in several:
         after = {cell.key for cell in cells(sweep(**changes)) if cell.config is not None}
         assert not before & after, changes
@@ -82,7 +94,12 @@ def test_an_option_that_is_added_later_changes_no_key(monkeypatch):
 def test_what_a_configuration_sets_is_all_that_is_no_default():
     given = {"mechanism.name": "codebook", "words.consistent": True, "epsilon": 3, "seed": 4}
     found = chosen(resolve(overrides={**given, "table.name": "minilm", "protect.timeout": 300.0}))
-    assert found == {"mechanism": {"name": "codebook"}, "words": {"consistent": True}, "epsilon": 3.0, "seed": 4}
+    assert found == {
+        "mechanism": {"name": "codebook"},
+        "words": {"consistent": True},
+        "epsilon": 3.0,
+        "seed": 4,
+    }
     assert chosen(Config()) == {"mechanism": {"name": "noise"}}
 
 
@@ -123,7 +140,9 @@ def test_a_part_of_a_sweep():
         sweep().narrowed(only=["stensil"])
 
 
-@pytest.mark.parametrize(("own", "of_sweep", "left"), [(None, 20, 20), (30, 20, 30), (200, 20, 100), (None, None, 100)])
+@pytest.mark.parametrize(
+    ("own", "of_sweep", "left"), [(None, 20, 20), (30, 20, 30), (200, 20, 100), (None, None, 100)]
+)
 def test_a_part_has_no_more_examples_than_the_whole(own, of_sweep, left):
     part = sweep(data=[{"name": "sst2", "limit": own}], limit=of_sweep).narrowed(limit=100)
     assert part.data[0].limit == left
@@ -133,16 +152,28 @@ def test_a_part_has_no_more_examples_than_the_whole(own, of_sweep, left):
 def test_a_part_in_which_nothing_is_left_is_refused():
     entry = {"name": "stencil", "set": {"mechanism.name": "stencil"}, "for_data": {"sst2": {}}}
     made = sweep(entries=[entry])
-    with pytest.raises(ConfigError, match=r"'stencil' is only for sst2, and the data sets left are ag_news"):
+    with pytest.raises(
+        ConfigError, match=r"'stencil' is only for sst2, and the data sets left are ag_news"
+    ):
         made.narrowed(only=["stencil", "ag_news"])
-    with pytest.raises(ConfigError, match="nothing of the sweep to run; it has data: sst2, ag_news; entries: stencil"):
+    with pytest.raises(
+        ConfigError,
+        match="nothing of the sweep to run; it has data: sst2, ag_news; entries: stencil",
+    ):
         sweep(entries=[entry], baselines=[]).narrowed(only=["ag_news"])
 
 
 @pytest.mark.parametrize("learned", ["many", 2.5, True, -1, [3]])
 def test_a_wrong_number_of_learned_words_is_told(learned):
-    entry = {"name": "a", "set": {"mechanism.name": "krr"}, "grid": {"learned": [learned]}, "budget": {"epsilon": 1}}
-    with pytest.raises(ConfigError, match=r"learned of 'a, learned .*' must be a whole number of 0 or more, got "):
+    entry = {
+        "name": "a",
+        "set": {"mechanism.name": "krr"},
+        "grid": {"learned": [learned]},
+        "budget": {"epsilon": 1},
+    }
+    with pytest.raises(
+        ConfigError, match=r"learned of 'a, learned .*' must be a whole number of 0 or more, got "
+    ):
         check(sweep(entries=[entry]))
 
 
@@ -154,7 +185,11 @@ def test_a_wrong_number_of_learned_words_is_told(learned):
             ConfigError,
             "epsilon of the entry 'a' has no values",
         ),
-        ({"entries": [{"name": "a", "grid": {"mechanism.L": []}}]}, ConfigError, r"mechanism\.L of the entry 'a'"),
+        (
+            {"entries": [{"name": "a", "grid": {"mechanism.L": []}}]},
+            ConfigError,
+            r"mechanism\.L of the entry 'a'",
+        ),
         ({"seeds": [1, 1]}, ConfigError, "one or more different numbers"),
         ({"seeds": []}, ConfigError, "one or more different numbers"),
         ({"data": []}, ConfigError, r"sweep\.data"),
@@ -164,8 +199,16 @@ def test_a_wrong_number_of_learned_words_is_told(learned):
         ({"limit": 0}, ConfigError, r"sweep\.limit"),
         ({"typo": 1}, UnknownName, "typo"),
         ({"data": [{"name": "sst2", "tusk": "head"}]}, UnknownName, "tusk"),
-        ({"entries": [{"name": "two", "budget": {"epsilon": 1, "mechanism.eta": 2}}]}, ConfigError, "one budget"),
-        ({"entries": [{"name": "a", "budget": {"epsilon": 1}}] * 2}, ConfigError, "have the same name, 'a'"),
+        (
+            {"entries": [{"name": "two", "budget": {"epsilon": 1, "mechanism.eta": 2}}]},
+            ConfigError,
+            "one budget",
+        ),
+        (
+            {"entries": [{"name": "a", "budget": {"epsilon": 1}}] * 2},
+            ConfigError,
+            "have the same name, 'a'",
+        ),
         ({"risk": {"levels": [0.1]}}, UnknownName, "risk"),
     ],
 )
@@ -178,8 +221,18 @@ def test_what_is_wrong_with_a_sweep_is_said(changes, error, says):
     ("changes", "error"),
     [
         ({"attacks": ["neighbor"]}, UnknownName),
-        ({"entries": [{"name": "a", "set": {"mechanism.name": "noize"}, "budget": {"epsilon": 1}}]}, UnknownName),
-        ({"entries": [{"name": "a", "set": {"mechanism.L": 3}, "budget": {"epsilon": 1}}]}, UnknownName),
+        (
+            {
+                "entries": [
+                    {"name": "a", "set": {"mechanism.name": "noize"}, "budget": {"epsilon": 1}}
+                ]
+            },
+            UnknownName,
+        ),
+        (
+            {"entries": [{"name": "a", "set": {"mechanism.L": 3}, "budget": {"epsilon": 1}}]},
+            UnknownName,
+        ),
         ({"entries": [{"name": "a", "budget": {"epsilon": [-1]}}]}, BudgetError),
         ({"entries": [{"name": "a"}]}, BudgetError),
     ],

@@ -24,7 +24,14 @@ def test_words_that_tell_nothing_are_none():
     """However few the others are."""
     texts = [f"the canary {word} sings" for word in ("alpha", "beta") for _ in range(6)]
     examples = tuple(Example(texts=(text,), label=i // 6) for i, text in enumerate(texts))
-    data = DataSet(name="t", split="train", kind="classification", fields=("t",), labels=("a", "b"), examples=examples)
+    data = DataSet(
+        name="t",
+        split="train",
+        kind="classification",
+        fields=("t",),
+        labels=("a", "b"),
+        examples=examples,
+    )
     assert set(learn(data, 10)) == {"alpha", "beta"}
     same = tuple(Example(texts=("the canary sings",), label=i % 2) for i in range(12))
     with pytest.raises(ConfigError, match="no word of t distinguishes"):
@@ -32,7 +39,9 @@ def test_words_that_tell_nothing_are_none():
 
 
 def test_only_labels_of_single_texts_are_learned_from(rated):
-    text = DataSet(name="t", split="train", kind="text", fields=("text",), examples=(Example(texts=("a",)),))
+    text = DataSet(
+        name="t", split="train", kind="text", fields=("text",), examples=(Example(texts=("a",)),)
+    )
     with pytest.raises(ConfigError, match="need a classification"):
         learn(text, 5)
     with pytest.raises(ConfigError, match="1 or more"):

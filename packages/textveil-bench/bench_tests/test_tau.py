@@ -24,9 +24,14 @@ class Letters:
     name, dimension = "letters", 2
 
     def encode(self, texts):
-        counts = np.array([[text.count("a"), sum(map(str.isalpha, text)) - text.count("a")] for text in texts], float)
+        counts = np.array(
+            [[text.count("a"), sum(map(str.isalpha, text)) - text.count("a")] for text in texts],
+            float,
+        )
         norms = np.linalg.norm(counts, axis=1, keepdims=True)
-        return np.divide(counts, norms, out=np.zeros_like(counts), where=norms > 0).astype(np.float32)
+        return np.divide(counts, norms, out=np.zeros_like(counts), where=norms > 0).astype(
+            np.float32
+        )
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +42,26 @@ def table():
 
 
 def maker(table, budgets=(2.0, 1.0, 4.0, math.inf)):
-    protect = {"always": ["Ingrid", "Antwerp"], "importance": "cosine", "task": "money for a lawyer"}
+    protect = {
+        "always": ["Ingrid", "Antwerp"],
+        "importance": "cosine",
+        "task": "money for a lawyer",
+    }
 
     def make(tau):
         groups = {"budgets": budgets}
-        return Privatizer("krr", table=table, protect={**protect, "tau": tau}, groups=groups, seed=3)
+        return Privatizer(
+            "krr", table=table, protect={**protect, "tau": tau}, groups=groups, seed=3
+        )
 
     return make
 
 
 def test_figures_follow_from_the_releases(table):
     make, told = maker(table), []
-    rows = tau.tau(TEXTS, make, (-1.0, 0.4), encoder=Letters(), report=lambda *done: told.append(done))
+    rows = tau.tau(
+        TEXTS, make, (-1.0, 0.4), encoder=Letters(), report=lambda *done: told.append(done)
+    )
     assert told == [("texts", i, 8) for i in range(1, 9)]
     for row in rows:
         results = list(make(row.tau).privatize_many(TEXTS))
@@ -56,8 +69,15 @@ def test_figures_follow_from_the_releases(table):
         cosines = (one * other).sum(axis=1)[[0, 1, 3]].astype(float)
         assert row.texts == 3
         assert row.similarity.value == pytest.approx(cosines.mean())
-        assert row.similarity.low == pytest.approx(mean(cosines, np.array([0, 1, 3]), share=False).low)
-        labels = [item.group for result in results for item in result.released.items if item.group != "public"]
+        assert row.similarity.low == pytest.approx(
+            mean(cosines, np.array([0, 1, 3]), share=False).low
+        )
+        labels = [
+            item.group
+            for result in results
+            for item in result.released.items
+            if item.group != "public"
+        ]
         assert row.words == {group: labels.count(group) for group in row.words}
         assert sum(row.words.values()) == len(labels) > 5
         assert sum(row.shares.values()) == pytest.approx(1)
@@ -76,10 +96,14 @@ def test_below_every_cosine_all_words_are_important(table):
 def test_every_text_may_have_its_own_query(table):
     def make(tau):
         protect = {"importance": "cosine", "tau": tau}
-        return Privatizer("krr", table=table, protect=protect, groups={"budgets": (1, 1, 4, 2)}, seed=3)
+        return Privatizer(
+            "krr", table=table, protect=protect, groups={"budgets": (1, 1, 4, 2)}, seed=3
+        )
 
     found = [
-        tau.tau(["garden", "lawyer"], make, (0.9,), queries=queries, encoder=Letters())[0].words["important"]
+        tau.tau(["garden", "lawyer"], make, (0.9,), queries=queries, encoder=Letters())[0].words[
+            "important"
+        ]
         for queries in (["garden", "lawyer"], ["lawyer", "garden"])
     ]
     assert found == [2, 0]
@@ -116,7 +140,19 @@ def run(capsys, *arguments):
 
 def test_a_table_and_a_picture_without_a_word_of_the_texts(capsys, letters, tmp_path):
     figure = tmp_path / "figure.svg"
-    arguments = (letters, "--field", "body", "--query", "question", "--epsilon", 60, "--taus", "0.6,0.2", "--seed", 1)
+    arguments = (
+        letters,
+        "--field",
+        "body",
+        "--query",
+        "question",
+        "--epsilon",
+        60,
+        "--taus",
+        "0.6,0.2",
+        "--seed",
+        1,
+    )
     code, out, err = run(capsys, *arguments, "--output", figure)
     lines = out.splitlines()
     assert code == 0

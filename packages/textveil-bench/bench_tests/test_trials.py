@@ -11,7 +11,9 @@ from textveil.text.released import Item, Kind, Mask, Released
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.trials import BETWEEN, ReleasedExample, joined, trials
 
-EXAMPLE = Example(texts=("Which harbor did the anchor rust in?", "The anchor lay in Emden  harbor, rusting."))
+EXAMPLE = Example(
+    texts=("Which harbor did the anchor rust in?", "The anchor lay in Emden  harbor, rusting.")
+)
 
 
 def released(example: Example, **options) -> ReleasedExample:
@@ -27,7 +29,9 @@ def test_nothing_is_changed_where_everything_passes():
 
 
 def test_fields_are_told_apart_and_joined_give_the_release():
-    result = Privatizer("rankcape", k=5, epsilon=3, table="minilm-s", seed=1).privatize(joined(EXAMPLE))
+    result = Privatizer("rankcape", k=5, epsilon=3, table="minilm-s", seed=1).privatize(
+        joined(EXAMPLE)
+    )
     (trial,) = trials([EXAMPLE], [result])
     assert BETWEEN.join(trial.texts) == result.text
     assert [len(part.items) for part in trial.parts] == [8, 9]
@@ -57,7 +61,9 @@ def test_an_empty_field_stays_one():
 
 
 def test_what_stands_for_several_words_is_in_its_own_field():
-    example = Example(texts=("Call Emden's +49 30 901820 from the harbor", "The anchor lay in Emden"))
+    example = Example(
+        texts=("Call Emden's +49 30 901820 from the harbor", "The anchor lay in Emden")
+    )
     trial = released(example, mechanism="krr", epsilon=60, protect={"detectors": ["patterns"]})
     assert [len(part.items) for part in trial.parts] == [7, 5]
     question, context = trial.parts
@@ -72,8 +78,12 @@ def test_an_item_over_two_fields_is_refused():
         Item(text="Ask", kind=Kind.WORD, group="", start=0, end=1),
         Item(text="[NAME]", kind=Kind.PLACEHOLDER, group="NAME", start=1, end=2),
     )
-    released = Released(items=items, gaps=("", " ", ""), mask=Mask(words=2, placeholders=((1, "NAME"),)))
-    result: Any = SimpleNamespace(released=released, private=SimpleNamespace(words=("Ask", "Maren\n\nHolt")))
+    released = Released(
+        items=items, gaps=("", " ", ""), mask=Mask(words=2, placeholders=((1, "NAME"),))
+    )
+    result: Any = SimpleNamespace(
+        released=released, private=SimpleNamespace(words=("Ask", "Maren\n\nHolt"))
+    )
     with pytest.raises(InputError, match="words of two fields"):
         trials([Example(texts=("Ask Maren", "Holt"))], [result])
 
@@ -86,14 +96,27 @@ def test_a_data_set_says_what_does_not_fit():
     one = Example(texts=("a",), label=2)
     with pytest.raises(ConfigError, match="one of the 2 labels"):
         DataSet(
-            name="mine", split="test", kind="classification", fields=("text",), labels=("no", "yes"), examples=(one,)
+            name="mine",
+            split="test",
+            kind="classification",
+            fields=("text",),
+            labels=("no", "yes"),
+            examples=(one,),
         )
 
 
 def test_texts_are_in_no_repr_and_tell_data_sets_apart():
     one, other = (
-        DataSet(name="d", split="test", kind="text", fields=("text",), examples=(Example(texts=(text,)),))
+        DataSet(
+            name="d",
+            split="test",
+            kind="text",
+            fields=("text",),
+            examples=(Example(texts=(text,)),),
+        )
         for text in ("zanzibarquux", "another")
     )
-    assert "zanzibarquux" not in repr(one) + repr(one.examples[0]) + repr(ReleasedExample.untouched(one.examples[0]))
+    assert "zanzibarquux" not in repr(one) + repr(one.examples[0]) + repr(
+        ReleasedExample.untouched(one.examples[0])
+    )
     assert one.digest != other.digest

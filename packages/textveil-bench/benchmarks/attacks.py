@@ -45,13 +45,18 @@ def title(mechanism: str, options: Mapping[str, Any]) -> str:
 def sentences(path: Path, count: int | None = None) -> list[str]:
     """The first sentences of a part of SST-2."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        return [row["sentence"].strip() for row in islice(csv.DictReader(file, delimiter="\t"), count)]
+        return [
+            row["sentence"].strip() for row in islice(csv.DictReader(file, delimiter="\t"), count)
+        ]
 
 
 def news(path: Path, count: int | None = None) -> list[str]:
     """The first descriptions of AG News."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        return [row["description"].strip() for row in islice(csv.DictReader(file, delimiter="\t"), count)]
+        return [
+            row["description"].strip()
+            for row in islice(csv.DictReader(file, delimiter="\t"), count)
+        ]
 
 
 EXACT = """
@@ -72,11 +77,17 @@ print(json.dumps({"seconds": time.perf_counter() - start, "bytes": peak_memory()
 def speed() -> Iterator[dict[str, Any]]:
     """The exact best guesses for all words of a table: time, and memory of a process of its own."""
     line = [sys.executable, "-c", EXACT]
-    done = subprocess.run(line, check=True, capture_output=True, text=True, cwd=Path(__file__).parent)
+    done = subprocess.run(
+        line, check=True, capture_output=True, text=True, cwd=Path(__file__).parent
+    )
     found = json.loads(done.stdout)
     what = "attacks, exact MAP of exponential (c 6), 21,719 x 21,719 words"
     yield {"what": what, "unit": "s", "value": found["seconds"], "success": found["success"]}
-    yield {"what": f"{what}: peak memory of the process", "unit": "MB", "value": found["bytes"] / 1e6}
+    yield {
+        "what": f"{what}: peak memory of the process",
+        "unit": "MB",
+        "value": found["bytes"] / 1e6,
+    }
 
 
 def measurements() -> Iterator[dict[str, Any]]:
@@ -99,7 +110,10 @@ def measurements() -> Iterator[dict[str, Any]]:
             start = time.perf_counter()
             found = attack.attack(case, [attacker], rng=SeededRandomness(SEED).part(2**100))
             yield from rows(
-                found.to_json()["rows"], title(mechanism, options), "SST-2 dev", time.perf_counter() - start
+                found.to_json()["rows"],
+                title(mechanism, options),
+                "SST-2 dev",
+                time.perf_counter() - start,
             )
     yield from attributes(corpora / "synthetic_reddit_attributes" / "synth.shared.jsonl.gz")
 
@@ -122,7 +136,9 @@ def attributes(path: Path) -> Iterator[dict[str, Any]]:
             attacker = attack.load("attribute", {"labels": labels})
             found = attack.attack(case, [attacker], rng=SeededRandomness(SEED).part(2**100))
             seconds = time.perf_counter() - start
-            yield from rows(found.to_json()["rows"], title(mechanism, options), f"posts, {label}", seconds)
+            yield from rows(
+                found.to_json()["rows"], title(mechanism, options), f"posts, {label}", seconds
+            )
 
 
 def _label(value: object) -> str:
@@ -130,7 +146,9 @@ def _label(value: object) -> str:
     return f"{value // 10 * 10}s" if isinstance(value, int) else str(value)
 
 
-def rows(found: list[dict[str, Any]], release: str, data: str, seconds: float) -> Iterator[dict[str, Any]]:
+def rows(
+    found: list[dict[str, Any]], release: str, data: str, seconds: float
+) -> Iterator[dict[str, Any]]:
     """The rates over everything, as rows of the bench."""
     for row in found:
         if row["slice"] == "all":
@@ -144,5 +162,8 @@ def rows(found: list[dict[str, Any]], release: str, data: str, seconds: float) -
                 "metric": f"{row['attack']}: {metric}",
                 "seed": SEED,
                 "seconds": round(seconds, 1),
-                **{name: row[name] for name in ("value", "low", "high", "n", "baseline", "note", "headline")},
+                **{
+                    name: row[name]
+                    for name in ("value", "low", "high", "n", "baseline", "note", "headline")
+                },
             }

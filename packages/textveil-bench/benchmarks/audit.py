@@ -38,7 +38,9 @@ def main() -> int:
     options = parser.parse_args()
     names = options.names or registry.names("mechanism")
     builds = {
-        name: Configured(name=name, resolve=partial(resolve, overrides=overrides(name), complete=False))
+        name: Configured(
+            name=name, resolve=partial(resolve, overrides=overrides(name), complete=False)
+        )
         for name in names
     }
     shared = {**circumstances(), "small": options.small}

@@ -69,7 +69,10 @@ def limits() -> Iterator[dict[str, Any]]:
         masses = find_book(str(codes)).masses.astype(np.float64)
         masses /= masses.sum()
         for epsilon in BUDGETS:
-            found = {"own code": kept(codes, epsilon), "own code, at most": most_kept(masses, epsilon)}
+            found = {
+                "own code": kept(codes, epsilon),
+                "own code, at most": most_kept(masses, epsilon),
+            }
             found |= {"bits": information(masses, epsilon)}
             if sets:
                 found["bits, at most over these codes"] = most_told(masses, epsilon)
@@ -77,7 +80,12 @@ def limits() -> Iterator[dict[str, Any]]:
             release = f"{codes} codes, epsilon {epsilon:g}"
             for metric, value in found.items():
                 ends = {"value": value, "low": None, "high": None, "n": codes, "unit": "exact"}
-                yield {"what": f"limits, {release}: {metric}", "release": release, "metric": metric, **ends}
+                yield {
+                    "what": f"limits, {release}: {metric}",
+                    "release": release,
+                    "metric": metric,
+                    **ends,
+                }
 
 
 def most_kept(masses: Values, epsilon: float) -> float:
@@ -173,13 +181,29 @@ def spelling(corpora: Path) -> Iterator[dict[str, Any]]:
             table = load_table(codes=str(codes))
             for epsilon in EPSILONS:
                 typical, expected = (
-                    Case.of(Privatizer("codebook", epsilon=epsilon, table=table, seed=SEED, rerank={"m": m}), texts)
+                    Case.of(
+                        Privatizer(
+                            "codebook", epsilon=epsilon, table=table, seed=SEED, rerank={"m": m}
+                        ),
+                        texts,
+                    )
                     for m in (0, CANDIDATES)
                 )
                 for name, metric, found in figures(typical, expected, model):
-                    release = name if name == "original" else f"{codes} codes, epsilon {epsilon:g}, {name}"
+                    release = (
+                        name
+                        if name == "original"
+                        else f"{codes} codes, epsilon {epsilon:g}, {name}"
+                    )
                     what = f"spelling, {data}, {release}: {metric}"
-                    yield {"what": what, "release": release, "data": data, "metric": metric, "unit": "mean", **found}
+                    yield {
+                        "what": what,
+                        "release": release,
+                        "data": data,
+                        "metric": metric,
+                        "unit": "mean",
+                        **found,
+                    }
 
 
 Figures = Iterator[tuple[str, str, dict[str, Any]]]
@@ -190,24 +214,33 @@ def figures(typical: "Case", expected: "Case", model: "NGramModel") -> Figures:
     from textveil.evaluate.measure.fluency import perplexity
 
     cases = {TYPICAL: typical, EXPECTED: expected}
-    pseudo = {name: {each.setting["of"]: each for each in perplexity(case)} for name, case in cases.items()}
+    pseudo = {
+        name: {each.setting["of"]: each for each in perplexity(case)}
+        for name, case in cases.items()
+    }
     where = pseudo[TYPICAL]["original"].where
     masked = {"original": pseudo[TYPICAL]["original"].values}
     masked |= {name: found["released"].values for name, found in pseudo.items()}
     names = ["original", *cases]
     for name in names:
         yield name, PSEUDO, geometric(masked[name], where)
-    texts, values = surprise([typical.truth.words, typical.view.items, expected.view.items], typical, model)
+    texts, values = surprise(
+        [typical.truth.words, typical.view.items, expected.view.items], typical, model
+    )
     trigram = dict(zip(names, values, strict=True))
     for metric, found, own in ((PSEUDO, masked, where), (TRIGRAM, trigram, texts)):
         for name, other in ((TYPICAL, "original"), (EXPECTED, "original"), (EXPECTED, TYPICAL)):
-            ratio = found[name] - found[other]  # at the same words, which differ from release to release
+            ratio = (
+                found[name] - found[other]
+            )  # at the same words, which differ from release to release
             yield name, f"{metric}, {TIMES.format(other)}", geometric(ratio, own)
     for name, case in cases.items():
         yield from guessed(name, case)
 
 
-def surprise(versions: Sequence[Sequence[str]], case: "Case", model: "NGramModel") -> tuple[Ids, list[Values]]:
+def surprise(
+    versions: Sequence[Sequence[str]], case: "Case", model: "NGramModel"
+) -> tuple[Ids, list[Values]]:
     """Of each version of the words of texts the mean of -ln p in every text, over words that are known in all.
 
     Each word stands after the two before it, or after as many as are known; signs are left out.
@@ -252,21 +285,36 @@ def guessed(name: str, case: "Case") -> Figures:
     from textveil.evaluate import attack
     from textveil.randomness import SeededRandomness
 
-    attackers = [attack.load("bayes", {"priors": ("unigram", "context")}), attack.load("neighbour", {})]
+    attackers = [
+        attack.load("bayes", {"priors": ("unigram", "context")}),
+        attack.load("neighbour", {}),
+    ]
     for row in attack.attack(case, attackers, rng=SeededRandomness(SEED).part(2**100)).rows:
-        if row.slice == "all" and row.metric in ("top-1", "Pr@1") and row.setting.get("distance") != "euclidean":
+        if (
+            row.slice == "all"
+            and row.metric in ("top-1", "Pr@1")
+            and row.setting.get("distance") != "euclidean"
+        ):
             prior = f", {row.setting['prior']}" if "prior" in row.setting else ""
-            yield name, f"{row.source}{prior}", {"value": row.value, "low": row.low, "high": row.high, "n": row.n}
+            yield (
+                name,
+                f"{row.source}{prior}",
+                {"value": row.value, "low": row.low, "high": row.high, "n": row.n},
+            )
 
 
 def main() -> None:
     """Measures everything, adds the rows, and fills the documents."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=("limits", "levels", "spelling"), help="one of them (default: all)")
+    parser.add_argument(
+        "--only", choices=("limits", "levels", "spelling"), help="one of them (default: all)"
+    )
     only = parser.parse_args().only
     corpora = os.environ.get("TEXTVEIL_CORPORA")
     if corpora is None and only in (None, "spelling"):
-        sys.exit("codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)")
+        sys.exit(
+            "codebooks: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)"
+        )
     shared, console = (
         {**circumstances(*(["pocketsphinx"] if only in (None, "spelling") else [])), "seed": SEED},
         Console(stderr=True),

@@ -60,7 +60,14 @@ EXAMPLES = (
         "Write a polite letter to my landlord João Pereira (joao.pereira@example.org, +351 21 123 4567). My name is "
         "Maria Silva, I live at Rua do Sol 14, Lisbon, and my account is PT50 0002 0123 1234 5678 9015 4.",
         (
-            *("João Pereira", "joao.pereira@example.org", "+351 21 123 4567", "Maria Silva", "Rua do Sol 14", "Lisbon"),
+            *(
+                "João Pereira",
+                "joao.pereira@example.org",
+                "+351 21 123 4567",
+                "Maria Silva",
+                "Rua do Sol 14",
+                "Lisbon",
+            ),
             "PT50 0002 0123 1234 5678 9015 4",
         ),
     ),
@@ -104,7 +111,10 @@ EXAMPLES = (
         "Isaac Newton?",
     ),
 )
-TURNS = "My address is anna.berg@example.org.", "Write to bo.lind@example.org and to anna.berg@example.org."
+TURNS = (
+    "My address is anna.berg@example.org.",
+    "Write to bo.lind@example.org and to anna.berg@example.org.",
+)
 """Two messages of a conversation; the second names somebody new first."""
 
 
@@ -150,7 +160,9 @@ def _presidio() -> tuple[Any, Any]:
 
     defaults = Path(presidio_analyzer.__file__).parent / "conf" / "default.yaml"
     configuration = yaml.safe_load(defaults.read_text(encoding="utf-8"))
-    configuration["models"] = [{"lang_code": "en", "model_name": os.environ.get("SPACY_MODEL", "en_core_web_lg")}]
+    configuration["models"] = [
+        {"lang_code": "en", "model_name": os.environ.get("SPACY_MODEL", "en_core_web_lg")}
+    ]
     engine = NlpEngineProvider(nlp_configuration=configuration).create_engine()
     return AnalyzerEngine(nlp_engine=engine), AnonymizerEngine()
 
@@ -160,7 +172,9 @@ def presidio() -> Tool:
     analyzer, anonymizer = _presidio()
 
     def release(texts: list[str]) -> list[str]:
-        return [anonymizer.anonymize(text, analyzer.analyze(text, language="en")).text for text in texts]
+        return [
+            anonymizer.anonymize(text, analyzer.analyze(text, language="en")).text for text in texts
+        ]
 
     return Tool(release, None)
 
@@ -179,7 +193,12 @@ def litellm(scope: str = "input") -> Tool:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self.path == "/analyze":
-                self.say([found.to_dict() for found in analyzer.analyze(body["text"], language=body["language"])])
+                self.say(
+                    [
+                        found.to_dict()
+                        for found in analyzer.analyze(body["text"], language=body["language"])
+                    ]
+                )
             elif self.path == "/anonymize":
                 found = [RecognizerResult.from_json(each) for each in body["analyzer_results"]]
                 self.say(json.loads(anonymizer.anonymize(body["text"], found).to_json()))
@@ -200,7 +219,13 @@ def litellm(scope: str = "input") -> Tool:
             deltas = [({"role": "assistant", "content": piece}, None) for piece in answer]
             for delta, reason in (*deltas, ({}, "stop")):
                 choice = {"index": 0, "delta": delta, "finish_reason": reason}
-                event = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
+                event = {
+                    "id": "1",
+                    "object": "chat.completion.chunk",
+                    "created": 0,
+                    "model": "m",
+                    "choices": [choice],
+                }
                 self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
             self.wfile.write(b"data: [DONE]\n\n")
 
@@ -212,7 +237,12 @@ def litellm(scope: str = "input") -> Tool:
     behind = f"http://127.0.0.1:{server.server_port}"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    guardrail = {"guardrail": "presidio", "mode": "pre_call", "default_on": True, "output_parse_pii": True}
+    guardrail = {
+        "guardrail": "presidio",
+        "mode": "pre_call",
+        "default_on": True,
+        "output_parse_pii": True,
+    }
     guardrail |= {"presidio_analyzer_api_base": behind, "presidio_anonymizer_api_base": behind}
     model = {"model": "openai/m", "api_base": f"{behind}/v1", "api_key": "none"}
     configuration = Path(mkdtemp()) / "config.yaml"
@@ -221,7 +251,10 @@ def litellm(scope: str = "input") -> Tool:
             {
                 "model_list": [{"model_name": "m", "litellm_params": model}],
                 "guardrails": [
-                    {"guardrail_name": "pii", "litellm_params": {**guardrail, "presidio_filter_scope": scope}}
+                    {
+                        "guardrail_name": "pii",
+                        "litellm_params": {**guardrail, "presidio_filter_scope": scope},
+                    }
                 ],
             }
         )
@@ -298,9 +331,16 @@ def llm_guard(strategy: str = "exact") -> Tool:
     folder = mkdtemp()
     known = Tokenizer(models.WordLevel({"[UNK]": 0, "[PAD]": 1}, unk_token="[UNK]"))
     known.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=known, unk_token="[UNK]", pad_token="[PAD]").save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=known, unk_token="[UNK]", pad_token="[PAD]"
+    ).save_pretrained(folder)
     shape = BertConfig(
-        vocab_size=2, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, id2label={0: "O"}
+        vocab_size=2,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=8,
+        id2label={0: "O"},
     )
     with torch.no_grad():
         BertForTokenClassification(shape).save_pretrained(folder)
@@ -311,7 +351,10 @@ def llm_guard(strategy: str = "exact") -> Tool:
         def load(self) -> None:
             import spacy
 
-            self.nlp = {"en": spacy.load(os.environ.get("SPACY_MODEL", "en_core_web_sm")), "zh": spacy.blank("zh")}
+            self.nlp = {
+                "en": spacy.load(os.environ.get("SPACY_MODEL", "en_core_web_sm")),
+                "zh": spacy.blank("zh"),
+            }
 
     def words(languages: list[str]) -> Words:
         engine = Words()
@@ -327,7 +370,9 @@ def llm_guard(strategy: str = "exact") -> Tool:
         return [scanner.scan(text)[0] for text in texts]
 
     def back(pieces: list[str]) -> list[str]:
-        return [Deanonymize(scanner._vault, matching_strategy=strategy).scan("", "".join(pieces))[0]]
+        return [
+            Deanonymize(scanner._vault, matching_strategy=strategy).scan("", "".join(pieces))[0]
+        ]
 
     return Tool(release, back)
 
@@ -339,7 +384,16 @@ TOOLS: dict[str, Callable[[], Tool]] = {
     "llm-guard": llm_guard,
 }
 PACKAGES = (
-    *("textveil", "presidio-analyzer", "presidio-anonymizer", "litellm", "llm-guard", "spacy", "torch", "transformers"),
+    *(
+        "textveil",
+        "presidio-analyzer",
+        "presidio-anonymizer",
+        "litellm",
+        "llm-guard",
+        "spacy",
+        "torch",
+        "transformers",
+    ),
 )
 
 
@@ -355,9 +409,17 @@ def judged(example: Example, released: str) -> tuple[list[str], list[str]]:
     """Private parts of which something stands where it stood, and other words that do not stand any more."""
     own, other = pieces_of(example.text), pieces_of(released)
     words = [example.text[slice(*place)].casefold() for place in own]
-    matcher = SequenceMatcher(None, words, [released[slice(*place)].casefold() for place in other], autojunk=False)
-    stands = {own[first + i] for first, _, size in matcher.get_matching_blocks() for i in range(size)}
-    private = [match.span() for part in example.private for match in re.finditer(re.escape(part), example.text)]
+    matcher = SequenceMatcher(
+        None, words, [released[slice(*place)].casefold() for place in other], autojunk=False
+    )
+    stands = {
+        own[first + i] for first, _, size in matcher.get_matching_blocks() for i in range(size)
+    }
+    private = [
+        match.span()
+        for part in example.private
+        for match in re.finditer(re.escape(part), example.text)
+    ]
 
     def telling(place: tuple[int, int]) -> bool:
         return example.text[slice(*place)].isalnum()
@@ -373,24 +435,37 @@ def judged(example: Example, released: str) -> tuple[list[str], list[str]]:
     altered = [
         example.text[slice(*place)]
         for place in own
-        if place not in stands and telling(place) and not any(within(place, part) for part in private)
+        if place not in stands
+        and telling(place)
+        and not any(within(place, part) for part in private)
     ]
     return list(dict.fromkeys(left)), altered
 
 
-def came_back(example: Example, sent: str, answer: list[str], back: Callable[[list[str]], list[str]]) -> dict[str, Any]:
+def came_back(
+    example: Example, sent: str, answer: list[str], back: Callable[[list[str]], list[str]]
+) -> dict[str, Any]:
     """How many of the private parts that were taken out an answer that repeats the release brings back."""
     seen = back(answer)
     gone = [part for part in example.private if part.casefold() not in sent.casefold()]
     found = [part for part in gone if part.casefold() in "".join(seen).casefold()]
-    return {"value": len(found), "of": len(gone), "seen": sum(piece != "" for piece in seen), "answer": "".join(seen)}
+    return {
+        "value": len(found),
+        "of": len(gone),
+        "seen": sum(piece != "" for piece in seen),
+        "answer": "".join(seen),
+    }
 
 
 def megabytes() -> float:
     """What the environment's packages take on the disk, but for pip's own."""
     root = Path(sysconfig.get_paths()["purelib"])
     own = ("pip", "setuptools", "_distutils", "pkg_resources", "distutils")
-    files = (file for file in root.rglob("*") if file.is_file() and not file.relative_to(root).parts[0].startswith(own))
+    files = (
+        file
+        for file in root.rglob("*")
+        if file.is_file() and not file.relative_to(root).parts[0].startswith(own)
+    )
     return sum(file.stat().st_size for file in files if file.suffix != ".pyc") / 1e6
 
 
@@ -408,19 +483,35 @@ def measurements(name: str, repeat: int) -> list[dict[str, Any]]:
     for example in EXAMPLES:
         (released,) = tool.release([example.text])
         left, altered = judged(example, released)
-        rows.append({"what": f"release, {example.name}", "release": released, "left": left, "altered": altered})
+        rows.append(
+            {
+                "what": f"release, {example.name}",
+                "release": released,
+                "left": left,
+                "altered": altered,
+            }
+        )
     rows.append({"what": "turns", "release": tool.release(list(TURNS))})
     if tool.back is not None:
         letter = EXAMPLES[0]
         (sent,) = tool.release([letter.text])
         threes = [sent[at : at + 3] for at in range(0, len(sent), 3)]
-        for way, answer in (("repeated", [sent]), ("in small letters", [sent.lower()]), ("in pieces", threes)):
+        for way, answer in (
+            ("repeated", [sent]),
+            ("in small letters", [sent.lower()]),
+            ("in pieces", threes),
+        ):
             rows.append({"what": f"back, {way}", **came_back(letter, sent, answer, tool.back)})
     if name == "litellm":
         masking = litellm("both")
         (sent,) = masking.release([EXAMPLES[0].text])
         assert masking.back is not None
-        rows.append({"what": "back, filter scope both", **came_back(EXAMPLES[0], sent, [sent], masking.back)})
+        rows.append(
+            {
+                "what": "back, filter scope both",
+                **came_back(EXAMPLES[0], sent, [sent], masking.back),
+            }
+        )
     if name == "llm-guard":
         rows += [
             {"what": f"back, {strategy}", **turned_back(strategy)}
@@ -460,10 +551,16 @@ def stored() -> Rows:
 
 
 def _cell(row: dict[str, Any], example: Example) -> str:
-    told = [f"{len(example.private) - len(row['left'])} of {len(example.private)}"] if example.private else []
+    told = (
+        [f"{len(example.private) - len(row['left'])} of {len(example.private)}"]
+        if example.private
+        else []
+    )
     if row["left"]:
         told.append(f"left: {', '.join(row['left'])}")
-    told.append(f"altered: {' '.join(row['altered'])}" if row["altered"] else "nothing else altered")
+    told.append(
+        f"altered: {' '.join(row['altered'])}" if row["altered"] else "nothing else altered"
+    )
     return "; ".join(told)
 
 
@@ -479,7 +576,12 @@ def found(rows: Rows) -> str:
 
 def cost(rows: Rows) -> str:
     """Size, start and memory: a line for each tool."""
-    columns = "tool", "packages, MB", "processor time to the first release, s", "memory of the largest process, MB"
+    columns = (
+        "tool",
+        "packages, MB",
+        "processor time to the first release, s",
+        "memory of the largest process, MB",
+    )
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for tool in TOOLS:
         cells = [f"{rows[tool, what]['value']:.3g}" for what in ("start", "memory")]
@@ -489,11 +591,18 @@ def cost(rows: Rows) -> str:
 
 def way_back(rows: Rows) -> str:
     """What an answer that repeats the release brings back of what was taken out: a line for each tool that restores."""
-    columns = "tool", "answer repeats the release", "in small letters", "pieces that arrive of a stream"
+    columns = (
+        "tool",
+        "answer repeats the release",
+        "in small letters",
+        "pieces that arrive of a stream",
+    )
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for tool in TOOLS:
         if (tool, "back, repeated") in rows:
-            same, small, stream = (rows[tool, f"back, {way}"] for way in ("repeated", "in small letters", "in pieces"))
+            same, small, stream = (
+                rows[tool, f"back, {way}"] for way in ("repeated", "in small letters", "in pieces")
+            )
             cells = [f"{row['value']} of {row['of']}" for row in (same, small)]
             lines.append(f"| {tool} | {' | '.join(cells)} | {stream['seen']} |")
     return "\n".join(lines) + "\n"
@@ -509,7 +618,10 @@ def shown(rows: Rows, tool: str, things: str) -> str:
     return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
-_MARKED = re.compile(r"(<!-- compare ([a-z]+)(?: ([a-z-]+): ([^>\n]+?))? -->\n).*?(<!-- end of compare -->)", re.DOTALL)
+_MARKED = re.compile(
+    r"(<!-- compare ([a-z]+)(?: ([a-z-]+): ([^>\n]+?))? -->\n).*?(<!-- end of compare -->)",
+    re.DOTALL,
+)
 
 
 def fill(text: str, rows: Rows) -> str:
@@ -530,7 +642,9 @@ def main() -> None:
     """Runs one tool and appends its rows, or fills the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tool", choices=(*TOOLS, "fill"))
-    parser.add_argument("--repeat", type=int, default=3, help="new processes; the least counts (default 3)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="new processes; the least counts (default 3)"
+    )
     parser.add_argument("--once", action="store_true", help="print one release and stop")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -539,14 +653,18 @@ def main() -> None:
     elif options.once:
         print(TOOLS[options.tool]().release([EXAMPLES[0].text])[0])
     else:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True
+        ).stdout.strip()
         shared = {
             "tool": options.tool,
             "commit": commit if options.tool == "textveil" else None,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "python": platform.python_version(),
             "versions": {name: known for name in PACKAGES if (known := _version(name)) is not None},
-            "spacy_model": Path(os.environ["SPACY_MODEL"]).name if "SPACY_MODEL" in os.environ else None,
+            "spacy_model": Path(os.environ["SPACY_MODEL"]).name
+            if "SPACY_MODEL" in os.environ
+            else None,
             "machine": platform.machine(),
             "cores": os.cpu_count(),
         }

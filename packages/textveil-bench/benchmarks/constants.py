@@ -76,9 +76,14 @@ def write_cape(names: tuple[str, ...] = TABLES[:2]) -> Path:
         utility, table = Hybrid(distance=distance), load_table(name)
         label = key(table, utility, rule)
         found = losses(table, utility, rule, np.array(NOMINALS), progress=meter(label))
-        safe = (np.ceil(found * (1 + 1e-7) * 1e6) / 1e6).tolist()  # other machines round distances otherwise
+        safe = (
+            np.ceil(found * (1 + 1e-7) * 1e6) / 1e6
+        ).tolist()  # other machines round distances otherwise
         known[label] = {"loss": safe, "nominal": list(NOMINALS)}
-        rows = [f"  {json.dumps(each)}: {json.dumps(known[each], sort_keys=True)}" for each in sorted(known)]
+        rows = [
+            f"  {json.dumps(each)}: {json.dumps(known[each], sort_keys=True)}"
+            for each in sorted(known)
+        ]
         target.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
     return target
 
@@ -103,7 +108,9 @@ def write_groups(names: tuple[str, ...] = TABLES[:2]) -> Path:
     from textveil.table.embedding import load_table
 
     target, k = FOLDER / "groups.npz", NearestLists().k
-    made = {f"{name}-chord-{k}": partition(load_table(name), k).astype(np.uint16) for name in names}  # -1 to 65535
+    made = {
+        f"{name}-chord-{k}": partition(load_table(name), k).astype(np.uint16) for name in names
+    }  # -1 to 65535
     np.savez_compressed(target, **made)
     return target
 

@@ -18,7 +18,10 @@ from encoder import texts
 from textveil_bench.process import clocked, peak_memory, quickest
 
 MODES = ("none", "public", "released", "original")
-SETTINGS: dict[str, dict[str, Any]] = {"cape": {"nominal": 6.0}, "rankcape": {"epsilon": 8.0, "k": 20}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "cape": {"nominal": 6.0},
+    "rankcape": {"epsilon": 8.0, "k": 20},
+}
 SHAPES = ((1, 25), (16, 25), (1, 200))
 """Texts and the words of each."""
 
@@ -74,7 +77,9 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
         where = f"context {mode}, {batch} x {words} words"
         took = []
         for name, privatizer in zip(SETTINGS, made, strict=True):
-            protected = sum(result.guarantee.protected for result in privatizer.privatize_many(given))
+            protected = sum(
+                result.guarantee.protected for result in privatizer.privatize_many(given)
+            )
             spent: list[tuple[float, ...]] = []
             for _ in range(repeat):
                 if read is not None:
@@ -83,11 +88,27 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
                 spent.append((*now, *(read() if read is not None else (0.0, 0.0))))
             wall, cpu, inside, inside_cpu = min(spent)
             took.append((wall, cpu))
-            shape = {"words": words, "texts": batch, "protected": protected, "mechanism": name, "context": mode}
+            shape = {
+                "words": words,
+                "texts": batch,
+                "protected": protected,
+                "mechanism": name,
+                "context": mode,
+            }
             what = f"selection, {name}, {where}"
-            yield {"what": what, "unit": "words/s", "value": words * batch / wall, "cpu": words * batch / cpu, **shape}
+            yield {
+                "what": what,
+                "unit": "words/s",
+                "value": words * batch / wall,
+                "cpu": words * batch / cpu,
+                **shape,
+            }
             outside = 1e3 * (wall - inside) / protected
-            beside = {"unit": "ms/protected word", "value": outside, "cpu": 1e3 * (cpu - inside_cpu) / protected}
+            beside = {
+                "unit": "ms/protected word",
+                "value": outside,
+                "cpu": 1e3 * (cpu - inside_cpu) / protected,
+            }
             yield {"what": f"{what}, outside the masked LM", **beside, **shape}
             if read is not None:
                 share = {"unit": "%", "value": 100 * inside / wall, "cpu": 100 * inside_cpu / cpu}
@@ -99,9 +120,15 @@ def measure(mode: str, repeat: int) -> Iterator[dict[str, Any]]:
     if mode in ("public", "original"):
         given = texts(200, 1)
         many = [build("cape", nominal=nominal) for nominal in BUDGETS]
-        one, five = (quickest(lambda p=part: sum(1 for _ in sweep(p, given)), repeat) for part in (many[:1], many))
+        one, five = (
+            quickest(lambda p=part: sum(1 for _ in sweep(p, given)), repeat)
+            for part in (many[:1], many)
+        )
         ratio = {"unit": "times", "value": five[0] / one[0], "cpu": five[1] / one[1]}
-        yield {"what": f"selection, cape, context {mode}, a sweep of {len(BUDGETS)} budgets over one", **ratio}
+        yield {
+            "what": f"selection, cape, context {mode}, a sweep of {len(BUDGETS)} budgets over one",
+            **ratio,
+        }
     yield {
         "what": f"selection, cape, context {mode}, peak memory of the process",
         "unit": "MB",

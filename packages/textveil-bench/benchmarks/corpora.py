@@ -45,7 +45,11 @@ def loops(rows: Values) -> dict[str, Draw]:
         return direction / np.linalg.norm(direction) * rng.gamma(d, 1 / eta)
 
     def window(text: list[Values], i: int) -> Values:
-        near = [(j, np.exp(-((j - i) ** 2) / (2 * 0.75**2))) for j in range(i - 2, i + 3) if 0 <= j < len(text)]
+        near = [
+            (j, np.exp(-((j - i) ** 2) / (2 * 0.75**2)))
+            for j in range(i - 2, i + 3)
+            if 0 <= j < len(text)
+        ]
         return sum(weight * text[j] for j, weight in near) / sum(weight for _, weight in near)
 
     def nearest(vector: Values) -> int:
@@ -91,7 +95,9 @@ def looped(draw: Draw, texts: list[list[Values]]) -> float:
     return (time.perf_counter() - start) / done
 
 
-def product(name: str, budget: float | None, source: Path, jobs: int, repeat: int) -> Iterator[dict[str, Any]]:
+def product(
+    name: str, budget: float | None, source: Path, jobs: int, repeat: int
+) -> Iterator[dict[str, Any]]:
     """Rows and protected words per second of one mechanism over the file; the best of some runs.
 
     The table is loaded already in this process; others load it.
@@ -100,7 +106,9 @@ def product(name: str, budget: float | None, source: Path, jobs: int, repeat: in
     from textveil.config.sources import assignments
     from textveil.corpus import RowOptions, run
 
-    config = resolve(overrides=assignments([], {"mechanism.name": name, "epsilon": budget and str(budget)}))
+    config = resolve(
+        overrides=assignments([], {"mechanism.name": name, "epsilon": budget and str(budget)})
+    )
     best, words = float("inf"), 0
     for _ in range(repeat):
         with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +133,9 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
 
     table = load_table("minilm")
     lines = sentences(Path(corpora))
-    few = [[word for word in tokenize([line]).words if word in table.row_of] for line in lines[:100]]
+    few = [
+        [word for word in tokenize([line]).words if word in table.row_of] for line in lines[:100]
+    ]
     vectors = table.vectors.astype(np.float64)
     texts = [[vectors[table.row_of[word]] for word in words] for words in few if words]
     while sum(map(len, texts)) > LOOPED:
@@ -134,10 +144,18 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "sst2.txt"
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        for name in (each for each in registry.names("mechanism") if not registry.entry("mechanism", each).codes):
+        for name in (
+            each
+            for each in registry.names("mechanism")
+            if not registry.entry("mechanism", each).codes
+        ):
             budget = None if name in ("stencil", "placeholder") else BUDGETS.get(name, 70.0)
             for jobs in (1, 2):
                 yield from product(name, budget, source, jobs, repeat)
             if name in plain:
                 seconds = looped(plain[name], texts)
-                yield {"what": f"files, {name}, a loop over words", "unit": "words/s", "value": 1 / seconds}
+                yield {
+                    "what": f"files, {name}, a loop over words",
+                    "unit": "words/s",
+                    "value": 1 / seconds,
+                }

@@ -36,7 +36,9 @@ def noisy(rows: NDArray[np.float32], n: int, eta: float) -> NDArray[np.float32]:
 
     ids = np.random.default_rng(1).integers(len(rows), size=n)
     ((_, draws),) = SeededRandomness(1).open(np.array([n])).chunks(n)
-    return (rows[ids] + multivariate_laplace(draws, np.full(n, eta), rows.shape[1])).astype(np.float32)
+    return (rows[ids] + multivariate_laplace(draws, np.full(n, eta), rows.shape[1])).astype(
+        np.float32
+    )
 
 
 def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
@@ -54,7 +56,12 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
     large = EmbeddingTable.build(name="large", words=[str(i) for i in range(ROWS)], vectors=rows)
     for table in (load_table(), large):
         name = f"decode, {len(table):,} x {table.dimension}"
-        shape = {"unit": "us/query", "rows": len(table), "dimension": table.dimension, "batch": BATCH}
+        shape = {
+            "unit": "us/query",
+            "rows": len(table),
+            "dimension": table.dimension,
+            "batch": BATCH,
+        }
         index = faiss.IndexFlatIP(table.dimension)
         index.add(table.vectors)
         for eta in ETAS:
@@ -66,8 +73,15 @@ def in_memory(repeat: int) -> Iterator[dict[str, Any]]:
                 ("textveil", lambda b, t=table: t.nearest(b)),
                 ("faiss.IndexFlatIP", lambda b, i=index: i.search(b, 1)),
             ):
-                seconds = quickest(lambda s=search, b=batches: [s(batch) for batch in b], repeat)[1] / len(queries)
-                yield {"what": f"{name}, {what}, eta {eta:g}", "value": 1e6 * seconds, "eta": eta, **shape}
+                seconds = quickest(lambda s=search, b=batches: [s(batch) for batch in b], repeat)[
+                    1
+                ] / len(queries)
+                yield {
+                    "what": f"{name}, {what}, eta {eta:g}",
+                    "value": 1e6 * seconds,
+                    "eta": eta,
+                    **shape,
+                }
             yield {
                 **shape,
                 "what": f"{name}, differs from float64, eta {eta:g}",
@@ -93,7 +107,9 @@ def mapped(repeat: int) -> Iterator[dict[str, Any]]:
         path = Path(folder) / "rows.npy"
         half = np.lib.format.open_memmap(path, "w+", np.float16, LARGE)
         for start in range(0, LARGE[0], 1 << 16):
-            half[start : start + (1 << 16)] = unit_rows(1 << 16, LARGE[1], start)[: LARGE[0] - start]
+            half[start : start + (1 << 16)] = unit_rows(1 << 16, LARGE[1], start)[
+                : LARGE[0] - start
+            ]
         half.flush()
         del half
         for what in ("textveil", "faiss.IndexFlatIP"):
@@ -114,7 +130,9 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
     if what == "textveil":
         from textveil.table.embedding import EmbeddingTable
 
-        table = EmbeddingTable.build(name="large", words=[str(i) for i in range(len(rows))], vectors=rows)
+        table = EmbeddingTable.build(
+            name="large", words=[str(i) for i in range(len(rows))], vectors=rows
+        )
         search: Callable[[], Any] = lambda: table.nearest(queries)  # noqa: E731
     else:
         import faiss
@@ -125,9 +143,17 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
             index.add(rows[start : start + (1 << 16)].astype(np.float32))
         search = lambda: index.search(queries, 1)  # noqa: E731
     seconds = quickest(search, repeat)[1]
-    out.append({"what": f"decode, {what}, millions of rows", "unit": "us/query", "value": 1e6 * seconds / FEW})
+    out.append(
+        {
+            "what": f"decode, {what}, millions of rows",
+            "unit": "us/query",
+            "value": 1e6 * seconds / FEW,
+        }
+    )
     peak = peak_memory() / 1e6
-    out.append({"what": f"decode, {what}, millions of rows, peak memory", "unit": "MB", "value": peak})
+    out.append(
+        {"what": f"decode, {what}, millions of rows, peak memory", "unit": "MB", "value": peak}
+    )
     if what == "textveil":
         found, asked = search(), queries[:64].astype(np.float64)
         top, truth = np.full(64, -np.inf), np.zeros(64, np.int64)
@@ -138,7 +164,13 @@ def mapped_rows(path: str, what: str, repeat: int) -> list[dict[str, Any]]:
             place, value = scores.argmax(axis=1), scores.max(axis=1)
             truth, top = np.where(value > top, start + place, truth), np.maximum(top, value)
         wrong = int((found[:64] != truth).sum())
-        out.append({"what": "decode, millions of rows, differs from float64", "unit": "queries", "value": wrong})
+        out.append(
+            {
+                "what": "decode, millions of rows, differs from float64",
+                "unit": "queries",
+                "value": wrong,
+            }
+        )
     return out
 
 

@@ -82,7 +82,10 @@ def synthetic(corpora: Path, parity: int, *, untrained: bool = False) -> list[Go
             for row in map(json.loads, lines):
                 own = (row["template_id"] % 2 if row["template_id"] != SEEN else 0) == parity
                 if own and (not untrained or is_held_out(row["masked"])):
-                    spans = [(s["start_position"], s["end_position"], s["entity_type"]) for s in row["spans"]]
+                    spans = [
+                        (s["start_position"], s["end_position"], s["entity_type"])
+                        for s in row["spans"]
+                    ]
                     found.append(Gold(row["full_text"], spans))
     return found
 
@@ -98,7 +101,9 @@ def training_data() -> Any:
 def tagged(path: Path) -> list[Gold]:
     """Sentences of a file with a token and its label (B-, I-, O) in a line, joined by spaces."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        blocks = [block.splitlines() for block in re.split(r"\n\s*\n", file.read()) if block.strip()]
+        blocks = [
+            block.splitlines() for block in re.split(r"\n\s*\n", file.read()) if block.strip()
+        ]
     found = []
     for block in blocks:
         words, labels = zip(*((line.split()[0], line.split()[-1]) for line in block), strict=True)
@@ -146,7 +151,10 @@ def tagger() -> Detect:
         found: list[Spans] = [[] for _ in texts]
         for entity in loaded.find(Ragged.of(tokens)):
             first = int(tokens.documents[entity.text])
-            start, end = int(tokens.starts[first + entity.start]), int(tokens.ends[first + entity.end - 1])
+            start, end = (
+                int(tokens.starts[first + entity.start]),
+                int(tokens.ends[first + entity.end - 1]),
+            )
             found[entity.text].append((start, end, entity.type))
         return found
 
@@ -166,7 +174,9 @@ def presidio() -> Detect:
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
     offline = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
-    tldextract.extract = tldextract.tldextract.extract = tldextract.tldextract.TLD_EXTRACTOR = offline
+    tldextract.extract = tldextract.tldextract.extract = tldextract.tldextract.TLD_EXTRACTOR = (
+        offline
+    )
 
     @spacy.Language.component("words_as_lemmas")
     def words_as_lemmas(doc: Any) -> Any:
@@ -184,7 +194,10 @@ def presidio() -> Detect:
     engine = AnalyzerEngine(nlp_engine=nlp, registry=registry, supported_languages=["en"])
 
     def detect(texts: Sequence[str]) -> list[Spans]:
-        return [[(r.start, r.end, r.entity_type) for r in engine.analyze(text, language="en")] for text in texts]
+        return [
+            [(r.start, r.end, r.entity_type) for r in engine.analyze(text, language="en")]
+            for text in texts
+        ]
 
     return detect
 
@@ -212,12 +225,20 @@ def values(gold: Sequence[Gold], found: Sequence[Spans]) -> Iterator[tuple[str, 
             name = known(type_)
             if name is None:
                 continue
-            words = [(start + m.start(), start + m.end()) for m in re.finditer(r"\w+", one.text[start:end])]
+            words = [
+                (start + m.start(), start + m.end())
+                for m in re.finditer(r"\w+", one.text[start:end])
+            ]
             yield name, "recall", number, float(covered[start:end].any())
             same = any(s < end and e > start and known(t) == name for s, e, t in spans)
             yield name, "typed recall", number, float(same)
             if words:
-                yield name, "recall of words", number, sum(bool(covered[s:e].all()) for s, e in words) / len(words)
+                yield (
+                    name,
+                    "recall of words",
+                    number,
+                    sum(bool(covered[s:e].all()) for s, e in words) / len(words),
+                )
         for start, end, type_ in spans:
             name = known(type_)
             if name is None or name not in marked:  # whether it is right is not known
@@ -227,7 +248,9 @@ def values(gold: Sequence[Gold], found: Sequence[Spans]) -> Iterator[tuple[str, 
             yield name, "typed precision", number, float(name in over)
 
 
-def rates(data: str, gold: Sequence[Gold], detectors: dict[str, Detect]) -> Iterator[dict[str, Any]]:
+def rates(
+    data: str, gold: Sequence[Gold], detectors: dict[str, Detect]
+) -> Iterator[dict[str, Any]]:
     """Every rate of every type, by detector."""
     from textveil.evaluate.intervals import mean
 
@@ -292,7 +315,9 @@ def fairness(detect: Detect) -> Iterator[dict[str, Any]]:
     found = list(values(gold, detect([one.text for one in gold])))
     for metric in ("recall", "typed recall"):
         own = [
-            (groups[n], n // (len(SENTENCES) // 2), v) for type_, m, n, v in found if m == metric and type_ == "PERSON"
+            (groups[n], n // (len(SENTENCES) // 2), v)
+            for type_, m, n, v in found
+            if m == metric and type_ == "PERSON"
         ]
         for origin in ORIGINS:
             for gender in ("female", "male"):
@@ -349,7 +374,9 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     corpora = Path(os.environ["TEXTVEIL_CORPORA"])
     detectors = {"patterns": ours, "tagger": names_of, "presidio": presidio()}
     unseen = synthetic(corpora, 1)
-    yield from rates("presidio_synth", unseen, {name: detectors[name] for name in ("patterns", "presidio")})
+    yield from rates(
+        "presidio_synth", unseen, {name: detectors[name] for name in ("patterns", "presidio")}
+    )
     held_out = synthetic(corpora, 1, untrained=True)
     yield from rates("presidio_synth held out", held_out, detectors)
     news = {
@@ -359,4 +386,6 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     }
     for data, gold in news.items():
         yield from rates(data, gold, {"patterns": ours, "tagger": names_of})
-    yield from speed(unseen, news["WNUT-17 test"], {**detectors, "both": both(ours, names_of)}, repeat)
+    yield from speed(
+        unseen, news["WNUT-17 test"], {**detectors, "both": both(ours, names_of)}, repeat
+    )

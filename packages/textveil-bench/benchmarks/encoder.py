@@ -28,7 +28,9 @@ def texts(words: int, batch: int) -> list[str]:
     letter = (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").strip()
     whole = tokenize([" ".join([letter] * (2 + words * batch // 40))])
     starts = whole.starts.tolist()
-    return [whole.texts[0][starts[i * words] : starts[(i + 1) * words]].strip() for i in range(batch)]
+    return [
+        whole.texts[0][starts[i * words] : starts[(i + 1) * words]].strip() for i in range(batch)
+    ]
 
 
 def job(name: str) -> Callable[[list[str]], object]:
@@ -74,13 +76,22 @@ def measure(name: str, repeat: int) -> Iterator[dict[str, Any]]:
                 "words": words,
                 "texts": batch,
             }
-    yield {"what": f"encoder, {name}, peak memory of the process", "unit": "MB", "value": peak_memory() / 1e6}
+    yield {
+        "what": f"encoder, {name}, peak memory of the process",
+        "unit": "MB",
+        "value": peak_memory() / 1e6,
+    }
 
 
 def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     """All measurements of all jobs, each job in a process of its own."""
     for name in JOBS:
-        done = subprocess.run([sys.executable, __file__, name, str(repeat)], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, __file__, name, str(repeat)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         for line in done.stdout.splitlines():
             yield {"job": name, **json.loads(line)}
 

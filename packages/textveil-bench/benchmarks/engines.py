@@ -61,9 +61,38 @@ def command(source: Path, out: Path, executor: str, given: argparse.Namespace) -
     executor, jobs = ("local", 1) if executor == ALONE else (executor, given.jobs)
     budget = str(BUDGETS[given.mechanism])
     return [
-        *(sys.executable, "-m", "textveil", "corpus", "run", str(source), "--output", str(out), "--id", "id"),
-        *("--subject", "who", "--mechanism", given.mechanism, "--epsilon", budget, "--seed", str(SEED), "--resume"),
-        *("--executor", executor, "--jobs", str(jobs), "--part-rows", str(given.part_rows), "--quiet"),
+        *(
+            sys.executable,
+            "-m",
+            "textveil",
+            "corpus",
+            "run",
+            str(source),
+            "--output",
+            str(out),
+            "--id",
+            "id",
+        ),
+        *(
+            "--subject",
+            "who",
+            "--mechanism",
+            given.mechanism,
+            "--epsilon",
+            budget,
+            "--seed",
+            str(SEED),
+            "--resume",
+        ),
+        *(
+            "--executor",
+            executor,
+            "--jobs",
+            str(jobs),
+            "--part-rows",
+            str(given.part_rows),
+            "--quiet",
+        ),
     ]
 
 
@@ -87,7 +116,9 @@ def memory(mark: str) -> int:
             said = Path(f"/proc/{number}/smaps_rollup").read_text()
         except OSError:
             continue
-        total += 1024 * next(int(line.split()[1]) for line in said.splitlines() if line.startswith("Pss:"))
+        total += 1024 * next(
+            int(line.split()[1]) for line in said.splitlines() if line.startswith("Pss:")
+        )
     return total
 
 
@@ -95,7 +126,9 @@ def ran(line: list[str], out: Path, *, until: int | None = None) -> tuple[float,
     """Seconds of a run and the most memory of its processes; killed with all of them when so many parts are there."""
     mark, most, start = f"{os.getpid()}-{time.time_ns()}", 0, time.perf_counter()
     environment = {**os.environ, MARK: mark, "TEXTVEIL_PROGRESS": "0"}
-    with subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, start_new_session=True) as child:
+    with subprocess.Popen(
+        line, env=environment, stderr=subprocess.PIPE, start_new_session=True
+    ) as child:
         looked = 0.0
         while child.poll() is None:
             if until is not None and len(list(out.glob("part-*"))) >= until:
@@ -177,7 +210,10 @@ def speeds(folder: Path, source: Path, given: argparse.Namespace) -> Iterator[di
 def resumes(folder: Path, source: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """How many seconds it costs each executor that it is killed half-way and resumed."""
     for executor in given.executors:
-        whole, _ = ran(command(source, folder / f"whole-{executor}", executor, given), folder / f"whole-{executor}")
+        whole, _ = ran(
+            command(source, folder / f"whole-{executor}", executor, given),
+            folder / f"whole-{executor}",
+        )
         out = folder / f"halved-{executor}"
         line = command(source, out, executor, given)
         before, _ = ran(line, out, until=max(1, given.rows // given.part_rows // 2))
@@ -202,13 +238,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mechanism", default="rankcape", choices=BUDGETS)
     parser.add_argument("--executors", nargs="+", default=["local", "ray", "spark"])
     given = parser.parse_args(arguments)
-    options = {name: value for name, value in vars(given).items() if name not in ("parts", "executors")}
-    shared = {"options": options, "load": os.getloadavg()[0], **circumstances("ray", "pyspark", "pyarrow", "pandas")}
+    options = {
+        name: value for name, value in vars(given).items() if name not in ("parts", "executors")
+    }
+    shared = {
+        "options": options,
+        "load": os.getloadavg()[0],
+        **circumstances("ray", "pyspark", "pyarrow", "pandas"),
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder / "in", given.rows, given.words)
         for part in given.parts:
-            for row in {"kill": kills, "speed": speeds, "resume": resumes}[part](folder, folder / "in", given):
+            for row in {"kill": kills, "speed": speeds, "resume": resumes}[part](
+                folder, folder / "in", given
+            ):
                 print(json.dumps(row), flush=True)
                 with ROWS.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")

@@ -112,11 +112,16 @@ SERIES: tuple[Series, ...] = (
     Series(name="santext+", budgets=(6, 9, 12)),
     Series(name="rantext", parameter="nominal", budgets=(1, 6, 12)),
     *(
-        Series(name="rankcape", options={"k": k, "context": mode, "lambda_L": weight}, budgets=budgets)
+        Series(
+            name="rankcape", options={"k": k, "context": mode, "lambda_L": weight}, budgets=budgets
+        )
         for mode in MODES
         for k, weight, budgets in RANKS
     ),
-    *(Series(name="cape", options={"context": mode}, parameter="nominal", budgets=(5, 15, 30)) for mode in MODES),
+    *(
+        Series(name="cape", options={"context": mode}, parameter="nominal", budgets=(5, 15, 30))
+        for mode in MODES
+    ),
 )
 
 
@@ -145,7 +150,9 @@ def frequent(stored: Mapping[str, object] | None = None) -> "EmbeddingTable":
 @cache
 def texts(corpora: str, contextual: bool, part: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Texts, and the corpus of each."""
-    sizes = {name: math.ceil(part * size) for name, size in (IN_CONTEXT if contextual else TEXTS).items()}
+    sizes = {
+        name: math.ceil(part * size) for name, size in (IN_CONTEXT if contextual else TEXTS).items()
+    }
     found = {
         "SST-2": sentences(Path(corpora) / "sst2" / "dev.shared.tsv.gz", sizes["SST-2"]),
         "AG News": news(Path(corpora) / "ag_news" / "test.shared.tsv.gz", sizes["AG News"]),
@@ -170,9 +177,13 @@ class Figure:
     share: bool = True
 
 
-def measure(series: Series, corpora: str, part: float, stored: Mapping[str, object]) -> list[dict[str, Any]]:
+def measure(
+    series: Series, corpora: str, part: float, stored: Mapping[str, object]
+) -> list[dict[str, Any]]:
     """All rows of a series."""
-    warnings.simplefilter("ignore")  # that epsilon bounds nothing under some mechanisms is in the documents
+    warnings.simplefilter(
+        "ignore"
+    )  # that epsilon bounds nothing under some mechanisms is in the documents
     start = time.perf_counter()
     table = _table(json.dumps(stored))
     chosen, corpus = texts(corpora, series.contextual, part)
@@ -181,7 +192,9 @@ def measure(series: Series, corpora: str, part: float, stored: Mapping[str, obje
     seconds = time.perf_counter() - start
     return [
         row
-        for budget, privatizer, (figures, epsilon) in zip(series.budgets, privatizers, found, strict=True)
+        for budget, privatizer, (figures, epsilon) in zip(
+            series.budgets, privatizers, found, strict=True
+        )
         for row in _rows(series, budget, privatizer, figures, epsilon, np.array(corpus), seconds)
     ]
 
@@ -205,7 +218,10 @@ def _privatizer(series: Series, table: "EmbeddingTable", budget: float) -> "Priv
 
 
 def _figures(
-    series: Series, privatizers: Sequence["Privatizer"], chosen: Sequence[str], corpus: Sequence[str]
+    series: Series,
+    privatizers: Sequence["Privatizer"],
+    chosen: Sequence[str],
+    corpus: Sequence[str],
 ) -> Iterator[tuple[list[Figure], float | None]]:
     """The figures of each budget, and its epsilon of local DP, None where there is none."""
     from textveil.evaluate import attack
@@ -253,7 +269,9 @@ def _epsilon(privatizer: "Privatizer") -> float | None:
     return printed if math.isfinite(printed) else None
 
 
-def _of_case(case: "attack.Case", first: int = 0, meant: Sequence[int] | None = None) -> Iterator[Figure]:
+def _of_case(
+    case: "attack.Case", first: int = 0, meant: Sequence[int] | None = None
+) -> Iterator[Figure]:
     """What becomes of the words, and what attackers get.
 
     Texts are numbered from `first` on. Of `meant` sentence vectors are compared, of all where it is not given.
@@ -275,8 +293,15 @@ def _of_case(case: "attack.Case", first: int = 0, meant: Sequence[int] | None = 
     nearer = rank(view.origin, view.shown_words, secret, "cosine")
     yield Figure(metric="KNN-1", values=(nearer < 1).astype(np.float64), texts=of)
     yield Figure(metric="KNN-10", values=(nearer < 10).astype(np.float64), texts=of)
-    yield Figure(metric="retention", values=(view.shown_words == secret).astype(np.float64), texts=of)
-    yield Figure(metric="cosine", values=cosines(view.origin, view.shown_words, secret), texts=of, share=False)
+    yield Figure(
+        metric="retention", values=(view.shown_words == secret).astype(np.float64), texts=of
+    )
+    yield Figure(
+        metric="cosine",
+        values=cosines(view.origin, view.shown_words, secret),
+        texts=of,
+        share=False,
+    )
     own = range(len(case.truth.texts)) if meant is None else meant
     one = _meaning(tuple(case.truth.texts[b] for b in own))
     other = load_sentences().encode([view.released[b].text for b in own])
@@ -319,7 +344,12 @@ def _rows(
         named = {**shared, "data": data, "unit": "mean"}
         if epsilon is not None:
             ends = {"value": epsilon, "low": None, "high": None, "n": 0, "note": "of the statement"}
-            yield {**named, **ends, "metric": EPSILON, "what": f"evidence, {data}, {release}: {EPSILON}"}
+            yield {
+                **named,
+                **ends,
+                "metric": EPSILON,
+                "what": f"evidence, {data}, {release}: {EPSILON}",
+            }
         for figure in figures:
             own = corpus[figure.texts] == data
             found = mean(figure.values[own], figure.texts[own], share=figure.share)
@@ -337,13 +367,21 @@ def main() -> None:
     from rich.progress import track
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", help="series whose names begin so (default: all)", default=[""])
-    parser.add_argument("--part", type=float, help="of the sample, for a first look (default 1)", default=1.0)
-    parser.add_argument("--processes", type=int, default=2, help="processes, a thread each (default 2)")
+    parser.add_argument(
+        "--only", nargs="+", help="series whose names begin so (default: all)", default=[""]
+    )
+    parser.add_argument(
+        "--part", type=float, help="of the sample, for a first look (default 1)", default=1.0
+    )
+    parser.add_argument(
+        "--processes", type=int, default=2, help="processes, a thread each (default 2)"
+    )
     options = parser.parse_args()
     corpora = os.environ.get("TEXTVEIL_CORPORA")
     if corpora is None:
-        sys.exit("evidence: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)")
+        sys.exit(
+            "evidence: skipped, because $TEXTVEIL_CORPORA names no folder of corpora (sst2, ag_news)"
+        )
     from textveil.table import constants
 
     stored = constants.compute(frequent().vectors, "chord").to_json()
@@ -358,7 +396,9 @@ def main() -> None:
         try:
             for job in done:  # written as they come: a long run that is cut short keeps what it has
                 with report.EVIDENCE.open("a", encoding="utf-8") as file:
-                    file.writelines(json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in job.result())
+                    file.writelines(
+                        json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in job.result()
+                    )
         finally:
             pool.shutdown(cancel_futures=True)
     report.write()
@@ -372,10 +412,14 @@ def draw() -> None:
     rows = report.newest(report.stored(), "evidence, SST-2")
     panels = []
     for risk, name in (("MAP uniform", "MAP, uniform prior"), ("KNN-10", "KNN-10")):
-        curves = {title: report.curve(rows, series, risk, "cosine") for title, series in PICTURED.items()}
+        curves = {
+            title: report.curve(rows, series, risk, "cosine") for title, series in PICTURED.items()
+        }
         panels.append((name, {title: curve for title, curve in curves.items() if curve}))
     figure = pictures.curves(
-        panels, title="Utility at equal risk: SST-2", scale="mean cosine of released and private word"
+        panels,
+        title="Utility at equal risk: SST-2",
+        scale="mean cosine of released and private word",
     )
     pictures.save(figure, PICTURE)
 

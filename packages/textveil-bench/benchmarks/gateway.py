@@ -36,7 +36,18 @@ TURNS, CONVERSATIONS, ENDS = 40, 5, 4
 LONG = 200_000
 """Characters of a long prompt."""
 GIVEN = ["Ana", "Ben", "Cleo", "Dario", "Edda", "Finn", "Greta", "Hugo", "Inga", "Jonas"]
-FAMILY = ["Abelson", "Brandt", "Castell", "Dorrit", "Eklund", "Farkas", "Giannis", "Holub", "Ibsen", "Jokela"]
+FAMILY = [
+    "Abelson",
+    "Brandt",
+    "Castell",
+    "Dorrit",
+    "Eklund",
+    "Farkas",
+    "Giannis",
+    "Holub",
+    "Ibsen",
+    "Jokela",
+]
 
 
 @contextmanager
@@ -61,7 +72,9 @@ def used(pid: int) -> float:
     """Seconds of the processors that a process and its workers have used, in ticks of the system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(map(used, map(int, workers)))
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(
+        map(used, map(int, workers))
+    )
 
 
 def prompts(words: int, count: int, name: str) -> list[str]:
@@ -69,7 +82,9 @@ def prompts(words: int, count: int, name: str) -> list[str]:
     made = []
     for i, text in enumerate(texts(words - 10, count)):
         given, family = GIVEN[i % 10], FAMILY[i // 10 % 10]
-        made.append(f"{text} Write to {given} {family}, {given.lower()}.{name}{i}@mail.example, and ask for an answer.")
+        made.append(
+            f"{text} Write to {given} {family}, {given.lower()}.{name}{i}@mail.example, and ask for an answer."
+        )
     return made
 
 
@@ -79,7 +94,9 @@ def body(said: Sequence[dict[str, str]] | str, stream: bool = False) -> dict[str
     return {"model": "echo", "messages": messages, "stream": stream}
 
 
-def asked(client: httpx2.Client, url: str, prompt: str, stream: bool = False) -> tuple[float, float]:
+def asked(
+    client: httpx2.Client, url: str, prompt: str, stream: bool = False
+) -> tuple[float, float]:
     """Seconds until the first piece of the answer, and until its end."""
     start = time.perf_counter()
     with client.stream("POST", f"{url}/chat/completions", json=body(prompt, stream)) as answer:
@@ -105,7 +122,9 @@ class Beside:
         self.direct, self.through, self.pid = direct, through, pid
         self.client = httpx2.Client(trust_env=False, timeout=120)
 
-    def added(self, what: str, words: int, asking: Sequence[str], *, stream: bool = False) -> dict[str, Any]:
+    def added(
+        self, what: str, words: int, asking: Sequence[str], *, stream: bool = False
+    ) -> dict[str, Any]:
         """What is added at the median: until the first piece of a stream, or until the end of an answer."""
         times: dict[str, list[float]] = {self.direct: [], self.through: []}
         before = used(self.pid)
@@ -132,10 +151,14 @@ class Beside:
             workers: how many processes answer.
         """
 
-        async def one(client: httpx2.AsyncClient, url: str, number: int, asking: Sequence[str]) -> None:
+        async def one(
+            client: httpx2.AsyncClient, url: str, number: int, asking: Sequence[str]
+        ) -> None:
             for prompt in asking:
                 headers = {"Authorization": f"Bearer client-{number}"}
-                answer = await client.post(f"{url}/chat/completions", json=body(prompt), headers=headers)
+                answer = await client.post(
+                    f"{url}/chat/completions", json=body(prompt), headers=headers
+                )
                 answer.raise_for_status()
 
         async def all_of(url: str) -> float:
@@ -143,7 +166,9 @@ class Beside:
             async with httpx2.AsyncClient(trust_env=False, timeout=120, limits=limits) as client:
                 shares = [prompts(FEW, EACH, f"c{number}n") for number in range(CLIENTS)]
                 start = time.perf_counter()
-                await asyncio.gather(*(one(client, url, number, share) for number, share in enumerate(shares)))
+                await asyncio.gather(
+                    *(one(client, url, number, share) for number, share in enumerate(shares))
+                )
                 return CLIENTS * EACH / (time.perf_counter() - start)
 
         direct = asyncio.run(all_of(self.direct))
@@ -163,7 +188,9 @@ class Beside:
     def turns(self) -> dict[str, Any]:
         """What the last turns of conversations take over the first ones, in processor time."""
         talks = [self._talk(f"t{number}n") for number in range(CONVERSATIONS)]
-        first = [turn for talk in talks for turn in talk[1 : 1 + ENDS]]  # the very first has the system prompt, too
+        first = [
+            turn for talk in talks for turn in talk[1 : 1 + ENDS]
+        ]  # the very first has the system prompt, too
         last = [turn for talk in talks for turn in talk[-ENDS:]]
         return {
             "what": f"gateway, {FEW} words, turn {TURNS} over turn 1",
@@ -193,7 +220,9 @@ class Beside:
 
     def long(self) -> Iterator[dict[str, Any]]:
         """What a long prompt takes alone, and what others wait beside another one, over what they wait alone."""
-        first, other = (" ".join(prompts(WORDS, LONG // 800, name))[:LONG] for name in ("long", "other"))
+        first, other = (
+            " ".join(prompts(WORDS, LONG // 800, name))[:LONG] for name in ("long", "other")
+        )
         without = asked(self.client, self.direct, first)[1]
         before = used(self.pid)
         yield {
@@ -204,7 +233,9 @@ class Beside:
             "processor": used(self.pid) - before,
             "requests": 1,
         }
-        alone = [asked(self.client, self.through, prompt)[1] for prompt in prompts(FEW, 50, "alone")]
+        alone = [
+            asked(self.client, self.through, prompt)[1] for prompt in prompts(FEW, 50, "alone")
+        ]
 
         def ask() -> None:
             with httpx2.Client(trust_env=False, timeout=600) as client:
@@ -238,7 +269,9 @@ def measurements() -> Iterator[dict[str, Any]]:
 def _measured() -> Iterator[dict[str, Any]]:
     with process("tests.openai_server") as upstream:
         direct = f"http://127.0.0.1:{int(upstream.stdout.readline())}/v1"
-        with process("textveil", "gateway", "--upstream", direct, "--port", "0", *OPTIONS) as running:
+        with process(
+            "textveil", "gateway", "--upstream", direct, "--port", "0", *OPTIONS
+        ) as running:
             beside = Beside(direct, running.stderr.readline().split()[-1], running.pid)
             for prompt in prompts(WORDS, 5, "warm"):
                 asked(beside.client, beside.through, prompt)
@@ -246,13 +279,24 @@ def _measured() -> Iterator[dict[str, Any]]:
             yield beside.added(f"{WORDS} words, first sight, added", WORDS, first)
             yield beside.added(f"{WORDS} words, remembered, added", WORDS, first)
             streamed = prompts(FEW, REQUESTS, "s")
-            yield beside.added(f"{FEW} words, first sight, added until the first piece", FEW, streamed, stream=True)
+            yield beside.added(
+                f"{FEW} words, first sight, added until the first piece", FEW, streamed, stream=True
+            )
             yield beside.turns()
             yield beside.crowd()
             yield from beside.long()
         with TemporaryDirectory() as folder:
             several = "--workers", str(WORKERS), "--store", f"sqlite:///{folder}/veil.db"
-            arguments = "textveil", "gateway", "--upstream", direct, "--port", "0", *OPTIONS, *several
+            arguments = (
+                "textveil",
+                "gateway",
+                "--upstream",
+                direct,
+                "--port",
+                "0",
+                *OPTIONS,
+                *several,
+            )
             with process(*arguments, TEXTVEIL_KEYS=f"{folder}/keys") as running:
                 beside = Beside(direct, running.stderr.readline().split()[-1], running.pid)
                 time.sleep(LOADING)  # the address is said by the first of them

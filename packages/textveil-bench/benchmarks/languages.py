@@ -42,7 +42,10 @@ ATTACKERS: Mapping[str, Mapping[str, Any]] = {
     "trigram and beam": {"language": "trigram", "beam": 64},
 }
 
-GENERATIVE: Mapping[str, Mapping[str, Any]] = {AGAIN: ATTACKERS[AGAIN], "Gemma 3 270M": {"language": "causal"}}
+GENERATIVE: Mapping[str, Mapping[str, Any]] = {
+    AGAIN: ATTACKERS[AGAIN],
+    "Gemma 3 270M": {"language": "causal"},
+}
 FEW = 60
 """Texts that are attacked with the generative model, and with none beside it, where the law is exact."""
 
@@ -55,14 +58,21 @@ def measurements() -> Iterator[dict[str, Any]]:
     public = dict.fromkeys(news(folder / "train_subset.tsv.gz"))
     private = [text for text in news(folder / "test.shared.tsv.gz") if text not in public]
     for mechanism, codes, options, count in RELEASES:
-        yield from _measured("AG News", mechanism, codes, options, (tuple(public), private[:count]), ATTACKERS)
+        yield from _measured(
+            "AG News", mechanism, codes, options, (tuple(public), private[:count]), ATTACKERS
+        )
     if all(map(find_spec, small.EXTRA)):
         with tempfile.TemporaryDirectory() as place, models.quick():
             own = {"model": str(small.unpacked(Path(place)))}
-            attackers = {name: {**each, **(own if each.get("language") else {})} for name, each in GENERATIVE.items()}
+            attackers = {
+                name: {**each, **(own if each.get("language") else {})}
+                for name, each in GENERATIVE.items()
+            }
             for mechanism, codes, options, _ in RELEASES[:2]:
                 few = tuple(public), private[:FEW]
-                yield from _measured(f"{FEW} texts of AG News", mechanism, codes, options, few, attackers)
+                yield from _measured(
+                    f"{FEW} texts of AG News", mechanism, codes, options, few, attackers
+                )
 
 
 def _measured(
@@ -88,7 +98,12 @@ def _measured(
         start = time.perf_counter()
         attacker = Learned(public=public, simulated=TRIED * len(private), **own)
         found = list(attacker.run(case, rng=SeededRandomness(SEED).part(2**100)))
-        shared = {"seconds": round(time.perf_counter() - start, 1), "data": "AG News", "seed": SEED, "unit": "mean"}
+        shared = {
+            "seconds": round(time.perf_counter() - start, 1),
+            "data": "AG News",
+            "seed": SEED,
+            "unit": "mean",
+        }
         release = f"{title(mechanism, options)}{', 8 codes' * bool(codes)}: {name}"
         for each in found:
             texts = case.view.text[each.where]

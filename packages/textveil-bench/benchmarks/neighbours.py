@@ -52,18 +52,31 @@ def ran(name: str, build: Path) -> dict[str, Any]:
     """The row of a lane."""
     lane = LANES[name]
     own = build / lane.folder / "bin"
-    asked = [own / "python", "-c", f"from importlib.metadata import version; print(version({lane.distribution!r}))"]
+    asked = [
+        own / "python",
+        "-c",
+        f"from importlib.metadata import version; print(version({lane.distribution!r}))",
+    ]
     version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
     more = {} if lane.variable is None else {lane.variable: str(own / "open-webui")}
     python = own / "python" if lane.variable is None else Path(sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [python, "-m", "pytest", "-q", f"tests/integrations/{lane.test}", f"--junitxml={report}"]
+        command = [
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            f"tests/integrations/{lane.test}",
+            f"--junitxml={report}",
+        ]
         began = time.perf_counter()
         status = subprocess.run(command, cwd=ROOT, env={**os.environ, **more}).returncode
         seconds = time.perf_counter() - began
         suite = next(iter(ElementTree.parse(report).getroot().iter("testsuite")))
-        counts = {each: int(suite.attrib[each]) for each in ("tests", "failures", "errors", "skipped")}
+        counts = {
+            each: int(suite.attrib[each]) for each in ("tests", "failures", "errors", "skipped")
+        }
     return {
         "lane": name,
         "version": version,
@@ -75,15 +88,23 @@ def ran(name: str, build: Path) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is asked for, and keep the rows of all others."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("lanes", nargs="*", choices=[*LANES, []], help="which; all if none is named")
-    parser.add_argument("--build", type=Path, default=ROOT / "build", help="folder with the environments")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "lanes", nargs="*", choices=[*LANES, []], help="which; all if none is named"
+    )
+    parser.add_argument(
+        "--build", type=Path, default=ROOT / "build", help="folder with the environments"
+    )
     given = parser.parse_args(arguments)
     kept = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
     rows = {row["lane"]: row for row in kept}
     for name in given.lanes or LANES:
         rows[name] = {**ran(name, given.build), **circumstances()}
-        ROWS.write_text("".join(json.dumps(rows[each], sort_keys=True) + "\n" for each in LANES if each in rows))
+        ROWS.write_text(
+            "".join(json.dumps(rows[each], sort_keys=True) + "\n" for each in LANES if each in rows)
+        )
         if not rows[name]["ok"]:
             sys.exit(f"{name}: tests failed, or none ran")
 

@@ -60,7 +60,10 @@ def running(loaded: Any, engine: str, job: Job) -> Any:
 
 def both(job: Job, score: Callable[[str], float]) -> dict[str, Any]:
     """A score in both precisions."""
-    return {"job": job, **{precision: round(score(precision), 5) for precision in ("float32", "int8")}}
+    return {
+        "job": job,
+        **{precision: round(score(precision), 5) for precision in ("float32", "int8")},
+    }
 
 
 def tagger(root: Path) -> Iterator[dict[str, Any]]:
@@ -72,11 +75,18 @@ def tagger(root: Path) -> Iterator[dict[str, Any]]:
         for what, sentences in (("all", read(True) + read(False)), ("held out", read(True))):
 
             def score(precision: str, name: str = name, own: Any = sentences) -> float:
-                labelled = measure.WIKIGOLD if name == "wikigold" else name  # its labels join neighbours of one type
+                labelled = (
+                    measure.WIKIGOLD if name == "wikigold" else name
+                )  # its labels join neighbours of one type
                 rows = measure._tagged(labelled, own, running(loaded, precision, "tagger"))
                 return next(float(row["value"]) for row in rows if row["what"] == "span F1")
 
-            yield {**both("tagger", score), "what": f"span F1, {name}, {what}", "n": len(sentences), "limit": F1}
+            yield {
+                **both("tagger", score),
+                "what": f"span F1, {name}, {what}",
+                "n": len(sentences),
+                "limit": F1,
+            }
 
 
 def masked_lm(root: Path) -> Iterator[dict[str, Any]]:
@@ -86,15 +96,25 @@ def masked_lm(root: Path) -> Iterator[dict[str, Any]]:
     known = np.array([i for i, word in enumerate(texts.words) if word.lower() in table.row_of])
     asked = known[:: len(known) // POSITIONS]
     target = np.array([table.row_of[texts.words[i].lower()] for i in asked])
-    candidates = {"all": np.ones(len(table), bool), "content": ~np.array([is_public(word) for word in table.words])}
+    candidates = {
+        "all": np.ones(len(table), bool),
+        "content": ~np.array([is_public(word) for word in table.words]),
+    }
     ranks = {
-        precision: measure._ranks(running(context, precision, "masked-lm"), texts, asked, target, candidates)
+        precision: measure._ranks(
+            running(context, precision, "masked-lm"), texts, asked, target, candidates
+        )
         for precision in ("float32", "int8")
     }
     content = np.array([not is_public(texts.words[i]) for i in asked])
     for name, kept in (("all", content >= 0), ("content", content)):
         yield {
-            **both("masked-lm", lambda precision, n=name, k=kept: float((ranks[precision][n][k] < 10).mean())),  # type: ignore[misc]
+            **both(
+                "masked-lm",
+                lambda precision, n=name, k=kept: float(  # type: ignore[misc]
+                    (ranks[precision][n][k] < 10).mean()
+                ),
+            ),
             "what": f"top 10, WikiText-2 test, {name} words",
             "n": int(kept.sum()),
             "limit": TOP,
@@ -105,14 +125,28 @@ def sentences(root: Path) -> Iterator[dict[str, Any]]:
     """The mean cosine between vectors in float32 and in int8."""
     articles = data.wikitext(root, "test_raw")
     shown = {
-        "paragraphs": [line.strip() for article in articles for line in article.split("\n") if len(line.split()) > 20],
-        "sentences": [part.strip() for article in articles for part in article.split(" . ") if len(part.split()) > 3],
+        "paragraphs": [
+            line.strip()
+            for article in articles
+            for line in article.split("\n")
+            if len(line.split()) > 20
+        ],
+        "sentences": [
+            part.strip()
+            for article in articles
+            for part in article.split(" . ")
+            if len(part.split()) > 3
+        ],
     }
     for name, texts in shown.items():
         chosen = texts[:: max(1, len(texts) // 500)]
         exact, near = (_encoder(engine).encode(chosen) for engine in ("float32", "int8"))
         cosine = (exact * near).sum(axis=1)
-        found = {"float32": 1.0, "int8": round(float(cosine.mean()), 5), "lowest": round(float(cosine.min()), 5)}
+        found = {
+            "float32": 1.0,
+            "int8": round(float(cosine.mean()), 5),
+            "lowest": round(float(cosine.min()), 5),
+        }
         what = f"cosine with float32, WikiText-2 test, {name}"
         yield {"job": "sentences", **found, "what": what, "n": len(chosen), "limit": COSINE}
 
@@ -171,8 +205,14 @@ def speed(root: Path) -> Iterator[dict[str, Any]]:
                 start = time.process_time()
                 each(i)
                 spent[engine].append(time.process_time() - start)
-        what = f"words a second and core, texts of {PROMPT} words" + ", 8 of them hidden" * (job == "masked-lm")
-        yield {"job": job, **{e: round(PROMPT / float(np.median(own))) for e, own in spent.items()}, "what": what}
+        what = f"words a second and core, texts of {PROMPT} words" + ", 8 of them hidden" * (
+            job == "masked-lm"
+        )
+        yield {
+            "job": job,
+            **{e: round(PROMPT / float(np.median(own))) for e, own in spent.items()},
+            "what": what,
+        }
 
 
 def main() -> None:
@@ -184,7 +224,9 @@ def main() -> None:
         for row in part(root):
             rows.append(row | around)
             Console(stderr=True).print({key: row[key] for key in row if key != "limit"})
-    ROWS.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows), encoding="utf-8")
+    ROWS.write_text(
+        "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

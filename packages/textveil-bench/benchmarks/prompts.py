@@ -156,7 +156,9 @@ def hiding(names: Sequence[str]) -> Protect:
                 merged[-1] = merged[-1][0], max(end, merged[-1][1]), merged[-1][2]
             else:
                 merged.append((start, end, type_))
-        hidden = [Change(start, end, f"<{type_}>", placeholder=True) for start, end, type_ in merged]
+        hidden = [
+            Change(start, end, f"<{type_}>", placeholder=True) for start, end, type_ in merged
+        ]
         return Outcome(spelled(text, hidden), hidden)
 
     return protect
@@ -169,7 +171,9 @@ def _found(name: str) -> detection.Detect:
     return lambda texts: [[(s.start, s.end, s.type) for s in asked.find([text])] for text in texts]
 
 
-def spelled(text: str, hidden: Sequence[Change], show: Callable[[Change], str] = lambda each: each.shown) -> str:
+def spelled(
+    text: str, hidden: Sequence[Change], show: Callable[[Change], str] = lambda each: each.shown
+) -> str:
     """A text with its changes."""
     parts, at = [], 0
     for each in hidden:
@@ -230,11 +234,21 @@ def score(labelled: Labelled, outcome: Outcome) -> Score:
         gone = False
         if label.standing == "private":
             pattern = occurrences(text, label)
-            ordinary = sum(not private[m.start() : m.end()].any() for m in pattern.finditer(text, overlapped=True))
-            gone = sum(1 for _ in pattern.finditer(release, overlapped=True)) <= ordinary and not kept[place].all()
-        telling = any(_tells(text, *m.span()) and kept[m.start() : m.end()].all() for m in _words(text, label))
+            ordinary = sum(
+                not private[m.start() : m.end()].any()
+                for m in pattern.finditer(text, overlapped=True)
+            )
+            gone = (
+                sum(1 for _ in pattern.finditer(release, overlapped=True)) <= ordinary
+                and not kept[place].all()
+            )
+        telling = any(
+            _tells(text, *m.span()) and kept[m.start() : m.end()].all() for m in _words(text, label)
+        )
         fates.append(Fate(label, gone, telling, not kept[place].all()))
-    ordinary_words = [m.span() for m in WORD.finditer(text) if not marked[m.start() : m.end()].any()]
+    ordinary_words = [
+        m.span() for m in WORD.finditer(text) if not marked[m.start() : m.end()].any()
+    ]
     altered = [(start, end) for start, end in ordinary_words if not kept[start:end].all()]
     return Score(labelled, outcome, fates, len(ordinary_words), altered)
 
@@ -244,7 +258,9 @@ def occurrences(text: str, label: Label) -> regex.Pattern[str]:
     value = text[label.start : label.end]
     words = r"\s+".join(regex.escape(part) for part in value.split())
     before = not _INSIDE.match(value[0]) or (label.start and _INSIDE.match(text[label.start - 1]))
-    after = not _INSIDE.match(value[-1]) or (label.end < len(text) and _INSIDE.match(text[label.end]))
+    after = not _INSIDE.match(value[-1]) or (
+        label.end < len(text) and _INSIDE.match(text[label.end])
+    )
     bounded = f"{'' if before else f'(?<!{_BOUND})'}{words}{'' if after else f'(?!{_BOUND})'}"
     return regex.compile(f"(?V1i){bounded}")
 
@@ -260,7 +276,11 @@ def _tells(text: str, start: int, end: int) -> bool:
     word = text[start:end]
     if _DIGITS.fullmatch(word):
         return len(word) >= MANY
-    return (len(word) > 1 or not _INSIDE.match(word)) and not is_public(word) and not TITLES.fullmatch(word)
+    return (
+        (len(word) > 1 or not _INSIDE.match(word))
+        and not is_public(word)
+        and not TITLES.fullmatch(word)
+    )
 
 
 def formed(labelled: Labelled, label: Label) -> str | None:
@@ -275,7 +295,9 @@ def formed(labelled: Labelled, label: Label) -> str | None:
     if label.type == "ID":
         before = labelled.text[max(0, label.start - 30) : label.start].rpartition("\n")[2]
         return "national number" if NATIONAL.search(before) else None
-    return "key" if label.type == "SECRET" and len(value) >= KEY and len(value.split()) == 1 else None
+    return (
+        "key" if label.type == "SECRET" and len(value) >= KEY and len(value.split()) == 1 else None
+    )
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
@@ -304,7 +326,11 @@ def templates(corpora: Path) -> Iterator[Labelled]:
         for start, end, type_ in sorted(gold.spans):
             known = detection.known(type_) or "OTHER"
             standing = "borderline" if known in NAMES[1:] else "private"
-            labels.append(Label(start, end, {"NATIONAL_ID": "ID", "IBAN": "ACCOUNT"}.get(known, known), standing))
+            labels.append(
+                Label(
+                    start, end, {"NATIONAL_ID": "ID", "IBAN": "ACCOUNT"}.get(known, known), standing
+                )
+            )
         yield Labelled(str(number), "en", SYNTH, gold.text, labels, "measure")
 
 
@@ -313,7 +339,11 @@ def sources(labelled: Labelled) -> tuple[str, ...]:
     if labelled.kind in CORPORA:
         return (labelled.kind,)
     pooled = "hard, English" if labelled.language == "en" else "hard, other languages"
-    return ("hard", pooled) if labelled.language == "en" else ("hard", pooled, f"hard, {labelled.language}")
+    return (
+        ("hard", pooled)
+        if labelled.language == "en"
+        else ("hard", pooled, f"hard, {labelled.language}")
+    )
 
 
 # ---- rates -----------------------------------------------------------------------------------------------------------
@@ -350,7 +380,10 @@ def judged(each: Score) -> Iterator[tuple[str, bool]]:
             yield f"identifiers with a form gone, {form}", fate.gone
     if private:
         yield "texts with no private span left", all(fate.gone for fate in private)
-        yield "texts with nothing telling left", not any(fate.telling or not fate.gone for fate in private)
+        yield (
+            "texts with nothing telling left",
+            not any(fate.telling or not fate.gone for fate in private),
+        )
     else:
         apart = f"{APART}borderline cases" if "borderline" in each.standings else ""
         apart = f"{APART}invented persons" if "invented" in each.standings else apart
@@ -447,8 +480,14 @@ def look(scores: Sequence[Score], count: int, types: Sequence[str], kinds: Seque
     """Prints failures, each kind from all over the texts."""
     every = [failure for each in scores for failure in failures(each)]
     for kind in kinds:
-        found = [failure for failure in every if failure.kind == kind and (not types or failure.type in types)]
-        print(f"\n== {kind}: {len(found)}  {dict(Counter(failure.type for failure in found).most_common())}")
+        found = [
+            failure
+            for failure in every
+            if failure.kind == kind and (not types or failure.type in types)
+        ]
+        print(
+            f"\n== {kind}: {len(found)}  {dict(Counter(failure.type for failure in found).most_common())}"
+        )
         for failure in found[:: max(1, len(found) // count)][:count]:
             before, after = told(failure)
             print(
@@ -462,7 +501,11 @@ def picked(scores: Iterable[Score], count: int) -> dict[str, list[dict[str, str]
     found.sort(key=lambda each: sha256(f"{each.score.labelled.id} {each.start}".encode()).digest())
     return {
         kind: [
-            {"id": each.score.labelled.id, "type": each.type, **dict(zip(("text", "release"), told(each), strict=True))}
+            {
+                "id": each.score.labelled.id,
+                "type": each.type,
+                **dict(zip(("text", "release"), told(each), strict=True)),
+            }
             for each in [each for each in found if each.kind == kind][:count]
         ]
         for kind in KINDS
@@ -502,7 +545,11 @@ def speed(corpora: Path, repeat: int) -> Iterator[dict[str, Any]]:
     alone = sorted(spent(lambda text=text: tagger.find([text])) for text in prompts)[PROMPTS // 2]
     for metric, unit, value in (
         (f"tagger, prompts of {PROMPT} words", "words/s", PROMPT / alone),
-        ("patterns, prose without figures", "words/s", len(plain.split()) / spent(lambda: patterns.find([plain]))),
+        (
+            "patterns, prose without figures",
+            "words/s",
+            len(plain.split()) / spent(lambda: patterns.find([plain])),
+        ),
         ("Protector, a text of 200 kB", "s", spent(lambda: made.protect(long, Session()))),
     ):
         yield {"what": f"prompts, speed: {metric}", "metric": metric, "unit": unit, "value": value}
@@ -518,29 +565,56 @@ def tool(options: argparse.Namespace) -> tuple[str, Protect, dict[str, Any]]:
     protect = {"level": options.level} if options.level else {}
     protect |= {"detectors": options.detectors} if options.detectors else {}
     overrides = {"protect": protect} if protect else {}
-    named = ", ".join([options.profile, *([options.level] if options.level else []), *(options.detectors or [])])
+    named = ", ".join(
+        [options.profile, *([options.level] if options.level else []), *(options.detectors or [])]
+    )
     return named, protector(options.profile, **overrides), {"profile": options.profile, **overrides}
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--use", choices=("train", "measure", "both"), default="train", help="default: train")
     parser.add_argument(
-        "--held-out", action="store_true", help="of texts that train, only those the tagger did not see"
+        "--use", choices=("train", "measure", "both"), default="train", help="default: train"
     )
-    parser.add_argument("--source", action="append", help="texts of prompts, pupa, hard, or a language (de), or an id")
+    parser.add_argument(
+        "--held-out",
+        action="store_true",
+        help="of texts that train, only those the tagger did not see",
+    )
+    parser.add_argument(
+        "--source",
+        action="append",
+        help="texts of prompts, pupa, hard, or a language (de), or an id",
+    )
     parser.add_argument("--profile", default="prompt", help="of the Protector (default: prompt)")
     parser.add_argument("--level", help="protect.level")
-    parser.add_argument("--detectors", nargs="+", help="protect.detectors in place of the profile's")
-    parser.add_argument("--hiding", nargs="+", help="another tool: hide all that these detectors find, as presidio")
-    parser.add_argument("--show", type=int, default=0, help="print so many failures of each kind, of texts that train")
+    parser.add_argument(
+        "--detectors", nargs="+", help="protect.detectors in place of the profile's"
+    )
+    parser.add_argument(
+        "--hiding", nargs="+", help="another tool: hide all that these detectors find, as presidio"
+    )
+    parser.add_argument(
+        "--show",
+        type=int,
+        default=0,
+        help="print so many failures of each kind, of texts that train",
+    )
     parser.add_argument("--kind", action="append", choices=KINDS, help="of failures (default: all)")
     parser.add_argument("--type", action="append", default=[], help="of failures shown: PERSON")
-    parser.add_argument("--all", action="store_true", help="print rates of each type and language, too")
-    parser.add_argument("--store", action="store_true", help="append the rows to rows/prompts.jsonl")
-    parser.add_argument("--report", action="store_true", help="measure and store all of the page, and write it")
-    parser.add_argument("--repeat", type=int, default=3, help="runs whose best time counts (default 3)")
+    parser.add_argument(
+        "--all", action="store_true", help="print rates of each type and language, too"
+    )
+    parser.add_argument(
+        "--store", action="store_true", help="append the rows to rows/prompts.jsonl"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="measure and store all of the page, and write it"
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="runs whose best time counts (default 3)"
+    )
     options = parser.parse_args(given)
     if options.show and options.use != "train":
         parser.error("--show needs --use train: nobody looks at failures of texts that measure")
@@ -559,7 +633,10 @@ def read(chosen: Iterable[Labelled]) -> list[Score]:
     for each in chosen:
         if each.id in labels and each.kind not in CORPORA:
             private = [label for label in labels[each.id] if label.standing == "private"]
-            hidden = [Change(label.start, label.end, f"<{label.type}>", placeholder=True) for label in private]
+            hidden = [
+                Change(label.start, label.end, f"<{label.type}>", placeholder=True)
+                for label in private
+            ]
             scores.append(score(each, Outcome(spelled(each.text, hidden), hidden)))
     return scores
 
@@ -582,7 +659,9 @@ def tabled(rows: Sequence[dict[str, Any]], *, by_type: bool) -> str:
     """Rates for the eye: a line for each metric, a column for each source."""
     cells = {(row["metric"], row["source"]): row for row in rows}
     groups = sorted({source for _, source in cells if by_type or source in WHOLE})
-    metrics = sorted({metric for metric, _ in cells if by_type or "," not in metric or APART in metric})
+    metrics = sorted(
+        {metric for metric, _ in cells if by_type or "," not in metric or APART in metric}
+    )
     lines = [" " * 62 + "".join(f"{source.removeprefix('hard, '):>17}" for source in groups)]
     for metric in metrics:
         found = [cells.get((metric, source)) for source in groups]
@@ -605,7 +684,10 @@ def main() -> None:
     chosen = [
         each
         for each in texts()
-        if (not wanted or wanted & {*sources(each), f"{each.kind}/{each.id}", each.id, each.language})
+        if (
+            not wanted
+            or wanted & {*sources(each), f"{each.kind}/{each.id}", each.id, each.language}
+        )
         and (each.held_out or not options.held_out)
     ]
     rows, shown = [], []
@@ -627,7 +709,8 @@ def store(rows: Iterable[dict[str, Any]], config: dict[str, Any]) -> None:
     shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
     before = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines()) if ROWS.exists() else ()
     written = "".join(
-        json.dumps(row, sort_keys=True) + "\n" for row in kept([*before, *({**r, **shared} for r in rows)])
+        json.dumps(row, sort_keys=True) + "\n"
+        for row in kept([*before, *({**r, **shared} for r in rows)])
     )
     beside = ROWS.with_suffix(".new")
     beside.write_text(written, encoding="utf-8")
@@ -637,7 +720,11 @@ def store(rows: Iterable[dict[str, Any]], config: dict[str, Any]) -> None:
 def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The newest row of everything; of earlier ones those of texts that measure, without their types and languages."""
     last = {row["what"]: i for i, row in enumerate(rows)}
-    return [row for i, row in enumerate(rows) if last[row["what"]] == i or HEADLINE.fullmatch(row["what"])]
+    return [
+        row
+        for i, row in enumerate(rows)
+        if last[row["what"]] == i or HEADLINE.fullmatch(row["what"])
+    ]
 
 
 if __name__ == "__main__":

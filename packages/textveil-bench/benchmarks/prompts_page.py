@@ -129,7 +129,9 @@ def apart() -> str:
 
 
 def _by(sources: Iterable[tuple[str, str]], metrics: tuple[str, ...]) -> str:
-    body = [[title, *(cell(rate(metric, source)) for metric in metrics)] for source, title in sources]
+    body = [
+        [title, *(cell(rate(metric, source)) for metric in metrics)] for source, title in sources
+    ]
     return lines(("texts", *metrics), [row for row in body if any(row[1:])])
 
 
@@ -151,7 +153,10 @@ def _typed(metric: str, sources: list[str]) -> str:
         for what in stored()
         if what.startswith(begins.format(source))
     }
-    body = [[type_, *(cell(rate(f"{metric}, {type_}", source)) for source in sources)] for type_ in sorted(found)]
+    body = [
+        [type_, *(cell(rate(f"{metric}, {type_}", source)) for source in sources)]
+        for type_ in sorted(found)
+    ]
     return lines(("", *(SOURCES[source] for source in sources)), body)
 
 
@@ -159,7 +164,11 @@ def beside() -> str:
     """The profile beside another tool."""
     asked = [(metric, source) for metric, source, *_ in TARGETS]
     body = [
-        [metric, SOURCES[source], *(cell(rate(metric, source, tool=tool)) for tool in ("prompt", "presidio"))]
+        [
+            metric,
+            SOURCES[source],
+            *(cell(rate(metric, source, tool=tool)) for tool in ("prompt", "presidio")),
+        ]
         for metric, source in asked
     ]
     return lines(("what", "on", "profile `prompt`", "Presidio's recognizers"), body)
@@ -181,7 +190,10 @@ def agreed() -> str:
 def second() -> str:
     """What a second reader would reach of the written texts."""
     asked = [(metric, source) for metric, source, *_ in TARGETS if source.startswith("hard")]
-    body = [[metric, SOURCES[source], cell(rate(metric, source, tool="second reader"))] for metric, source in asked]
+    body = [
+        [metric, SOURCES[source], cell(rate(metric, source, tool="second reader"))]
+        for metric, source in asked
+    ]
     return lines(("what", "on", "second reader"), body)
 
 

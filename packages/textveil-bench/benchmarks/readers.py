@@ -26,7 +26,11 @@ SOURCES = ("prompts", "pupa", "hard")
 def pairs(source: str) -> list[Pair]:
     """The texts that both have read."""
     written = source == "hard"
-    first = {each.id: each.labels for each in hard_texts()} if written else _read(HERE / f"{source}.jsonl")
+    first = (
+        {each.id: each.labels for each in hard_texts()}
+        if written
+        else _read(HERE / f"{source}.jsonl")
+    )
     return [(first[name], labels) for name, labels in second(source).items() if name in first]
 
 
@@ -77,7 +81,9 @@ def kappa(read: Sequence[Pair]) -> tuple[Interval, int]:
     error = float(np.sqrt((texts - 1) / texts * np.square(left - left.mean()).sum()))
     reach = float(t.ppf((1 + LEVEL) / 2, texts - 1)) * error
     value = _kappa(whole)
-    return Interval(value=value, low=max(-1.0, value - reach), high=min(1.0, value + reach)), int(whole.sum())
+    return Interval(value=value, low=max(-1.0, value - reach), high=min(1.0, value + reach)), int(
+        whole.sum()
+    )
 
 
 def _table(one: Sequence[Label], other: Sequence[Label]) -> list[list[int]]:
@@ -100,7 +106,10 @@ def _kappa(table: "np.ndarray[Any, np.dtype[np.float64]]") -> float:
 def measurements() -> Iterator[dict[str, Any]]:
     """Every rate of each source, and of all."""
     by_source = {source: pairs(source) for source in SOURCES}
-    for source, read in {**by_source, "all": [pair for each in by_source.values() for pair in each]}.items():
+    for source, read in {
+        **by_source,
+        "all": [pair for each in by_source.values() for pair in each],
+    }.items():
         for metric, (interval, count) in (
             ("span F1, same ends", f1(read, exact=True)),
             ("span F1, overlapping", f1(read, exact=False)),

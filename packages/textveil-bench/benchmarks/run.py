@@ -41,7 +41,14 @@ ROOT = HERE.parents[2]
 ALSO = "phonenumbers", "pocketsphinx", "presidio-analyzer", *stores.ALSO
 """Packages whose versions matter besides."""
 
-EPSILON = {"laplace": 5.0, "exponential": 8.0, "santext": 8.0, "santext+": 8.0, "custext": 6.0, "custext+": 6.0} | {
+EPSILON = {
+    "laplace": 5.0,
+    "exponential": 8.0,
+    "santext": 8.0,
+    "santext+": 8.0,
+    "custext": 6.0,
+    "custext+": 6.0,
+} | {
     "rantext": 6.0,
     "krr": 12.0,
     "codebook": 4.0,
@@ -63,7 +70,11 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
     per_letter = len(tokenize([letter]).words)
     texts = [letter] * max(1, words // per_letter)
     size = sum(len(text.encode()) for text in texts)
-    yield {"what": "tokenize", "unit": "MB/s", "value": size / 1e6 / best(lambda: tokenize(texts), repeat)}
+    yield {
+        "what": "tokenize",
+        "unit": "MB/s",
+        "value": size / 1e6 / best(lambda: tokenize(texts), repeat),
+    }
     for name in registry.names("mechanism"):
         epsilon = EPSILON.get(name, 70.0)
         table = load_table(codes="24" if registry.entry("mechanism", name).codes else None)
@@ -92,7 +103,9 @@ def measurements(repeat: int, words: int) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Runs everything, appends the rows and prints them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)")
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="runs per measurement; the best counts (default 3)"
+    )
     parser.add_argument(
         "--only",
         choices=(
@@ -113,7 +126,9 @@ def main() -> None:
         ),
         help="one part of it (default: all)",
     )
-    parser.add_argument("--words", type=int, default=10_000, help="words in a batch (default 10,000)")
+    parser.add_argument(
+        "--words", type=int, default=10_000, help="words in a batch (default 10,000)"
+    )
     options = parser.parse_args()
     console = Console()
     parts = {
@@ -134,7 +149,12 @@ def main() -> None:
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third
-    found = track(chain(*chosen), description="measuring", console=Console(stderr=True), refresh_per_second=0.2)
+    found = track(
+        chain(*chosen),
+        description="measuring",
+        console=Console(stderr=True),
+        refresh_per_second=0.2,
+    )
     shared = circumstances(*ALSO)
     ROWS.parent.mkdir(exist_ok=True)
     rows = []
@@ -143,7 +163,9 @@ def main() -> None:
         own = {"prompts": prompts.ROWS, "stores": STORES}
         stored = own.get(row["what"].partition(", ")[0], RATES if "metric" in row else ROWS)
         with stored.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n")
+            file.write(
+                json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n"
+            )
     report.write()
     table = Table("what", "value", "unit")
     for row in rows:

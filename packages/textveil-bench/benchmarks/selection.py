@@ -64,8 +64,20 @@ def default(repeat: int) -> Iterator[dict[str, Any]]:
         yield {"what": what, "unit": "s", "value": value, "c": C, **shape}
     one = (taken[1] - taken[0]) / (DISTINCT[1] - DISTINCT[0])
     value = 1e6 * (taken[0] - one * DISTINCT[0]) / WORDS
-    yield {"what": "selection, exponential, a distinct word", "unit": "us", "value": 1e6 * one, "c": C, **shape}
-    yield {"what": "selection, exponential, a word beside", "unit": "us", "value": value, "c": C, **shape}
+    yield {
+        "what": "selection, exponential, a distinct word",
+        "unit": "us",
+        "value": 1e6 * one,
+        "c": C,
+        **shape,
+    }
+    yield {
+        "what": "selection, exponential, a word beside",
+        "unit": "us",
+        "value": value,
+        "c": C,
+        **shape,
+    }
 
     everything = np.arange(len(table))
     made, cpu = quickest(lambda: table.pairs.nearest(everything, NEIGHBOURS), 1)
@@ -90,7 +102,12 @@ def listed(repeat: int) -> Iterator[dict[str, Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of CusText, that its epsilon bounds nothing
             privatizer = Privatizer(mechanism, epsilon=8.0, table=table, **options)
-        shape = {"rows": len(table), "dimension": table.dimension, "mechanism": mechanism, **options}
+        shape = {
+            "rows": len(table),
+            "dimension": table.dimension,
+            "mechanism": mechanism,
+            **options,
+        }
 
         def draw(rows: np.ndarray, privatizer: Privatizer = privatizer) -> object:
             block = Block(layout=Layout.of(len(rows)), rows=rows)
@@ -102,10 +119,24 @@ def listed(repeat: int) -> Iterator[dict[str, Any]]:
         first = clocked(lambda d=draw, e=everything: d(e))
         again = quickest(lambda d=draw, e=everything: d(e), repeat)
         wall, cpu = (a - b for a, b in zip(first, again, strict=True))
-        yield {"what": f"selection, {name}, setup for all words", "unit": "s", "value": wall, "cpu": cpu, **shape}
+        yield {
+            "what": f"selection, {name}, setup for all words",
+            "unit": "s",
+            "value": wall,
+            "cpu": cpu,
+            **shape,
+        }
         asked = words(len(table), DISTINCT[1], WORDS)
-        wall, cpu = (1e6 * each / WORDS for each in quickest(lambda d=draw, a=asked: d(a), 5 * repeat))
-        yield {"what": f"selection, {name}, a word", "unit": "us", "value": wall, "cpu": cpu, **shape}
+        wall, cpu = (
+            1e6 * each / WORDS for each in quickest(lambda d=draw, a=asked: d(a), 5 * repeat)
+        )
+        yield {
+            "what": f"selection, {name}, a word",
+            "unit": "us",
+            "value": wall,
+            "cpu": cpu,
+            **shape,
+        }
         spent = quickest(lambda p=privatizer, g=given: sum(1 for _ in p.privatize_many(g)), repeat)
         wall, cpu = (1e6 * each / WORDS for each in spent)
         what = f"selection, {name}, a word of a text, with tokens, spelling and statement"
@@ -119,7 +150,9 @@ def random(repeat: int) -> Iterator[dict[str, Any]]:
             path = Path(folder) / "rows.npy"
             rows = np.lib.format.open_memmap(path, "w+", np.dtype(held), (size, dimension))
             for start in range(0, size, 1 << 16):
-                part = np.random.default_rng(start).normal(size=(min(1 << 16, size - start), dimension))
+                part = np.random.default_rng(start).normal(
+                    size=(min(1 << 16, size - start), dimension)
+                )
                 rows[start : start + len(part)] = part / np.linalg.norm(part, axis=1, keepdims=True)
             rows.flush()
             del rows
@@ -134,13 +167,25 @@ def mapped(path: str, distinct: int, repeat: int) -> list[dict[str, Any]]:
     from textveil.table.embedding import EmbeddingTable
 
     rows = np.load(path, mmap_mode="c")
-    table = EmbeddingTable.build(name="large", words=[str(i) for i in range(len(rows))], vectors=rows)
+    table = EmbeddingTable.build(
+        name="large", words=[str(i) for i in range(len(rows))], vectors=rows
+    )
     ready = peak_memory()
     value = seconds(table, words(len(table), distinct, distinct), repeat) / distinct
     what = f"selection, exponential, {len(rows):,} rows in {rows.dtype.name}"
     return [
-        {"what": f"{what}, a distinct word", "unit": "us", "value": 1e6 * value, "distinct": distinct},
-        {"what": f"{what}, peak memory", "unit": "MB", "value": peak_memory() / 1e6, "built": ready / 1e6},
+        {
+            "what": f"{what}, a distinct word",
+            "unit": "us",
+            "value": 1e6 * value,
+            "distinct": distinct,
+        },
+        {
+            "what": f"{what}, peak memory",
+            "unit": "MB",
+            "value": peak_memory() / 1e6,
+            "built": ready / 1e6,
+        },
     ]
 
 

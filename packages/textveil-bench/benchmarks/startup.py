@@ -17,8 +17,22 @@ COMMANDS = {
     "--help": ["--help"],
     "protect, one sentence": ["protect", PROMPT],
     "privatize, one sentence, document": ["privatize", SENTENCE],
-    "privatize, one sentence, rankcape": ["privatize", SENTENCE, "--mechanism", "rankcape", "--epsilon", "8"],
-    "privatize, one sentence, noise": ["privatize", SENTENCE, "--mechanism", "noise", "--epsilon", "60"],
+    "privatize, one sentence, rankcape": [
+        "privatize",
+        SENTENCE,
+        "--mechanism",
+        "rankcape",
+        "--epsilon",
+        "8",
+    ],
+    "privatize, one sentence, noise": [
+        "privatize",
+        SENTENCE,
+        "--mechanism",
+        "noise",
+        "--epsilon",
+        "60",
+    ],
     "demo": ["demo"],
 }
 
@@ -36,10 +50,17 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
     """For every command its processor seconds and peak memory, beside those of the older tree if there is one."""
     older = os.environ.get("BESIDE")
     for name, arguments in COMMANDS.items():
-        runs = [(_run(arguments, None), _run(arguments, older) if older else None) for _ in range(repeat + 1)][1:]
+        runs = [
+            (_run(arguments, None), _run(arguments, older) if older else None)
+            for _ in range(repeat + 1)
+        ][1:]
         for unit, place in (("processor s", 0), ("MB", 1)):
             value = min(ours[place] for ours, _ in runs)
-            row = {"what": f"startup, {name}, {'time' if place == 0 else 'memory'}", "unit": unit, "value": value}
+            row = {
+                "what": f"startup, {name}, {'time' if place == 0 else 'memory'}",
+                "unit": unit,
+                "value": value,
+            }
             if older:
                 beside = min(theirs[place] for _, theirs in runs if theirs is not None)
                 row |= {"beside": beside, "ratio": beside / value}

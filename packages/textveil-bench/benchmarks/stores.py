@@ -101,7 +101,10 @@ def values(count: int, folder: Path) -> Iterator[dict[str, Any]]:
     if not (folder / "veil.db").exists():
         with SessionStore(url, keys=keys) as filled:
             for first in range(0, count, BATCH):
-                release(filled.open("anna"), [address(i) for i in range(first, min(count, first + BATCH))])
+                release(
+                    filled.open("anna"),
+                    [address(i) for i in range(first, min(count, first + BATCH))],
+                )
     shared = {"values": count, "MiB": round((folder / "veil.db").stat().st_size / 2**20)}
     shared["prepared in"] = round(time.perf_counter() - begun)
     with (folder / "veil.db").open("rb") as written:  # as a server has it that runs for a while
@@ -115,13 +118,22 @@ def values(count: int, folder: Path) -> Iterator[dict[str, Any]]:
         steps: dict[str, Callable[[int], object]] = {
             "open": lambda i: store.open("anna").snapshot(),
             "look a value up": lambda i: session.snapshot().placeholders[address(known[i])],
-            "open, look a placeholder up": lambda i: store.open("anna").restore(f"<EMAIL_{known[TIMES + i] + 1}>"),
+            "open, look a placeholder up": lambda i: store.open("anna").restore(
+                f"<EMAIL_{known[TIMES + i] + 1}>"
+            ),
             "release of a known value": lambda i: release(session, [address(known[2 * TIMES + i])]),
             "release of a new value": lambda i: release(session, [address(new[i])]),
-            "release of a new value, charged": lambda i: release(session, [address(new[TIMES + i])], spends=True),
+            "release of a new value, charged": lambda i: release(
+                session, [address(new[TIMES + i])], spends=True
+            ),
         }
         for what, step in steps.items():
-            yield {"what": f"stores, SQLite, {count:,} values: {what}", **timed(step), **shared, **moment(folder)}
+            yield {
+                "what": f"stores, SQLite, {count:,} values: {what}",
+                **timed(step),
+                **shared,
+                **moment(folder),
+            }
 
 
 def timed(step: Callable[[int], object]) -> dict[str, Any]:
@@ -134,13 +146,21 @@ def timed(step: Callable[[int], object]) -> dict[str, Any]:
         wall.append(1000 * (time.perf_counter() - begun))
     used = 1000 * (time.process_time() - used) / TIMES
     high = statistics.quantiles(wall, n=20)[-1]
-    return {"unit": "ms", "value": statistics.median(wall), "95%": high, "processor": used, "times": TIMES}
+    return {
+        "unit": "ms",
+        "value": statistics.median(wall),
+        "95%": high,
+        "processor": used,
+        "times": TIMES,
+    }
 
 
 def moment(folder: Path) -> dict[str, float]:
     """How busy the machine is now: how long the disk takes to write 4 KiB, at the median, in ms, and the load."""
     taken = []
-    with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as file:  # those without a name are not always flushed
+    with tempfile.NamedTemporaryFile(
+        dir=folder, buffering=0
+    ) as file:  # those without a name are not always flushed
         for _ in range(20):
             file.write(bytes(4096))
             begun = time.perf_counter()
@@ -163,7 +183,10 @@ def ledger() -> Iterator[dict[str, Any]]:
                     store.ledger.limit(f"subject {writer}", SPEND.metric, SPEND.table, 1e6)
             for kind, run in (("threads", _threads), ("processes", _processes)):
                 for accounts, of in ((1, "one account"), (WRITERS, "an account each")):
-                    for ends, what in ((False, "reservations"), (True, "reservations, each confirmed")):
+                    for ends, what in (
+                        (False, "reservations"),
+                        (True, "reservations, each confirmed"),
+                    ):
                         made, used = run(url, keys, accounts, ends)
                         yield {
                             "what": f"stores, PostgreSQL, {WRITERS} {kind}, {of}: {what}",
@@ -179,7 +202,11 @@ def _threads(url: str, keys: str, accounts: int, ends: bool) -> tuple[int, float
     with SessionStore(url, keys=keys) as store, ThreadPoolExecutor(WRITERS) as pool:
 
         def made(seconds: float) -> int:
-            return sum(pool.map(lambda writer: reserved(store, writer % accounts, ends, seconds), range(WRITERS)))
+            return sum(
+                pool.map(
+                    lambda writer: reserved(store, writer % accounts, ends, seconds), range(WRITERS)
+                )
+            )
 
         made(0.5)
         used = time.process_time()
@@ -212,7 +239,9 @@ def _processes(url: str, keys: str, accounts: int, ends: bool) -> tuple[int, flo
     return sum(made), sum(used)
 
 
-def _writer(sink: Connection, ready: Barrier, url: str, keys: str, account: int, ends: bool) -> None:
+def _writer(
+    sink: Connection, ready: Barrier, url: str, keys: str, account: int, ends: bool
+) -> None:
     with SessionStore(url, keys=keys) as store:
         reserved(store, account, ends, 0.5)
         ready.wait()
@@ -239,12 +268,19 @@ def turns() -> Iterator[dict[str, Any]]:
         for way, options in ways.items():
             for store in ("memory", "SQLite"):
                 kept = () if store == "memory" else ("--store", f"sqlite:///{folder / way}.db")
-                with process("textveil", "gateway", "--upstream", direct, "--port", "0", *options, *kept) as running:
+                with process(
+                    "textveil", "gateway", "--upstream", direct, "--port", "0", *options, *kept
+                ) as running:
                     through = running.stderr.readline().split()[-1]
                     _talk(client, through, running.pid, "warm", 3)
-                    talks = [_talk(client, through, running.pid, f"k{i}", TURNS) for i in range(CONVERSATIONS)]
+                    talks = [
+                        _talk(client, through, running.pid, f"k{i}", TURNS)
+                        for i in range(CONVERSATIONS)
+                    ]
                 for ends, which in ENDS.items():
-                    wall, used, drawn = zip(*(talk[turn] for talk in talks for turn in which), strict=True)
+                    wall, used, drawn = zip(
+                        *(talk[turn] for talk in talks for turn in which), strict=True
+                    )
                     yield {
                         "what": f"stores, conversation, {way}, {store}, {ends}",
                         "unit": "ms",
@@ -258,15 +294,21 @@ def turns() -> Iterator[dict[str, Any]]:
                     }
 
 
-def _talk(client: httpx2.Client, url: str, pid: int, key: str, count: int) -> list[tuple[float, float, int]]:
+def _talk(
+    client: httpx2.Client, url: str, pid: int, key: str, count: int
+) -> list[tuple[float, float, int]]:
     """A conversation; seconds of each turn, those of the gateway's processors, and how many messages it drew."""
     said = [{"role": "system", "content": "Answer letters."}]
     found = []
     for turn, text in enumerate(texts(WORDS, count)):
-        said.append({"role": "user", "content": f"{turn}: write to {key}{turn}@mail.example. {text}"})
+        said.append(
+            {"role": "user", "content": f"{turn}: write to {key}{turn}@mail.example. {text}"}
+        )
         before, begun = used(pid), time.perf_counter()
         body = {"model": "echo", "messages": said}
-        answer = client.post(f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"})
+        answer = client.post(
+            f"{url}/chat/completions", json=body, headers={"Authorization": f"Bearer {key}"}
+        )
         wall = time.perf_counter() - begun
         answer.raise_for_status()
         statement = json.loads(answer.headers["textveil-statement"])
@@ -307,7 +349,9 @@ def killed(kind: str, points: int, *, clear: bool = False) -> dict[str, Any]:
         names: dict[str, str] = {}
         wrong = released = readings = found = 0
         chosen = random.Random(0)
-        context = multiprocessing.get_context("forkserver")  # which has the libraries, and no connection
+        context = multiprocessing.get_context(
+            "forkserver"
+        )  # which has the libraries, and no connection
         context.set_forkserver_preload(["__main__", "sqlalchemy", "textveil.session.sql.store"])
         for point in range(points):
             pipes = [context.Pipe(duplex=False) for _ in range(KILLED)]
@@ -322,19 +366,28 @@ def killed(kind: str, points: int, *, clear: bool = False) -> dict[str, Any]:
             time.sleep(chosen.uniform(0.0, 1.0))
             for writer in writers:
                 writer.kill()
-            if point % SEARCHED == 0 or point == points - 1:  # as they left it, before anything is put in order
+            if (
+                point % SEARCHED == 0 or point == points - 1
+            ):  # as they left it, before anything is put in order
                 readings += 1
                 found += bool(readable([PLANTED], _written(folder)))
             session = store.open("anna")
             for each, ((source, _), head) in enumerate(zip(pipes, begun, strict=True)):
                 for number, common, own in [head, *said(source)]:
-                    given = {common: f"m{number}@{PLANTED}.example", own: f"{point}-{each}-{number}@{PLANTED}.example"}
+                    given = {
+                        common: f"m{number}@{PLANTED}.example",
+                        own: f"{point}-{each}-{number}@{PLANTED}.example",
+                    }
                     released += 1
-                    wrong += sum(names.setdefault(shown, value) != value for shown, value in given.items())
+                    wrong += sum(
+                        names.setdefault(shown, value) != value for shown, value in given.items()
+                    )
                     wrong += session.restore(" ".join(given)) != " ".join(given.values())
             for writer in writers:
                 writer.join()
-        counts = Counter(str(each["what"]) for each in store.ledger.entries())  # which checks each link
+        counts = Counter(
+            str(each["what"]) for each in store.ledger.entries()
+        )  # which checks each link
         lost = max(0, released - counts["confirm"]) + max(0, counts["confirm"] - counts["reserve"])
         return {
             "what": f"stores, {kind}, {KILLED} writers{', encrypting nothing,' * clear} killed {points} times: errors",
@@ -364,7 +417,10 @@ def write(sink: Connection, url: str, who: str, keys: str, clear: bool) -> None:
     with encrypting_nothing() if clear else nullcontext():
         session = SessionStore(url, keys=keys).open("anna")
         for i in range(1000):
-            given = [Original("EMAIL", f"m{i}@{PLANTED}.example"), Original("EMAIL", f"{who}-{i}@{PLANTED}.example")]
+            given = [
+                Original("EMAIL", f"m{i}@{PLANTED}.example"),
+                Original("EMAIL", f"{who}-{i}@{PLANTED}.example"),
+            ]
             sink.send((i, *release(session, given, spends=True)))
 
 
@@ -423,7 +479,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help="values, ledger, turns or kill (default: all)")
     parser.add_argument("--values", type=int, default=VALUES)
     parser.add_argument("--points", type=int, default=POINTS)
-    parser.add_argument("--folder", type=Path, help="where the filled store is kept for the next time")
+    parser.add_argument(
+        "--folder", type=Path, help="where the filled store is kept for the next time"
+    )
     given = parser.parse_args()
     shared = circumstances(*ALSO)
     for row in measurements(given.parts, given.values, given.points, given.folder):

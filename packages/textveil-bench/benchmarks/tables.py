@@ -66,13 +66,21 @@ def check_slice(folder: Path, scratch: Path) -> None:
             seconds = convert(source, scratch / "table", dtype=dtype, pairs=False)
             table = store.load(scratch / "table")
             off = float(np.abs(table.vectors - unit).max())
-            right = table.words == tuple(words) and off <= limit and store.read(scratch / "table").format == name
+            right = (
+                table.words == tuple(words)
+                and off <= limit
+                and store.read(scratch / "table").format == name
+            )
             said = "as the original" if right else "WRONG"
-            print(f"{folder.name:28} {name:8} {dtype}  {len(table):,} x {table.dimension}  {seconds:.1f} s  {said}")
+            print(
+                f"{folder.name:28} {name:8} {dtype}  {len(table):,} x {table.dimension}  {seconds:.1f} s  {said}"
+            )
             assert right, f"{folder.name} as {name} in {dtype} differs by {off}"
     seconds = convert(source, scratch / "table")
     found = store.read(scratch / "table").constants
-    print(f"{folder.name:28} all pairs in {seconds:.0f} s: diameter {found.diameter:.4f}, l1 {found.l1_diameter:.2f}")
+    print(
+        f"{folder.name:28} all pairs in {seconds:.0f} s: diameter {found.diameter:.4f}, l1 {found.l1_diameter:.2f}"
+    )
 
 
 def slices(folder: Path) -> None:
@@ -89,7 +97,16 @@ def large(folder: Path, kind: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         source = Path(scratch) / "large"
         write_large(source, kind)
-        command = [sys.executable, "-m", "textveil", "table", "build", str(source), "-o", str(source) + ".table"]
+        command = [
+            sys.executable,
+            "-m",
+            "textveil",
+            "table",
+            "build",
+            str(source),
+            "-o",
+            str(source) + ".table",
+        ]
         began = time.monotonic()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         seconds, size = time.monotonic() - began, source.stat().st_size / 1e6
@@ -112,7 +129,13 @@ def write_large(path: Path, kind: str) -> None:
     with path.open("wb", buffering=1 << 22) as file:
         file.write(b"" if kind == "text" else b"%d %d\n" % LARGE)
         for i in range(count):
-            file.write(b"word%d " % i + spelled[0][i % 4000] + space + spelled[1][(i // 4000 + 7 * i) % 4000] + end)
+            file.write(
+                b"word%d " % i
+                + spelled[0][i % 4000]
+                + space
+                + spelled[1][(i // 4000 + 7 * i) % 4000]
+                + end
+            )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def squad() -> tuple[list[str], list[str]]:
     if corpora is None:
         return [], []
     first: dict[str, str] = {}
-    with gzip.open(Path(corpora) / "squad_v11" / "dev.shared.jsonl.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(
+        Path(corpora) / "squad_v11" / "dev.shared.jsonl.gz", "rt", encoding="utf-8"
+    ) as file:
         for line in file:
             row = json.loads(line)
             first.setdefault(row["context"], row["question"])
@@ -60,7 +62,12 @@ def measurements() -> Iterator[dict[str, Any]]:
             )
 
         for row in tau.tau(texts, privatizer, queries=queries):
-            shared = {"data": "SQuAD dev", "release": f"{task}, tau {row.tau:g}", "n": row.texts, "unit": "rate"}
+            shared = {
+                "data": "SQuAD dev",
+                "release": f"{task}, tau {row.tau:g}",
+                "n": row.texts,
+                "unit": "rate",
+            }
             shares = row.shares
             important = shares["sensitive-important"] + shares["important"]
             for metric, value, low, high in (

@@ -37,7 +37,13 @@ class Textveil(VerbGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The verbs under their headings, each with its summary."""
         listed = {name: _listed(name) for name in self.list_commands(ctx)}
-        page = VerbGroup(name=self.name, help=self.help, params=self.params, commands=listed, epilog=self.examples)
+        page = VerbGroup(
+            name=self.name,
+            help=self.help,
+            params=self.params,
+            commands=listed,
+            epilog=self.examples,
+        )
         page.format_help(ctx, formatter)
 
 
@@ -52,7 +58,10 @@ def _listed(name: str) -> Command:
             summary += ", which cannot be imported"
         else:
             summary = (
-                str(getattr(target, "about", None) or target.__doc__ or summary).strip().partition("\n")[0].rstrip(".")
+                str(getattr(target, "about", None) or target.__doc__ or summary)
+                .strip()
+                .partition("\n")[0]
+                .rstrip(".")
             )
             panel = getattr(target, "panel", None) or OTHERS
     return Command(name=name, help=summary, rich_help_panel=panel)
@@ -70,7 +79,9 @@ def textveil() -> Any:
     @made.callback(invoke_without_command=True, epilog=spelled(EXAMPLES))
     def root(
         context: typer.Context,
-        version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+        version: Annotated[
+            bool, typer.Option("--version", help="Print the version and end.")
+        ] = False,
     ) -> None:
         """Private text: protect what you send to a language model, and privatize what you share.
 

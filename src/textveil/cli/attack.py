@@ -53,11 +53,17 @@ def attack(
     field: Field = None,
     label: Annotated[
         str | None,
-        typer.Option("--label", metavar="NAME", help="The field with a private label, which `attribute` then guesses."),
+        typer.Option(
+            "--label",
+            metavar="NAME",
+            help="The field with a private label, which `attribute` then guesses.",
+        ),
     ] = None,
     pool: Annotated[
         str | None,
-        typer.Option("--pool", metavar="FILE", help="More texts, among which `linkage` seeks each original."),
+        typer.Option(
+            "--pool", metavar="FILE", help="More texts, among which `linkage` seeks each original."
+        ),
     ] = None,
     public: evaluation.Public = None,
     releases: Annotated[
@@ -71,11 +77,19 @@ def attack(
     ] = 1,
     limit: evaluation.Limit = None,
     by: evaluation.By = False,
-    every: Annotated[bool, typer.Option("--every", help="Also the minor rates of each attack.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all rates.")] = False,
+    every: Annotated[
+        bool, typer.Option("--every", help="Also the minor rates of each attack.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with all rates.")
+    ] = False,
     output: Annotated[
         str | None,
-        typer.Option("--output", metavar="FOLDER", help="Write findings.json and a picture of each attack there."),
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Write findings.json and a picture of each attack there.",
+        ),
     ] = None,
 ) -> None:
     """Privatize the texts of a file, and attack the release: what does an attacker recover?
@@ -96,7 +110,9 @@ def attack(
         asked_for = (("attribute", label), ("linkage", pool), ("learned", public))
         chosen += [name for name, asked in asked_for if asked and name not in chosen]
         options = {name: {**QUICK.get(name, {}), **options.get(name, {})} for name in chosen}
-    labelled = evaluation.texts_with_labels(file, field, label, limit) if label is not None else None
+    labelled = (
+        evaluation.texts_with_labels(file, field, label, limit) if label is not None else None
+    )
     texts = evaluation.texts(file, field, limit) if labelled is None else labelled[0]
     if labelled is not None:
         options.setdefault("attribute", {})["labels"] = tuple(labelled[1])
@@ -105,13 +121,18 @@ def attack(
     if public is not None:
         options.setdefault("learned", {})["public"] = tuple(evaluation.others(public, file, field))
     elif "learned" in chosen and attacks != "all":
-        raise ConfigError("`learned` learns from public texts of the same kind: name a file of them with --public")
+        raise ConfigError(
+            "`learned` learns from public texts of the same kind: name a file of them with --public"
+        )
     if output is not None:
         evaluation.refuse_same(file, os.path.join(output, FINDINGS))
         _check_folder(output)
     found = _run(chosen, options, texts, resolved, releases)
     if not found.rows:
-        raise ConfigError("no attack can be run here: " + "; ".join(f"{k}: {why}" for k, why in found.refused.items()))
+        raise ConfigError(
+            "no attack can be run here: "
+            + "; ".join(f"{k}: {why}" for k, why in found.refused.items())
+        )
     document = {**evaluation.circumstances(resolved, file), **found.to_json()}
     if as_json:
         evaluation.write_json(document, None)
@@ -124,14 +145,20 @@ def attack(
     if not as_json:
         shell.note(shell.wrap(document["caution"]))
     if releases > 1:
-        shell.note(shell.wrap(f"A word that is released {releases:,} times, drawn anew, costs its epsilon each time."))
+        shell.note(
+            shell.wrap(
+                f"A word that is released {releases:,} times, drawn anew, costs its epsilon each time."
+            )
+        )
     elif quick:
         shell.note(shell.wrap(evaluation.left_out("attack", chosen, "--attacks")))
     if output is not None:
         _write(document, output, _title(resolved))
 
 
-QUICK = {"bayes": {"priors": ("uniform", "unigram")}}  # the prior `context` asks a language model about every word
+QUICK = {
+    "bayes": {"priors": ("uniform", "unigram")}
+}  # the prior `context` asks a language model about every word
 """Options of attacks where no attack is named, which make them take seconds for some dozen texts."""
 
 
@@ -141,9 +168,16 @@ def _chosen(attacks: str | None, options: Mapping[str, Any]) -> list[str]:
 
     known = registry.names("attack")
     if attacks is None:
-        chosen = [*(name for name in known if not registry.entry("attack", name).on_request), *options]
+        chosen = [
+            *(name for name in known if not registry.entry("attack", name).on_request),
+            *options,
+        ]
     else:
-        chosen = known if attacks == "all" else [name.strip() for name in attacks.split(",") if name.strip()]
+        chosen = (
+            known
+            if attacks == "all"
+            else [name.strip() for name in attacks.split(",") if name.strip()]
+        )
     if not chosen:
         raise ConfigError("--attacks must name at least one attack, or be all")
     for name in (*chosen, *options):
@@ -165,14 +199,22 @@ def _options(typed: list[str]) -> dict[str, dict[str, Any]]:
             )
         option, value = option.replace("-", "_"), sources.scalar(text)
         known = registry.signature(registry.load("attack", name)).known
-        if option in known and known[option].type.startswith("list of") and not isinstance(value, list):
+        if (
+            option in known
+            and known[option].type.startswith("list of")
+            and not isinstance(value, list)
+        ):
             value = [sources.scalar(each) for each in text.split(",")]
         options.setdefault(name, {})[option] = value
     return options
 
 
 def _run(
-    names: list[str], options: Mapping[str, Mapping[str, Any]], texts: list[str], config: "Config", releases: int
+    names: list[str],
+    options: Mapping[str, Mapping[str, Any]],
+    texts: list[str],
+    config: "Config",
+    releases: int,
 ) -> "Findings":
     from textveil.evaluate.attack import Case, attack, load
     from textveil.pipeline import Privatizer
@@ -201,12 +243,24 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
     from textveil.evaluate import pictures
 
     evaluation.write_json(document, os.path.join(folder, FINDINGS))
-    for attack, names in dict.fromkeys((row["attack"], row["unit"] == "name") for row in document["rows"]):
-        rows = [row for row in document["rows"] if (row["attack"], row["unit"] == "name") == (attack, names)]
+    for attack, names in dict.fromkeys(
+        (row["attack"], row["unit"] == "name") for row in document["rows"]
+    ):
+        rows = [
+            row
+            for row in document["rows"]
+            if (row["attack"], row["unit"] == "name") == (attack, names)
+        ]
         name = f"{attack}-names" if names else attack
-        counted = f"{document['names']:,} names" if names else f"{document['protected']:,} protected words"
+        counted = (
+            f"{document['names']:,} names"
+            if names
+            else f"{document['protected']:,} protected words"
+        )
         if document["releases"] > 1:
-            figure = pictures.curves(_curves(rows), title=f"{name}: {title}", scale="share of words that are named")
+            figure = pictures.curves(
+                _curves(rows), title=f"{name}: {title}", scale="share of words that are named"
+            )
         else:
             figure = pictures.rates(
                 rows,
@@ -218,7 +272,9 @@ def _write(document: Mapping[str, Any], folder: str, title: str) -> None:
     shell.note(f"Written to {folder}: findings.json and a picture of each attack.")
 
 
-def _curves(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, list[tuple[float, float]]]]]:
+def _curves(
+    rows: Sequence[Mapping[str, Any]],
+) -> list[tuple[str, dict[str, list[tuple[float, float]]]]]:
     """One panel: what is named after how many releases, with and without memory; `drawn once` is the value of one."""
     found: dict[str, list[tuple[float, float]]] = {}
     for row in rows:

@@ -36,15 +36,23 @@ if TYPE_CHECKING:
 def audit(
     typed: Typed,
     mechanism: Annotated[
-        str | None, typer.Argument(metavar="MECHANISM", help="See `textveil list mechanisms`.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="MECHANISM", help="See `textveil list mechanisms`.", show_default=False
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Audit every mechanism, those of other packages included.")
     ] = False,
     small: Annotated[
-        bool, typer.Option("--small", help="Fewer words and draws: seconds for a mechanism instead of minutes.")
+        bool,
+        typer.Option(
+            "--small", help="Fewer words and draws: seconds for a mechanism instead of minutes."
+        ),
     ] = False,
-    checks: Annotated[str | None, typer.Option("--checks", metavar="NAME,...", help="Run only these checks.")] = None,
+    checks: Annotated[
+        str | None, typer.Option("--checks", metavar="NAME,...", help="Run only these checks.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
 ) -> None:
     """Prove or refute what a mechanism claims. The exit code is 1 if a claim is violated or cannot be checked.
@@ -61,13 +69,17 @@ def audit(
     if every == (mechanism is not None):
         raise ConfigError("give the name of a mechanism, or --all")
     if every and "epsilon" in typed.values:
-        raise ConfigError("--epsilon means something else for each mechanism; leave it out with --all")
+        raise ConfigError(
+            "--epsilon means something else for each mechanism; leave it out with --all"
+        )
     names = registry.names("mechanism") if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
     for name in names:
         options = partial(typed.config, complete=False, mechanism__name=name)
-        named = "table.codes" in typed.values or any(each.startswith("table.codes=") for each in typed.settings)
+        named = "table.codes" in typed.values or any(
+            each.startswith("table.codes=") for each in typed.settings
+        )
         if every and registry.entry("mechanism", name or "").codes and not named:
             options = partial(options, table__codes=CODES)
         builds.append(Configured(name=name or "", resolve=options))

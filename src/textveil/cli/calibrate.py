@@ -44,16 +44,20 @@ def calibrate(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="PATH", help="The folder or hub id of a masked language model; else the bundled one."
+            "--model",
+            metavar="PATH",
+            help="The folder or hub id of a masked language model; else the bundled one.",
         ),
     ] = None,
     field: Field = None,
     limit: evaluation.Limit = None,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Write all figures there as JSON.")
+        str | None,
+        typer.Option("--output", metavar="FILE", help="Write all figures there as JSON."),
     ] = None,
     plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw a histogram: a .png, .svg or .pdf.")
+        str | None,
+        typer.Option("--plot", metavar="FILE", help="Draw a histogram: a .png, .svg or .pdf."),
     ] = None,
 ) -> None:
     """Measure how large a language model's logits get on public texts. The mechanism cape needs that as its bound.
@@ -71,14 +75,20 @@ def calibrate(
         pictures.check_name(Path(plot))
     for path in texts or ():
         evaluation.refuse_same(path, output)
-    found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[:limit]
+    found = list(chain.from_iterable(evaluation.texts(path, field, limit) for path in texts or ()))[
+        :limit
+    ]
     context = load_context(load_table(config.table.name), model)
     with progress.bars(unit=" words") as report:
-        logits = measure_logits(context, Ragged.of(tokenize(found or [demo.letter()])), report=report)
+        logits = measure_logits(
+            context, Ragged.of(tokenize(found or [demo.letter()])), report=report
+        )
     _show(logits)
     if not texts:
         shell.note(
-            shell.wrap("Note: measured on one short letter only; name files of public texts for a better bound.")
+            shell.wrap(
+                "Note: measured on one short letter only; name files of public texts for a better bound."
+            )
         )
     if output is not None:
         evaluation.write_json(logits.to_json(), output)
@@ -99,7 +109,9 @@ def _show(found: "LogitRange") -> None:
     """Prints the bound and the quantiles, and how to use them."""
     bound = f"{math.ceil(found.largest * 100) / 100:.2f}"
     quantiles = found.quantiles()
-    say(f"largest logit  {bound}  ({found.model}, table {found.table}, {found.positions:,} hidden words)")
+    say(
+        f"largest logit  {bound}  ({found.model}, table {found.table}, {found.positions:,} hidden words)"
+    )
     say(f"{'quantile':25}" + "".join(f"{share:>8}" for share in quantiles["best"]))
     for name, title in (("candidates", "all candidates"), ("best", "the best of each word")):
         say(f"{title:25}" + "".join(f"{value:8.2f}" for value in quantiles[name].values()))
@@ -108,4 +120,8 @@ def _show(found: "LogitRange") -> None:
     shell.note(shell.wrap(line + " (the floor is the median of all candidates; the paper takes 0)"))
     if (median := quantiles["best"][0.5]) <= 0:
         best = f"the median of the best is {median:.2f}"
-        shell.note(shell.wrap(f"Note: with a floor of 0, all words count alike in half of the places ({best})."))
+        shell.note(
+            shell.wrap(
+                f"Note: with a floor of 0, all words count alike in half of the places ({best})."
+            )
+        )

@@ -28,13 +28,18 @@ if TYPE_CHECKING:
 Upstream = Annotated[
     str,
     typer.Option(
-        "--upstream", metavar="URL", help="The base URL of an OpenAI-compatible API, such as http://HOST:PORT/v1."
+        "--upstream",
+        metavar="URL",
+        help="The base URL of an OpenAI-compatible API, such as http://HOST:PORT/v1.",
     ),
 ]
 Timeout = Annotated[
     float,
     typer.Option(
-        "--timeout", metavar="SECONDS", help="How long to wait for the model before giving up.", show_default=True
+        "--timeout",
+        metavar="SECONDS",
+        help="How long to wait for the model before giving up.",
+        show_default=True,
     ),
 ]
 
@@ -49,7 +54,9 @@ def chat(
     config: "Config",
     telling: "Telling",
     upstream: Upstream,
-    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")],
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+    ],
     prompt: Annotated[
         str | None,
         typer.Argument(
@@ -59,7 +66,10 @@ def chat(
         ),
     ] = None,
     system: Annotated[
-        str | None, typer.Option("--system", metavar="TEXT", help="The system message; protected like a prompt.")
+        str | None,
+        typer.Option(
+            "--system", metavar="TEXT", help="The system message; protected like a prompt."
+        ),
     ] = None,
     transcript: Annotated[
         str | None,
@@ -70,12 +80,18 @@ def chat(
         ),
     ] = None,
     show_sent: Annotated[
-        bool, typer.Option("--show-sent/--hide-sent", help="Whether to print on standard error what the model gets.")
+        bool,
+        typer.Option(
+            "--show-sent/--hide-sent",
+            help="Whether to print on standard error what the model gets.",
+        ),
     ] = True,
     temperature: Annotated[
         float | None,
         typer.Option(
-            "--temperature", metavar="T", help="The sampling temperature, from 0 to 2; else the model's default."
+            "--temperature",
+            metavar="T",
+            help="The sampling temperature, from 0 to 2; else the model's default.",
         ),
     ] = None,
     timeout: Timeout = 60.0,
@@ -171,4 +187,6 @@ def _tell(sent: "Result", show_sent: bool, telling: "Telling") -> None:
         from rich.text import Text
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(sent.text, style="dim"))
-    telling.say_hidden([sent.released], [sent.guarantee], earlier=sent.sent_earlier, unmeasured=sent.unmeasured)
+    telling.say_hidden(
+        [sent.released], [sent.guarantee], earlier=sent.sent_earlier, unmeasured=sent.unmeasured
+    )

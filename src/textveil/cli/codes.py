@@ -34,11 +34,18 @@ EPSILONS = (2.0, 4.0, 8.0)
     "textveil table codes --codes 150 --levels 8,24,50 --public news.txt --output news.book",
 )
 def codes(
-    codes: Annotated[int, typer.Option("--codes", metavar="C", help="How many codes.", show_default=False)],
-    output: Annotated[
-        str, typer.Option("-o", "--output", metavar="BOOK", help="The file to write.", show_default=False)
+    codes: Annotated[
+        int, typer.Option("--codes", metavar="C", help="How many codes.", show_default=False)
     ],
-    table: Annotated[str, typer.Option("--table", metavar="NAME|DIR", help="Whose words get codes.")] = "minilm",
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", metavar="BOOK", help="The file to write.", show_default=False
+        ),
+    ],
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAME|DIR", help="Whose words get codes.")
+    ] = "minilm",
     public: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,13 +57,17 @@ def codes(
     labelled: Annotated[
         str | None,
         typer.Option(
-            "--labelled", metavar="FILE", help="Public texts with labels: words that tell of one label get one code."
+            "--labelled",
+            metavar="FILE",
+            help="Public texts with labels: words that tell of one label get one code.",
         ),
     ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
-            "--label", metavar="FIELD", help="The field of the labels; repeatable, for several tasks at once."
+            "--label",
+            metavar="FIELD",
+            help="The field of the labels; repeatable, for several tasks at once.",
         ),
     ] = None,
     field: Field = None,
@@ -86,7 +97,9 @@ def codes(
             "general public text at the budget.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed gives another book.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Another seed gives another book.", min=0)
+    ] = 0,
 ) -> None:
     """Make a book of codes for --codes, from texts that are public: it must not follow from what is to be private.
 
@@ -98,17 +111,25 @@ def codes(
     if public and labelled:
         raise ConfigError("give --public or --labelled: a book is one of a domain or one of a task")
     if bool(labelled) != bool(label):
-        raise ConfigError("--labelled and --label go together: the file, and the field of its labels")
+        raise ConfigError(
+            "--labelled and --label go together: the file, and the field of its labels"
+        )
     coarser = [] if levels is None else levels.split(",")
     if not all(re.fullmatch(r"\s*\d{1,5}\s*", each) for each in coarser):
-        raise ConfigError("--levels must be numbers of codes with commas between them, such as 8,24,50")
+        raise ConfigError(
+            "--levels must be numbers of codes with commas between them, such as 8,24,50"
+        )
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():
-        raise ConfigError(f"--output must name a file in a folder that exists, and {quote_file(output)} is none")
+        raise ConfigError(
+            f"--output must name a file in a folder that exists, and {quote_file(output)} is none"
+        )
     files = [*(public or []), *([labelled] if labelled else [])]
     kind: BookKind = "task" if labelled else "domain" if public else "general"
     texts, labels = _read(files, field, label or [])
-    said = source or (", ".join(Path(each).name for each in files) if files else "the vectors of the table alone")
+    said = source or (
+        ", ".join(Path(each).name for each in files) if files else "the vectors of the table alone"
+    )
     with progress.bars() as report:
         (made,) = make_books(
             load_table(table),
@@ -133,7 +154,9 @@ def codes(
         say(line)
 
 
-def _read(files: list[str], field: str | None, labels: list[str]) -> tuple[list[str], list[list[str]]]:
+def _read(
+    files: list[str], field: str | None, labels: list[str]
+) -> tuple[list[str], list[list[str]]]:
     """The texts of some files, and the labels beside each."""
     from textveil.files import formats
     from textveil.files.fields import UnknownField
@@ -164,7 +187,9 @@ def described(book: "Book") -> Iterator[str]:
         f", and coarser levels of {coarser}" if book.coarser else ""
     )
     yield from (f"{fact[0].upper()}{fact[1:]}." for fact in book.facts())
-    named = ", ".join(f"{math.ceil(1000 * book.named(each)) / 1000:.3f} at epsilon {each:g}" for each in EPSILONS)
+    named = ", ".join(
+        f"{math.ceil(1000 * book.named(each)) / 1000:.3f} at epsilon {each:g}" for each in EPSILONS
+    )
     yield (
         "With the mechanism codebook, whoever expects words as they stand in general public text names a word from "
         f"one code with probability {named}, at most."
@@ -175,7 +200,12 @@ def shelf() -> Iterator[str]:
     """The general books of the package: a line for each, under a heading."""
     from textveil.table import find_book, shipped
 
-    heading = ("codes", "words of a code, median", "largest share of a word", *(f"epsilon {e:g}" for e in EPSILONS))
+    heading = (
+        "codes",
+        "words of a code, median",
+        "largest share of a word",
+        *(f"epsilon {e:g}" for e in EPSILONS),
+    )
     rows = []
     for size in shipped():
         book = find_book(str(size))
@@ -191,7 +221,10 @@ def shelf() -> Iterator[str]:
     "textveil table books --epsilon 3 --json",
 )
 def books(
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The budget of a word.", show_default=False)],
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", metavar="E", help="The budget of a word.", show_default=False),
+    ],
     books: Annotated[
         list[str] | None,
         typer.Argument(
@@ -211,7 +244,11 @@ def books(
 
     if not 0 < epsilon < math.inf:
         raise ConfigError("--epsilon must be above 0 and finite")
-    chosen = {name: book for each in books or map(str, shipped()) for name, book in levels_of(each).items()}
+    chosen = {
+        name: book
+        for each in books or map(str, shipped())
+        for name, book in levels_of(each).items()
+    }
     named, found = list(chosen), list(chosen.values())
     told = [information(book.masses, epsilon) for book in found]
     most = max(told)
@@ -232,12 +269,24 @@ def books(
         ]
         say(
             json.dumps(
-                {"epsilon": epsilon, "limit": limit(epsilon), "fitting": fitting(epsilon), "books": rows},
+                {
+                    "epsilon": epsilon,
+                    "limit": limit(epsilon),
+                    "fitting": fitting(epsilon),
+                    "books": rows,
+                },
                 ensure_ascii=False,
             )
         )
         return
-    heading = ("codes", "bits told of a word", "of at most", "own code comes out", "word named at most", "book")
+    heading = (
+        "codes",
+        "bits told of a word",
+        "of at most",
+        "own code comes out",
+        "word named at most",
+        "book",
+    )
     lines = [
         (
             len(book),
@@ -263,8 +312,12 @@ def _rounded(share: float) -> str:
     return f"{math.ceil(1000 * share) / 1000:.3f}"
 
 
-def _table(heading: Sequence[str], rows: Sequence[Sequence[object]], marks: Sequence[str]) -> Iterator[str]:
+def _table(
+    heading: Sequence[str], rows: Sequence[Sequence[object]], marks: Sequence[str]
+) -> Iterator[str]:
     """The lines of a table, numbers below each other, each behind its mark."""
     widths = [max(map(len, map(str, column))) for column in zip(heading, *rows, strict=True)]
     for mark, row in zip(["    ", *marks], [heading, *rows], strict=True):
-        yield mark + "  ".join(f"{value!s:>{width}}" for value, width in zip(row, widths, strict=True))
+        yield mark + "  ".join(
+            f"{value!s:>{width}}" for value, width in zip(row, widths, strict=True)
+        )

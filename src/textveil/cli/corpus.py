@@ -32,7 +32,10 @@ corpus = group(
 """The verbs about corpora."""
 
 Folder = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="The folder of a release, or its URI.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="FOLDER", help="The folder of a release, or its URI.", show_default=False
+    ),
 ]
 Store = Annotated[
     str | None,
@@ -78,7 +81,11 @@ def run(
     ],
     output: Annotated[
         str,
-        typer.Option("--output", metavar="FOLDER", help="Where the release goes: an empty or new folder, or a URI."),
+        typer.Option(
+            "--output",
+            metavar="FOLDER",
+            help="Where the release goes: an empty or new folder, or a URI.",
+        ),
     ],
     field: Annotated[
         list[str] | None,
@@ -90,10 +97,17 @@ def run(
         ),
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", metavar="NAME", help="The field with an id for each row, unique and copied.")
+        str | None,
+        typer.Option(
+            "--id", metavar="NAME", help="The field with an id for each row, unique and copied."
+        ),
     ] = None,
     id_from_row: Annotated[
-        bool, typer.Option("--id-from-row", help="Tell rows apart by the order of the files and of the rows in them.")
+        bool,
+        typer.Option(
+            "--id-from-row",
+            help="Tell rows apart by the order of the files and of the rows in them.",
+        ),
     ] = False,
     id_from_content: Annotated[
         bool,
@@ -104,7 +118,11 @@ def run(
     ] = False,
     subject: Annotated[
         str | None,
-        typer.Option("--subject", metavar="NAME", help="The field that says whom a row is about: losses are added up."),
+        typer.Option(
+            "--subject",
+            metavar="NAME",
+            help="The field that says whom a row is about: losses are added up.",
+        ),
     ] = None,
     query: Annotated[
         str | None,
@@ -122,7 +140,9 @@ def run(
             help="What becomes of all other fields. With drop only the id and the texts are released.",
         ),
     ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Take each .txt file as one text.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Take each .txt file as one text.")
+    ] = False,
     placeholders: Annotated[
         str,
         typer.Option(
@@ -153,23 +173,40 @@ def run(
         ),
     ] = "local",
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", help="How many processes draw; 0 for one per core.", show_default=True)
+        int,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            help="How many processes draw; 0 for one per core.",
+            show_default=True,
+        ),
     ] = 1,
     cluster: Annotated[
         str | None,
         typer.Option(
-            "--cluster", metavar="ADDRESS", help="Of a cluster of Ray or Spark; else one is started on this machine."
+            "--cluster",
+            metavar="ADDRESS",
+            help="Of a cluster of Ray or Spark; else one is started on this machine.",
         ),
     ] = None,
     part_rows: Annotated[
-        int, typer.Option("--part-rows", metavar="N", help="Rows of a file of the release.", show_default=True)
+        int,
+        typer.Option(
+            "--part-rows", metavar="N", help="Rows of a file of the release.", show_default=True
+        ),
     ] = 20_000,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was interrupted; one that is finished is kept.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a run that was interrupted; one that is finished is kept."
+        ),
     ] = False,
     key_file: KeyFile = None,
     keep_key: Annotated[
-        bool, typer.Option("--keep-key", help="Leave the key of the release until `textveil corpus finish`.")
+        bool,
+        typer.Option(
+            "--keep-key", help="Leave the key of the release until `textveil corpus finish`."
+        ),
     ] = False,
 ) -> None:
     """Privatize a corpus into a folder, as one release with a statement.
@@ -190,11 +227,15 @@ def run(
         raise ConfigError(f"--placeholders must be document or subject, got {quote(placeholders)}")
     if session is None:
         if store != os.environ.get(VARIABLE):
-            raise ConfigError("--store keeps what placeholders stand for in sessions: name them with --session")
+            raise ConfigError(
+                "--store keeps what placeholders stand for in sessions: name them with --session"
+            )
         store = None  # of the environment, for other verbs
     if query is not None:
         if config.protect.task is not None:
-            raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")
+            raise ConfigError(
+                "give --task for all texts, or --query for a field with what each is for, not both"
+            )
         config = replace(config, protect=replace(config.protect, importance="cosine"))
     options = RowOptions(
         fields=tuple(field or ()),
@@ -252,7 +293,10 @@ def finish(
     key_file: KeyFile = None,
     give_up: Annotated[
         bool,
-        typer.Option("--give-up", help="Of an interrupted run, delete the parts and sessions that are there, too."),
+        typer.Option(
+            "--give-up",
+            help="Of an interrupted run, delete the parts and sessions that are there, too.",
+        ),
     ] = False,
     store: Store = None,
 ) -> None:
@@ -267,9 +311,13 @@ def _about(done: "Done", telling: Telling) -> "list[str]":
     found = done.document
     texts = sum(found["texts"].values())
     words = found["statement"]["words"].get("all", 0)
-    fields = ", ".join(name if formats.is_plain(name) else json.dumps(name) for name in found["fields"])
+    fields = ", ".join(
+        name if formats.is_plain(name) else json.dumps(name) for name in found["fields"]
+    )
     parts = f"{len(found['parts']):,} part{'' if len(found['parts']) == 1 else 's'}"
-    said = [f"{found['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."]
+    said = [
+        f"{found['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."
+    ]
     if done.before:
         return [*said, "It was finished before; nothing was read or drawn now."]
     if done.guarantee is not None:

@@ -74,7 +74,10 @@ def show(console: Console, *, seed: int | None = None) -> None:
         seed: repeatable draws, which the statements then say; None for system randomness.
     """
     table = load_table()
-    _heading(console, "1. Protect a prompt, and get the answer back (from a scripted model here; no network is used)")
+    _heading(
+        console,
+        "1. Protect a prompt, and get the answer back (from a scripted model here; no network is used)",
+    )
     console.print(_lines(prompt(table, seed)))
     _heading(console, "\n2. Privatize a text: an invented letter under the profile `document`")
     console.print(_lines(document(table, seed)))
@@ -103,7 +106,9 @@ def scripted(prompt: str) -> str:
         found[1] if (found := re.search(pattern, prompt)) else "you"
         for pattern in (r"reminder to (.+?) \(", r"flat in (.+?) is", r"goes to (.+?)\.$")
     )
-    return f"Dear {name}, the rent of your flat in {place} is still open. Please send it to {account}."
+    return (
+        f"Dear {name}, the rent of your flat in {place} is still open. Please send it to {account}."
+    )
 
 
 def document(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
@@ -132,13 +137,19 @@ def mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
     rows.add_column("for any two words", justify="right")
     rows.add_column("words kept as they were", justify="right")
     for run in RUNS:
-        privatizer = Privatizer(run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options))
+        privatizer = Privatizer(
+            run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options)
+        )
         result = privatizer.privatize(letter())
         guarantee = result.guarantee
-        unit = f" per unit of {guarantee.claim.metric} distance" if guarantee.kind == "metric" else ""
+        unit = (
+            f" per unit of {guarantee.claim.metric} distance" if guarantee.kind == "metric" else ""
+        )
         kept, protected = count_kept(result)
         bound = number(guarantee.epsilon_ldp)
-        rows.add_row(run.title, f"{number(guarantee.epsilon)}{unit}", bound, f"{kept} of {protected}")
+        rows.add_row(
+            run.title, f"{number(guarantee.epsilon)}{unit}", bound, f"{kept} of {protected}"
+        )
     return rows
 
 
@@ -201,6 +212,8 @@ def beside(result: Result, *, marked: bool) -> Table:
     for gap, item, fate in zip(release.gaps[:-1], release.items, fates(result), strict=True):
         style, before, after = _MARKS[fate]
         released.append(gap)
-        released.append(item.text if marked else f"{before}{item.text}{after}", style if marked else "")
+        released.append(
+            item.text if marked else f"{before}{item.text}{after}", style if marked else ""
+        )
     grid.add_row(original, released)
     return grid

@@ -35,7 +35,9 @@ TextFile = Annotated[
         show_default=False,
     ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only the first N texts.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Take only the first N texts.")
+]
 By = Annotated[bool, typer.Option("--by", help="Also by group, word frequency and text length.")]
 Public = Annotated[
     str | None,
@@ -88,7 +90,9 @@ def others(path: str, file: str, field: str | None) -> list[str]:
     return texts(path, field if same else None)
 
 
-def texts_with_labels(path: str, field: str | None, label: str, limit: int | None) -> tuple[list[str], list[str]]:
+def texts_with_labels(
+    path: str, field: str | None, label: str, limit: int | None
+) -> tuple[list[str], list[str]]:
     """The texts of a file and the label of each; rows that lack one of them are left out.
 
     Args:
@@ -103,7 +107,9 @@ def texts_with_labels(path: str, field: str | None, label: str, limit: int | Non
     """
     _check_limit(limit)
     pairs = zip(_rows(path, field), _rows(path, label, "--label"), strict=True)
-    both = [(text, value) for text, value in pairs if text and text.strip() and value and value.strip()][:limit]
+    both = [
+        (text, value) for text, value in pairs if text and text.strip() and value and value.strip()
+    ][:limit]
     if not both:
         raise InputError(f"{quote_file(path)} has no text with a label in the field {quote(label)}")
     return [text for text, _ in both], [value for _, value in both]
@@ -119,7 +125,9 @@ def check(config: "Config") -> None:
 
     case.check(config.words, randomised=config.protect.labels == "randomised")
     if config.protect.asked and config.figures.types:
-        raise ConfigError("attacks and measures cannot judge figures that are moved: add -o figures.types=none")
+        raise ConfigError(
+            "attacks and measures cannot judge figures that are moved: add -o figures.types=none"
+        )
 
 
 def left_out(kind: "KindOfName", chosen: Sequence[str], option: str) -> str:
@@ -127,7 +135,11 @@ def left_out(kind: "KindOfName", chosen: Sequence[str], option: str) -> str:
     from textveil.config import registry
 
     others = [name for name in registry.names(kind) if name not in chosen]
-    return f"Not run, because not asked for: {', '.join(others)}. {option} all runs them, too." if others else ""
+    return (
+        f"Not run, because not asked for: {', '.join(others)}. {option} all runs them, too."
+        if others
+        else ""
+    )
 
 
 def refuse_same(path: str, output: str | None) -> None:
@@ -136,7 +148,12 @@ def refuse_same(path: str, output: str | None) -> None:
     Raises:
         ConfigError: both are one file.
     """
-    if output is not None and os.path.isfile(path) and os.path.isfile(output) and os.path.samefile(path, output):
+    if (
+        output is not None
+        and os.path.isfile(path)
+        and os.path.isfile(output)
+        and os.path.samefile(path, output)
+    ):
         raise ConfigError(f"--output must not be the input file, {quote_file(path)}")
 
 
@@ -147,7 +164,9 @@ def _check_limit(limit: int | None) -> None:
 
 def _rows(path: str, field: str | None, option: str = "--field") -> Iterator[str | None]:
     if os.path.exists(path) and not os.path.isfile(path):
-        raise InputError(f"the input must be a file of texts, and {quote_file(path)} is a folder or device")
+        raise InputError(
+            f"the input must be a file of texts, and {quote_file(path)} is a folder or device"
+        )
     if not os.path.isfile(path):
         raise InputError(
             f"no such file, {quote_file(path)}{streams.near_file(path)}; give a file of texts, or - for standard input"
@@ -186,11 +205,20 @@ def simulation(config: "Config") -> "Randomness":
     """The randomness of whoever simulates a mechanism: apart from the mechanism's own under one seed."""
     from textveil.randomness import SeededRandomness, SystemRandomness
 
-    return SystemRandomness() if config.seed is None else SeededRandomness(config.seed).part(SIMULATION)
+    return (
+        SystemRandomness()
+        if config.seed is None
+        else SeededRandomness(config.seed).part(SIMULATION)
+    )
 
 
 def show(
-    rows: Sequence[Row], *, by: bool = False, every: bool = False, first: str | None = None, baseline: bool = False
+    rows: Sequence[Row],
+    *,
+    by: bool = False,
+    every: bool = False,
+    first: str | None = None,
+    baseline: bool = False,
 ) -> None:
     """Print rates as a table on standard output.
 
@@ -216,8 +244,13 @@ def show(
         cells.append(metric(row))
         if by:
             cells += ["" if row["slice"] == "all" else row["slice"], row["part"]]
-        known = row["low"] is not None or row["high"] is not None  # of a single text no interval follows
-        cells += [number(row["value"]), f"{number(row['low'])} to {number(row['high'])}" if known else "none"]
+        known = (
+            row["low"] is not None or row["high"] is not None
+        )  # of a single text no interval follows
+        cells += [
+            number(row["value"]),
+            f"{number(row['low'])} to {number(row['high'])}" if known else "none",
+        ]
         if baseline:
             cells.append("" if row["baseline"] is None else number(row["baseline"]))
         table.add_row(*cells, f"{row['n']:,}")
@@ -230,7 +263,10 @@ def draw(table: "Table") -> None:
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+        console.width = max(
+            console.width,
+            console.measure(table, options=console.options.update(width=1000)).maximum,
+        )
     with streams.writing():
         console.print(table)
 
@@ -249,16 +285,23 @@ def notes(document: Mapping[str, Any]) -> list[str]:
         found.append(f"{'All rates' if every else ', '.join(metrics)}: {note}.")
     for count, fate in (
         (document["passed_unprotected"], "passed as they were, so everyone has them"),
-        (document["placeholders"], "became placeholders, so nobody learns more than where they stood"),
+        (
+            document["placeholders"],
+            "became placeholders, so nobody learns more than where they stood",
+        ),
     ):
         if count:
-            found.append(f"{count:,} more private words are not counted in rates of words: they {fate}.")
+            found.append(
+                f"{count:,} more private words are not counted in rates of words: they {fate}."
+            )
     return found
 
 
 def metric(row: Row) -> str:
     """A metric with what tells it from others of the same name."""
-    setting = ", ".join([*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())])
+    setting = ", ".join(
+        [*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())]
+    )
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 
@@ -266,7 +309,13 @@ def number(value: float | None) -> str:
     """Three digits behind the point for shares, three in all for what is larger."""
     if value is None:
         return "?"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return (
+        f"{value:.3f}"
+        if abs(value) < 10
+        else f"{value:,.3g}"
+        if abs(value) < 1000
+        else f"{value:,.0f}"
+    )
 
 
 def write_json(document: Mapping[str, Any], path: str | None) -> None:

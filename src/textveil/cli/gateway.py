@@ -69,13 +69,20 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one.")
+        int,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="The port; 0 picks a free one."),
     ] = 8600,
     tls_cert: Annotated[
-        str | None, typer.Option("--tls-cert", metavar="FILE", help="The certificate for TLS and its chain, as PEM.")
+        str | None,
+        typer.Option(
+            "--tls-cert", metavar="FILE", help="The certificate for TLS and its chain, as PEM."
+        ),
     ] = None,
     tls_key: Annotated[
-        str | None, typer.Option("--tls-key", metavar="FILE", help="The key of the certificate, without a password.")
+        str | None,
+        typer.Option(
+            "--tls-key", metavar="FILE", help="The key of the certificate, without a password."
+        ),
     ] = None,
     exposed: Annotated[
         bool,
@@ -88,12 +95,21 @@ def serve(
     allow_host: AllowHost = None,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the model.", show_default="60 seconds"),
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            help="How long to wait for the model.",
+            show_default="60 seconds",
+        ),
     ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", metavar="BYTES", min=1, help="The largest request that is accepted.", show_default="4000000"
+            "--limit",
+            metavar="BYTES",
+            min=1,
+            help="The largest request that is accepted.",
+            show_default="4000000",
         ),
     ] = None,
     store: Annotated[
@@ -108,7 +124,11 @@ def serve(
     ] = None,
     media: Annotated[
         Literal["refuse", "pass"] | None,
-        typer.Option("--media", help="Images, audio, files and token ids: pass sends them.", show_default="refuse"),
+        typer.Option(
+            "--media",
+            help="Images, audio, files and token ids: pass sends them.",
+            show_default="refuse",
+        ),
     ] = None,
     schemas: Annotated[
         Literal["protect", "pass"] | None,
@@ -120,7 +140,9 @@ def serve(
     ] = None,
     unknown: Annotated[
         Literal["refuse", "drop"] | None,
-        typer.Option("--unknown", help="Fields and values that are not known here.", show_default="refuse"),
+        typer.Option(
+            "--unknown", help="Fields and values that are not known here.", show_default="refuse"
+        ),
     ] = None,
     users: Annotated[
         Literal["pseudonym", "drop"] | None,
@@ -137,15 +159,27 @@ def serve(
     ] = "",
     metrics: Annotated[
         Literal["local", "all", "off"],
-        typer.Option("--metrics", help="Who may read /metrics: programs of this machine, all, or nobody."),
+        typer.Option(
+            "--metrics", help="Who may read /metrics: programs of this machine, all, or nobody."
+        ),
     ] = "local",
     grace: Annotated[
         float,
-        typer.Option("--grace", metavar="SECONDS", min=0, help="How long open requests may take when it is stopped."),
+        typer.Option(
+            "--grace",
+            metavar="SECONDS",
+            min=0,
+            help="How long open requests may take when it is stopped.",
+        ),
     ] = 20.0,
     queue: Annotated[
         int,
-        typer.Option("--queue", metavar="N", min=1, help="How many requests may wait; more are told to ask again."),
+        typer.Option(
+            "--queue",
+            metavar="N",
+            min=1,
+            help="How many requests may wait; more are told to ask again.",
+        ),
     ] = 200,
     long: Annotated[
         int,
@@ -210,7 +244,13 @@ def serve(
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
     said: dict[str, Any] = {"upstream": upstream, "timeout": timeout, "limit": limit}
-    said |= {"media": media, "schemas": schemas, "unknown": unknown, "users": users, "playground": playground}
+    said |= {
+        "media": media,
+        "schemas": schemas,
+        "unknown": unknown,
+        "users": users,
+        "playground": playground,
+    }
     said["hosts"] = tuple(allow_host or ()) or None
     if tls_cert is not None and tls_key is not None:
         said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
@@ -220,25 +260,35 @@ def serve(
         given = {name: value for name, value in said.items() if value is not None}
         found = Policy(**given) if policy is None else read_policy(policy, **said)
         if found.upstream is None:
-            raise ConfigError("`textveil gateway` needs --upstream URL, or a policy with `upstream`")
+            raise ConfigError(
+                "`textveil gateway` needs --upstream URL, or a policy with `upstream`"
+            )
         check_named(found, policy)
         if not exposed:
             check_exposure(host, found)
         if workers > 1:
             if found.playground == "everywhere":
-                raise ConfigError("the playground needs one process: leave out --workers, or give --playground never")
+                raise ConfigError(
+                    "the playground needs one process: leave out --workers, or give --playground never"
+                )
             configs = [typed.config() if policy is None else found.config()]
             configs += [found.under((i,)).config() for i in range(len(found.rules))]
             if any(each.seed is not None for each in configs):
-                raise ConfigError("several workers with one seed would draw alike: leave out the seed")
+                raise ConfigError(
+                    "several workers with one seed would draw alike: leave out the seed"
+                )
         return reached_as(host, found)
 
     def say(line: str) -> None:
         tell(line if workers == 1 else f"worker {os.getpid()}: {line}")
 
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
-        raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
-    if workers > 1 and (store or "memory:").startswith(("memory:", "file:")):  # said here, before there are any
+        raise ConfigError(
+            "--policy says how to privatize: leave out --profile, --level, -o and the like"
+        )
+    if workers > 1 and (store or "memory:").startswith(
+        ("memory:", "file:")
+    ):  # said here, before there are any
         raise ConfigError(
             "several workers share conversations through a database: add --store sqlite:///NAME.db or "
             "postgresql://HOST/NAME"
@@ -253,19 +303,30 @@ def serve(
         listening = until.enter_context(listen(host, port))
         where = f"[{host}]" if ":" in host else host
         where = f"{'http' if first.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
-        page = first.playground == "everywhere" or (first.playground == "local" and is_local(host) and workers == 1)
+        page = first.playground == "everywhere" or (
+            first.playground == "local" and is_local(host) and workers == 1
+        )
 
         def say_where() -> None:
             if not is_local(host) and not (first.keys and first.tls):
-                shell.note("textveil: warning: other machines can reach the gateway, without keys or unencrypted")
-            shell.note(f"textveil: serving clients of Anthropic at {where} and of OpenAI at {where}/v1")
+                shell.note(
+                    "textveil: warning: other machines can reach the gateway, without keys or unencrypted"
+                )
+            shell.note(
+                f"textveil: serving clients of Anthropic at {where} and of OpenAI at {where}/v1"
+            )
             if page:
                 shell.note(f"textveil: the playground is at {where}/")
 
         begun = None
         if workers > 1:
             several = Workers(
-                workers, listening, grace=grace, said=tell, first=say_where, reload=policy is not None
+                workers,
+                listening,
+                grace=grace,
+                said=tell,
+                first=say_where,
+                reload=policy is not None,
             ).run()
             if isinstance(several, int):
                 raise typer.Exit(several)
@@ -273,7 +334,9 @@ def serve(
         begin = None
         if policy is not None:
             begin = until.enter_context(reloading(first, read, say))
-        now = renewed(first, read)  # a worker that takes the place of another begins with what holds now
+        now = renewed(
+            first, read
+        )  # a worker that takes the place of another begins with what holds now
         encrypting = None if now.tls is None else tls_context(now.tls)
         kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
         privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
@@ -282,7 +345,11 @@ def serve(
             begin(served, encrypting)
         if workers == 1:
             say_where()
-        shown = Playground(served, typed.config() if policy is None else None, local=is_local(host)) if page else None
+        shown = (
+            Playground(served, typed.config() if policy is None else None, local=is_local(host))
+            if page
+            else None
+        )
         server(served, encrypting, begun, shown, alone=True).run(sockets=[listening])
 
 
@@ -294,9 +361,14 @@ def tell(line: str) -> None:
 gateway = group(alone=serve)
 
 PolicyFile = Annotated[
-    str, typer.Option("--policy", metavar="FILE", help="The policy, which names the file of keys: `keys: FILE`.")
+    str,
+    typer.Option(
+        "--policy", metavar="FILE", help="The policy, which names the file of keys: `keys: FILE`."
+    ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Whose key: any name, such as anna or team-a/anna.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Whose key: any name, such as anna or team-a/anna.")
+]
 
 keys = group(
     "Create, list and revoke keys of the gateway's own.",
@@ -312,7 +384,9 @@ def _keys_of(policy: str, *, new: bool = False) -> Any:
 
     file = read_policy(policy).keys
     if file is None:
-        raise ConfigError(f"the policy {quote_file(policy)} names no file of keys: add `keys: FILE` to it")
+        raise ConfigError(
+            f"the policy {quote_file(policy)} names no file of keys: add `keys: FILE` to it"
+        )
     return GatewayKeys(file, new=new)
 
 
@@ -325,7 +399,9 @@ def _keys_of(policy: str, *, new: bool = False) -> Any:
 def create(
     name: Name,
     policy: PolicyFile,
-    days: Annotated[float | None, typer.Option("--days", metavar="N", help="The key ends after N days.")] = None,
+    days: Annotated[
+        float | None, typer.Option("--days", metavar="N", help="The key ends after N days.")
+    ] = None,
 ) -> None:
     """Make a key and print it. It is not shown again.
 
@@ -347,10 +423,14 @@ def list_keys(policy: PolicyFile, as_json: sessions.AsJson = False) -> None:
         shell.say(json.dumps([{**vars(each), "state": each.state} for each in found]))
         return
     rows = [("name", "id", "state", "made", "expires", "used")]
-    rows += [(key.name, key.id, key.state, *map(day, (key.made, key.expires, key.used))) for key in found]
+    rows += [
+        (key.name, key.id, key.state, *map(day, (key.made, key.expires, key.used))) for key in found
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows if found else ():
-        shell.say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        shell.say(
+            "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
     if not found:
         shell.note("there are no keys")
 
@@ -372,8 +452,12 @@ def revoke(name: Name, policy: PolicyFile) -> None:
     name="check",
 )
 def check(
-    file: Annotated[str | None, typer.Argument(metavar="FILE", help="The policy.", show_default=False)] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of policies, for editors.")] = False,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The policy.", show_default=False)
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of policies, for editors.")
+    ] = False,
 ) -> None:
     """Say what is wrong with a policy, one line for each fault; or what it does, in words.
 
@@ -422,14 +506,20 @@ def mcp(
     upstream: Annotated[
         str,
         typer.Option(
-            "--upstream", metavar="URL", help="The tool server's URL (streamable HTTP), in place of -- COMMAND."
+            "--upstream",
+            metavar="URL",
+            help="The tool server's URL (streamable HTTP), in place of -- COMMAND.",
         ),
     ] = "",
     tool: Annotated[
         list[str] | None,
-        typer.Option("--tool", metavar="NAME", help="Serve this tool, protected. For several, repeat it."),
+        typer.Option(
+            "--tool", metavar="NAME", help="Serve this tool, protected. For several, repeat it."
+        ),
     ] = None,
-    all_tools: Annotated[bool, typer.Option("--all-tools", help="Serve all tools, protected.")] = False,
+    all_tools: Annotated[
+        bool, typer.Option("--all-tools", help="Serve all tools, protected.")
+    ] = False,
     other_tools: Annotated[
         Literal["refuse", "pass"] | None,
         typer.Option(
@@ -447,7 +537,9 @@ def mcp(
             show_default=False,
         ),
     ] = None,
-    resources: Annotated[bool, typer.Option("--resources", help="Serve resources, protected.")] = False,
+    resources: Annotated[
+        bool, typer.Option("--resources", help="Serve resources, protected.")
+    ] = False,
     prompts: Annotated[bool, typer.Option("--prompts", help="Serve prompts, protected.")] = False,
     port: Annotated[
         int | None,
@@ -474,7 +566,12 @@ def mcp(
     allow_host: AllowHost = None,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="How long a tool may take to answer; 60 by default."),
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0,
+            help="How long a tool may take to answer; 60 by default.",
+        ),
     ] = None,
     errors: Annotated[
         str,
@@ -486,15 +583,24 @@ def mcp(
     ] = "",
     media: Annotated[
         Literal["refuse", "pass"] | None,
-        typer.Option("--media", help="Images, audio and files: pass gives them to the client.", show_default="refuse"),
+        typer.Option(
+            "--media",
+            help="Images, audio and files: pass gives them to the client.",
+            show_default="refuse",
+        ),
     ] = None,
     schemas: Annotated[
         Literal["protect", "pass"] | None,
-        typer.Option("--schemas", help="What the server says about its tools: pass hides no identifiers in it."),
+        typer.Option(
+            "--schemas",
+            help="What the server says about its tools: pass hides no identifiers in it.",
+        ),
     ] = None,
     unknown: Annotated[
         Literal["refuse", "drop"] | None,
-        typer.Option("--unknown", help="Fields of answers that are not known here: refused, or left out."),
+        typer.Option(
+            "--unknown", help="Fields of answers that are not known here: refused, or left out."
+        ),
     ] = None,
 ) -> None:
     """Stand before a tool server (Model Context Protocol): what its tools answer is protected, arguments are restored.
@@ -514,8 +620,13 @@ def mcp(
     if all_tools and tool:
         raise ConfigError("--all-tools serves all tools: leave out --tool")
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
-        raise ConfigError("--policy says how to privatize: leave out --profile, --level, -o and the like")
-    said: dict[str, Any] = {"tools": ("*",) if all_tools else tuple(tool or ()) or None, "other_tools": other_tools}
+        raise ConfigError(
+            "--policy says how to privatize: leave out --profile, --level, -o and the like"
+        )
+    said: dict[str, Any] = {
+        "tools": ("*",) if all_tools else tuple(tool or ()) or None,
+        "other_tools": other_tools,
+    }
     said |= {"media": media, "schemas": schemas, "unknown": unknown, "timeout": timeout}
     said["hosts"] = tuple(allow_host or ()) or None
     given = {name: value for name, value in said.items() if value is not None}

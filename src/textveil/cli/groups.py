@@ -39,7 +39,9 @@ def groups(
     """
     texts.check(text, output, session, html)
     if not config.protect.asked:
-        raise ConfigError("these options make no groups; take --profile document or prompt, or set protect.detectors")
+        raise ConfigError(
+            "these options make no groups; take --profile document or prompt, or set protect.detectors"
+        )
     from rich.console import Console
 
     from textveil.cli.demo import shows_styles
@@ -49,19 +51,25 @@ def groups(
     found = texts.few(text, whole=whole, output=output, what="groups")
     results = list(texts.released(Privatizer.from_config(config), found, session))
     statements = [result.guarantee for result in results]
-    if html is not None and results:  # first, because a reader of standard output may go before its end
+    if (
+        html is not None and results
+    ):  # first, because a reader of standard output may go before its end
         with streams.output(html, option="--html") as page:
             page.write(shown.page([result.released for result in results], together(statements)))
     console = Console(stderr=True, highlight=False)
     with streams.output(output, private=with_original) as sink:
-        seen = sink.terminal and console.is_terminal  # one person sees both streams: the coloured text is enough
+        seen = (
+            sink.terminal and console.is_terminal
+        )  # one person sees both streams: the coloured text is enough
         for result in results:
             if as_json or with_original or not seen:
                 texts.write(sink, result, as_json=as_json, with_original=with_original)
     if results and not as_json:
         marked = shows_styles(console)
         for result in results:
-            console.print(shown.coloured(result.released, marked=marked), soft_wrap=not console.is_terminal)
+            console.print(
+                shown.coloured(result.released, marked=marked), soft_wrap=not console.is_terminal
+            )
         legend = shown.legend([result.released for result in results], marked=marked)
         console.print(legend, soft_wrap=not console.is_terminal)
     telling.say(statements, as_json=as_json)

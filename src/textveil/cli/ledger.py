@@ -16,7 +16,8 @@ from textveil.errors import ConfigError, quote
 from textveil.files import streams
 
 Subject = Annotated[
-    str | None, typer.Argument(metavar="[SUBJECT]", help="Whose accounts; without it all.", show_default=False)
+    str | None,
+    typer.Argument(metavar="[SUBJECT]", help="Whose accounts; without it all.", show_default=False),
 ]
 
 ledger = group(
@@ -28,7 +29,12 @@ ledger = group(
 COLUMNS = ("subject", "metric", "table", "epsilon", "local DP", "releases", "infinite", "left")
 
 
-@verb("textveil ledger show --store sqlite:///veil.db", "textveil ledger show anna --json", on=ledger, name="show")
+@verb(
+    "textveil ledger show --store sqlite:///veil.db",
+    "textveil ledger show anna --json",
+    on=ledger,
+    name="show",
+)
 def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None:
     """Show what was spent, ever, and what is left. One account is one subject, metric and table.
 
@@ -46,7 +52,8 @@ def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None
     rows = [COLUMNS]
     for each in found:
         left = [
-            f"{limit.left:g} of {limit.most:g}" + ("" if limit.days is None else f" in {limit.days:g} days")
+            f"{limit.left:g} of {limit.most:g}"
+            + ("" if limit.days is None else f" in {limit.days:g} days")
             for limit in each.limits
         ]
         spent = (f"{each.epsilon:g}", f"{each.ldp:g}", f"{each.releases:,}", f"{each.infinite:,}")
@@ -64,18 +71,32 @@ def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None
     name="limit",
 )
 def limit(
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="Whose account.", show_default=False)],
+    subject: Annotated[
+        str, typer.Argument(metavar="SUBJECT", help="Whose account.", show_default=False)
+    ],
     epsilon: Annotated[
-        str, typer.Argument(metavar="EPSILON|none", help="The most that may be spent; none lifts the limit.")
+        str,
+        typer.Argument(
+            metavar="EPSILON|none", help="The most that may be spent; none lifts the limit."
+        ),
     ],
     store: Store,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="The account's metric, as `ledger show` prints it.")
+        str,
+        typer.Option(
+            "--metric", metavar="NAME", help="The account's metric, as `ledger show` prints it."
+        ),
     ] = "ldp",
-    table: Annotated[str, typer.Option("--table", metavar="NAME", help="The account's table.")] = "minilm",
+    table: Annotated[
+        str, typer.Option("--table", metavar="NAME", help="The account's table.")
+    ] = "minilm",
     days: Annotated[
         float | None,
-        typer.Option("--days", metavar="N", help="Begin to count again after N days. Else it is a limit for ever."),
+        typer.Option(
+            "--days",
+            metavar="N",
+            help="Begin to count again after N days. Else it is a limit for ever.",
+        ),
     ] = None,
 ) -> None:
     """Refuse releases that would spend more than this, before anything of them is drawn."""
@@ -93,7 +114,8 @@ def limit(
 def export(
     store: Store,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file for lines of JSON, or - for standard output.")
+        str,
+        typer.Argument(metavar="FILE", help="A file for lines of JSON, or - for standard output."),
     ] = "-",
 ) -> None:
     """Write all entries, one JSON object per line, and check that none is missing and none was changed."""

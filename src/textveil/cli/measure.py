@@ -38,13 +38,22 @@ def measure(
     ] = None,
     field: Field = None,
     limit: evaluation.Limit = None,
-    draws: Annotated[int, typer.Option("--draws", metavar="N", help="For mapping: draws of each word.")] = 1000,
-    words: Annotated[int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")] = 200,
+    draws: Annotated[
+        int, typer.Option("--draws", metavar="N", help="For mapping: draws of each word.")
+    ] = 1000,
+    words: Annotated[
+        int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")
+    ] = 200,
     by: evaluation.By = False,
     every: Annotated[bool, typer.Option("--every", help="Also the minor figures.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with all figures.")
+    ] = False,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Write all figures there, as --json prints them.")
+        str | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Write all figures there, as --json prints them."
+        ),
     ] = None,
 ) -> None:
     """Privatize the texts of a file, and measure how much the release changes them, and how freely.
@@ -62,7 +71,11 @@ def measure(
     from textveil.pipeline import Privatizer
 
     if metrics is None:
-        names = tuple(name for name in registry.names("measure") if not registry.entry("measure", name).on_request)
+        names = tuple(
+            name
+            for name in registry.names("measure")
+            if not registry.entry("measure", name).on_request
+        )
     else:
         names = check(metrics.split(",") if metrics != "all" else None)
     evaluation.refuse_same(file, output)
@@ -72,7 +85,12 @@ def measure(
         if not len(case.view.drawn) and not case.view.names:
             raise InputError("no word of these texts is protected, so there is nothing to measure")
         found = measured(
-            case, metrics=names, draws=draws, words=words, rng=evaluation.simulation(config), report=report
+            case,
+            metrics=names,
+            draws=draws,
+            words=words,
+            rng=evaluation.simulation(config),
+            report=report,
         )
     document = {**evaluation.circumstances(config, file), **found.to_json()}
     if as_json:

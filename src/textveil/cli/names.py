@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 def list_names(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="mechanisms, tables, profiles and so on.", show_default=False),
+        typer.Argument(
+            metavar="[KIND]", help="mechanisms, tables, profiles and so on.", show_default=False
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON array of objects with a name and a summary.")
@@ -39,7 +41,9 @@ def list_names(
 
     kinds = {f"{each}s": each for each in registry.KINDS}
     if kind is None:
-        rows = {name: " ".join(_names(each)) for name, each in kinds.items()} | {PROFILES: " ".join(_profiles())}
+        rows = {name: " ".join(_names(each)) for name, each in kinds.items()} | {
+            PROFILES: " ".join(_profiles())
+        }
     elif kind == PROFILES:
         rows = _profiles()
     elif kind in kinds:
@@ -47,7 +51,12 @@ def list_names(
     else:
         raise UnknownName("kind of names", kind, (*kinds, PROFILES))
     if as_json:
-        say(json.dumps([{"name": name, "summary": about} for name, about in rows.items()], ensure_ascii=False))
+        say(
+            json.dumps(
+                [{"name": name, "summary": about} for name, about in rows.items()],
+                ensure_ascii=False,
+            )
+        )
         return
     width = max(map(len, rows))
     for name, about in rows.items():
@@ -69,7 +78,9 @@ def _profiles() -> dict[str, str]:
     return profiles()
 
 
-show = group("Show the configuration that options amount to.", "textveil show config --profile paper-stencil")
+show = group(
+    "Show the configuration that options amount to.", "textveil show config --profile paper-stencil"
+)
 
 
 @verb(
@@ -95,7 +106,12 @@ def show_config(config: "Config") -> None:
     "textveil explain document",
 )
 def explain(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Any name that `textveil list` has.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Any name that `textveil list` has.", show_default=False
+        ),
+    ],
 ) -> None:
     """Say what is behind a name: what a mechanism guarantees and needs, what an attack finds, what a profile sets."""
     from textveil.config import registry
@@ -105,7 +121,9 @@ def explain(
         _explain_profile(name)
     elif not kinds:
         known = [each for kind in registry.KINDS for each in registry.names(kind)]
-        raise UnknownName("mechanism, attack, table, profile or the like", name, [*known, *_profiles()])
+        raise UnknownName(
+            "mechanism, attack, table, profile or the like", name, [*known, *_profiles()]
+        )
     for kind in kinds:
         _explain(kind, name)
 
@@ -116,7 +134,9 @@ def _explain(kind: "KindOfName", name: str) -> None:
     from textveil.config import registry
 
     if kind == "command":
-        say(f"{name} (command)\n\n{registry.entry(kind, name).summary}: see `textveil {name} --help`.")
+        say(
+            f"{name} (command)\n\n{registry.entry(kind, name).summary}: see `textveil {name} --help`."
+        )
         return
     target = registry.load(kind, name)
     about = inspect.getdoc(target) or registry.entry(kind, name).summary
@@ -130,7 +150,10 @@ def _explain(kind: "KindOfName", name: str) -> None:
         say("Options: none.")
     else:
         say(f"Options, -o {'mechanism' if kind == 'mechanism' else f'attack.{name}'}.NAME=VALUE:")
-    widths = [max((len(getattr(option, part)) for option in options), default=0) for part in ("name", "type")]
+    widths = [
+        max((len(getattr(option, part)) for option in options), default=0)
+        for part in ("name", "type")
+    ]
     for option in options:
         default = "required" if option.required else f"default {_spell(option.default)}"
         own = "; in place of --epsilon" if option.name == parameter else ""
@@ -140,7 +163,9 @@ def _explain(kind: "KindOfName", name: str) -> None:
     if kind == "mechanism" and registry.entry("mechanism", name).codes:
         from textveil.cli.codes import shelf
 
-        say("\nGeneral books, --codes: the share of a code that one word has at most; and how often a word is named at")
+        say(
+            "\nGeneral books, --codes: the share of a code that one word has at most; and how often a word is named at"
+        )
         say("most, from one code, by whoever expects words as they stand in general public text:")
         for line in shelf():
             say(line)
@@ -157,7 +182,8 @@ def _explain_profile(name: str) -> None:
     for path, value in sources.read_profile(name).values.items():
         listed = isinstance(value, list)
         shown = (
-            ", ".join(map(_spell, value[:4])) + (f" and {len(value) - 4} more" if len(value) > 4 else "")
+            ", ".join(map(_spell, value[:4]))
+            + (f" and {len(value) - 4} more" if len(value) > 4 else "")
             if listed
             else _spell(value)
         )

@@ -59,19 +59,34 @@ class Shared:
 
     def parameter(self, name: str) -> Parameter:
         """The parameter of a verb, with what typer has to know of it."""
-        option = typer.Option(self.default, self.flag, metavar=self.metavar, help=self.help, rich_help_panel=self.panel)
+        option = typer.Option(
+            self.default,
+            self.flag,
+            metavar=self.metavar,
+            help=self.help,
+            rich_help_panel=self.panel,
+        )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=self.kind)
 
 
 SHARED: dict[str, Shared] = {
     "profile": Shared(
-        flag="--profile", metavar="NAME", path="profile", help="A set of options; see `textveil list profiles`."
+        flag="--profile",
+        metavar="NAME",
+        path="profile",
+        help="A set of options; see `textveil list profiles`.",
     ),
     "mechanism": Shared(
-        flag="--mechanism", metavar="NAME", path="mechanism.name", help="See `textveil list mechanisms`."
+        flag="--mechanism",
+        metavar="NAME",
+        path="mechanism.name",
+        help="See `textveil list mechanisms`.",
     ),
     "epsilon": Shared(
-        flag="--epsilon", metavar="E", path="epsilon", help="The budget of a word, in the unit of the statement."
+        flag="--epsilon",
+        metavar="E",
+        path="epsilon",
+        help="The budget of a word, in the unit of the statement.",
     ),
     "risk": Shared(
         flag="--risk",
@@ -150,7 +165,11 @@ SHARED: dict[str, Shared] = {
         also={"protect.importance": "cosine"},
         help="What the text is for: words close to it count as important. `self` is the text itself. Not kept secret.",
     ),
-    "config": Shared(flag="--config", metavar="FILE", help="Options as YAML, as `textveil show config` prints them."),
+    "config": Shared(
+        flag="--config",
+        metavar="FILE",
+        help="Options as YAML, as `textveil show config` prints them.",
+    ),
     "setting": Shared(
         flag="-o",
         metavar="PATH=VALUE",
@@ -192,7 +211,12 @@ class Typed:
             shared = SHARED[name]
             if shared.path is not None and value is not None:
                 values |= {shared.path: shared.meant(value), **shared.also}
-        return cls(values=values, settings=tuple(given.get("setting") or ()), file=given.get("config"), default=default)
+        return cls(
+            values=values,
+            settings=tuple(given.get("setting") or ()),
+            file=given.get("config"),
+            default=default,
+        )
 
     def config(self, *, complete: bool = True, **more: str | None) -> "Config":
         """The configuration of these options, of the environment, and of the files that they name.
@@ -209,7 +233,11 @@ class Typed:
         flags = {**self.values, **{path.replace("__", "."): value for path, value in more.items()}}
         overrides = sources.assignments(self.settings, flags)
         config = layers.resolve(
-            file=self.file, environ=os.environ, overrides=overrides, default=self.default, complete=complete
+            file=self.file,
+            environ=os.environ,
+            overrides=overrides,
+            default=self.default,
+            complete=complete,
         )
         if self.default == "prompt" and config.protect.importance != "off":
             _require_use(config)
@@ -218,7 +246,9 @@ class Typed:
     def split(self, prefix: str) -> tuple["Typed", list[str]]:
         """These options without the settings that begin with a prefix, and those settings."""
         apart = [each for each in self.settings if each.startswith(prefix)]
-        return replace(self, settings=tuple(each for each in self.settings if each not in apart)), apart
+        return replace(
+            self, settings=tuple(each for each in self.settings if each not in apart)
+        ), apart
 
 
 def _require_use(config: "Config") -> None:

@@ -199,13 +199,21 @@ class _Lines:
 
     def draw(self, seconds: float, left: float | None) -> None:
         with suppress(OSError, ValueError):  # nobody may listen any more
-            print(line(self.last, seconds, left, self.spell, self.unit), file=sys.stderr, flush=True)
+            print(
+                line(self.last, seconds, left, self.spell, self.unit), file=sys.stderr, flush=True
+            )
 
     def close(self) -> None:
         """Needs nothing."""
 
 
-def line(last: tuple[str, int, int] | None, seconds: float, left: float | None, spell: Spell, unit: str = "") -> str:
+def line(
+    last: tuple[str, int, int] | None,
+    seconds: float,
+    left: float | None,
+    spell: Spell,
+    unit: str = "",
+) -> str:
     """How far the work is, on one line: "bayes: 120 of 400 texts, 8 a second, 35 s left"."""
     when = f"{duration(seconds)} so far" if left is None else f"{duration(left)} left"
     if last is None:
@@ -246,7 +254,9 @@ class _Bars:
             TimeRemainingColumn(),
         )
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._tasks[""] = self._progress.add_task("working", total=None, amount="", visible=not self._kept)
+        self._tasks[""] = self._progress.add_task(
+            "working", total=None, amount="", visible=not self._kept
+        )
         for each in self._kept:
             self.step(*each)
         self._progress.start()

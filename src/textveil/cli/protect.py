@@ -50,7 +50,11 @@ def protect(
     store: stored.Store = None,
     output: texts.Output = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Take each line of the file, or of standard input, as a prompt of its own.")
+        bool,
+        typer.Option(
+            "--lines",
+            help="Take each line of the file, or of standard input, as a prompt of its own.",
+        ),
     ] = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
@@ -73,7 +77,14 @@ def protect(
     `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a --config that names
     one, the profile is `prompt`.
     """
-    texts.check(text, output, session, store=store, whole=not lines, files="`textveil corpus run --profile prompt`")
+    texts.check(
+        text,
+        output,
+        session,
+        store=store,
+        whole=not lines,
+        files="`textveil corpus run --profile prompt`",
+    )
     results = texts.release(
         config,
         text,
@@ -86,7 +97,9 @@ def protect(
         diff=diff,
         source=source.value,
     )
-    found = [(each.released, each.guarantee, each.sent_earlier, each.unmeasured) for each in results]
+    found = [
+        (each.released, each.guarantee, each.sent_earlier, each.unmeasured) for each in results
+    ]
     telling.say_hidden(
         [released for released, *_ in found],
         [guarantee for _, guarantee, *_ in found],

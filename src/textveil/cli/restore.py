@@ -48,7 +48,9 @@ def restore(
     ] = None,
     json_escape: Annotated[
         bool,
-        typer.Option("--json-escape", help="The answer is JSON: escape the originals, so that it stays JSON."),
+        typer.Option(
+            "--json-escape", help="The answer is JSON: escape the originals, so that it stays JSON."
+        ),
     ] = False,
     where: Annotated[
         Where,
@@ -79,7 +81,11 @@ def restore(
     from textveil.session.store import load
 
     with ExitStack() as stack:
-        known = load(session) if store is None else stack.enter_context(stored.opened(session, store, new=False))
+        known = (
+            load(session)
+            if store is None
+            else stack.enter_context(stored.opened(session, store, new=False))
+        )
         assert known is not None
         escape: Literal["json", "none"] = "json" if json_escape else "none"
         restorer = known.restorer(escape=escape, where=where.value, hosts=host or ())
@@ -100,7 +106,9 @@ def restore(
         )
     if restorer.longer:
         what = "name was" if restorer.longer == 1 else "names were"
-        shell.note(f"textveil: {restorer.longer:,} {what} left as sent, as parts of longer names that are others'")
+        shell.note(
+            f"textveil: {restorer.longer:,} {what} left as sent, as parts of longer names that are others'"
+        )
 
 
 @verb(
@@ -116,7 +124,9 @@ def repair(
             help="The base URL of an OpenAI-compatible API, such as http://HOST:PORT/v1.",
         ),
     ],
-    model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")],
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+    ],
     text: Annotated[
         str | None,
         typer.Argument(
@@ -126,14 +136,22 @@ def repair(
         ),
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Take the whole file, or all of standard input, as one text.")
+        bool,
+        typer.Option("--whole", help="Take the whole file, or all of standard input, as one text."),
     ] = False,
     attempts: Annotated[
         int,
-        typer.Option("--attempts", metavar="N", help="How often to ask for a text in which all placeholders are kept."),
+        typer.Option(
+            "--attempts",
+            metavar="N",
+            help="How often to ask for a text in which all placeholders are kept.",
+        ),
     ] = 2,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Write the texts there; it appears when it is whole.")
+        str | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Write the texts there; it appears when it is whole."
+        ),
     ] = None,
 ) -> None:
     """Let a language model make released texts read well. Never give it an original.

@@ -77,16 +77,22 @@ def risk(
         with nullcontext() if session is None else store.kept(session) as remembered:
             rehearsal = privatizer.rehearse(found, remembered)
         case = Case.after(privatizer, rehearsal, names=True)
-        risks = assess(case, prior=name, public=learned, rng=evaluation.simulation(config), report=report)
+        risks = assess(
+            case, prior=name, public=learned, rng=evaluation.simulation(config), report=report
+        )
     statements = [result.guarantee for result in rehearsal.results]
-    if html is not None and risks:  # first, because a reader of standard output may go before its end
+    if (
+        html is not None and risks
+    ):  # first, because a reader of standard output may go before its end
         with streams.output(html, private=True, option="--html") as page:
             page.write(shown.page(risks, together(statements), beside(config, risks)))
     if risks and (as_json or with_original):
         shell.note("textveil: warning: keep the output to yourself: it says what is private")
     console = Console(stderr=True, highlight=False)
     with streams.output(output, private=as_json or with_original) as sink:
-        seen = sink.terminal and console.is_terminal  # one person sees both streams: the coloured text is enough
+        seen = (
+            sink.terminal and console.is_terminal
+        )  # one person sees both streams: the coloured text is enough
         for result, each in zip(rehearsal.results, risks, strict=True):
             if as_json:
                 line = {**result.to_json(with_original=with_original), "risk": each.to_json()}

@@ -17,10 +17,19 @@ from textveil.errors import ConfigError, quote, quote_file
 from textveil.files import streams
 
 Store = Annotated[
-    str, typer.Option("--store", metavar="URL", envvar=VARIABLE, help="sqlite:///NAME.db or postgresql://HOST/NAME.")
+    str,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=VARIABLE,
+        help="sqlite:///NAME.db or postgresql://HOST/NAME.",
+    ),
 ]
 Name = Annotated[
-    str, typer.Argument(metavar="SUBJECT[/SESSION]", help="Whose session, and which of theirs.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="SUBJECT[/SESSION]", help="Whose session, and which of theirs.", show_default=False
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -36,13 +45,19 @@ def store_of(url: str) -> Any:
     from textveil.session import SessionStore
 
     if url.startswith(("file:", "memory:")):
-        raise ConfigError(f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}")
+        raise ConfigError(
+            f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}"
+        )
     return SessionStore(url)
 
 
 def day(seconds: int | None) -> str:
     """A time as it is printed."""
-    return "never" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    return (
+        "never"
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    )
 
 
 @verb("textveil session list --store sqlite:///veil.db", on=session, name="list")
@@ -92,7 +107,9 @@ def show(name: Name, store: Store, as_json: AsJson = False) -> None:
 def forget(
     name: Name,
     store: Store,
-    everything: Annotated[bool, typer.Option("--all", help="All sessions of this subject.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All sessions of this subject.")
+    ] = False,
 ) -> None:
     """Forget a session: its key is destroyed, then its rows. Answers cannot be restored any more.
 
@@ -100,16 +117,24 @@ def forget(
     """
     subject, which = named(name)
     if everything and "/" in name:
-        raise ConfigError(f"--all forgets all sessions of a subject; give SUBJECT alone, not {quote(name)}")
+        raise ConfigError(
+            f"--all forgets all sessions of a subject; give SUBJECT alone, not {quote(name)}"
+        )
     with store_of(store) as kept:
         gone = kept.forget(subject, None if everything else which)
     note(f"{gone:,} {'session was' if gone == 1 else 'sessions were'} forgotten")
 
 
-@verb("textveil session export anna/lease lease.session --store sqlite:///veil.db", on=session, name="export")
+@verb(
+    "textveil session export anna/lease lease.session --store sqlite:///veil.db",
+    on=session,
+    name="export",
+)
 def export(
     name: Name,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A new session file, or - for standard output.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A new session file, or - for standard output.")
+    ],
     store: Store,
 ) -> None:
     """Write a session as a session file, with the originals in clear, readable by its owner only."""
@@ -126,7 +151,9 @@ def export(
     name="import",
 )
 def take(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `textveil protect --session` wrote.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file that `textveil protect --session` wrote.")
+    ],
     name: Name,
     store: Store,
 ) -> None:

@@ -65,7 +65,11 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
             return 2
         except Exception as error:
             # The message of an unforeseen error may hold text, so only its type is shown.
-            _complain(name, f"unexpected {type(error).__name__}; TEXTVEIL_DEBUG=1 shows where, without values", error)
+            _complain(
+                name,
+                f"unexpected {type(error).__name__}; TEXTVEIL_DEBUG=1 shows where, without values",
+                error,
+            )
             return 1
 
 
@@ -104,7 +108,9 @@ def wrap(text: str) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
-        wrapped = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        wrapped = textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
         lines += wrapped if len(line) > width else [line]
     return "\n".join(lines)
 
@@ -125,7 +131,9 @@ def _width(stream: TextIO | None) -> int | None:
 def _use_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict")
+            stream.reconfigure(
+                encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict"
+            )
 
 
 def _complain(name: str, message: str, error: BaseException | None = None) -> None:
@@ -194,9 +202,15 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
         if (path, word) in MOVED:
             return f"{path} has no command {word}; {MOVED[path, word]}"
     asked = words[len(path.split()) - 1 :]
-    near = [name for word in asked[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)]
+    near = [
+        name for word in asked[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)
+    ]
     hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
-    texts = " (a text goes after `textveil protect` or `textveil privatize`)" if path == "textveil" else ""
+    texts = (
+        " (a text goes after `textveil protect` or `textveil privatize`)"
+        if path == "textveil"
+        else ""
+    )
     return f"{path} has {_none('command', asked[0] if asked else '')}; {hint}{texts}"
 
 
@@ -217,7 +231,9 @@ def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str])
         return f"{path} has no option {name}; {MOVED[path, name]}"
     near = get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
-    typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[0]  # -x of a text "-xyz a"
+    typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[
+        0
+    ]  # -x of a text "-xyz a"
     return f"{path} has {_none('option', typed)}; {hint} (a text that begins with - goes after --)"
 
 
@@ -238,6 +254,9 @@ MOVED = {
         ("textveil protect", option): "files of rows go with `textveil corpus run --profile prompt`"
         for option in ("--field", "--column", "--jobs", "--resume")
     },
-    ("textveil protect", "--whole"): "a file is one prompt without it; --lines takes each line as one",
+    (
+        "textveil protect",
+        "--whole",
+    ): "a file is one prompt without it; --lines takes each line as one",
 }
 """Commands and options that are elsewhere now."""

@@ -38,7 +38,9 @@ def named(session: str) -> tuple[str, str]:
 
 
 @contextmanager
-def opened(session: str | None, store: str | None, *, new: bool = True) -> "Iterator[Session | None]":
+def opened(
+    session: str | None, store: str | None, *, new: bool = True
+) -> "Iterator[Session | None]":
     """The session of a store, or of a file, which gives each release only when it is remembered.
 
     Args:

@@ -42,15 +42,21 @@ def table_build(
         ),
     ],
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="DIR", help="The folder to create.", show_default=False)
+        str,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="The folder to create.", show_default=False
+        ),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", help="What statements call the table; else the name of the source.")
+        str | None,
+        typer.Option("--name", help="What statements call the table; else the name of the source."),
     ] = None,
     metric: Annotated[
         str,
         typer.Option(
-            "--metric", metavar="chord|euclidean", help="chord scales all rows to length 1; euclidean keeps them."
+            "--metric",
+            metavar="chord|euclidean",
+            help="chord scales all rows to length 1; euclidean keeps them.",
         ),
     ] = "chord",
     dtype: Annotated[
@@ -71,21 +77,30 @@ def table_build(
         ),
     ] = None,
     vocabulary: Annotated[
-        str | None, typer.Option("--vocabulary", metavar="FILE", help="The words of the rows, one per line.")
+        str | None,
+        typer.Option("--vocabulary", metavar="FILE", help="The words of the rows, one per line."),
     ] = None,
     member: Annotated[
         str | None,
         typer.Option(
-            "--member", metavar="NAME", help="Which tensor, array or packed file to take, if there are several."
+            "--member",
+            metavar="NAME",
+            help="Which tensor, array or packed file to take, if there are several.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only the first N words.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Take only the first N words.")
+    ] = None,
     skip_broken: Annotated[
         bool, typer.Option("--skip-broken", help="Skip and count words that a table cannot hold.")
     ] = False,
     neighbours: Annotated[
         int,
-        typer.Option("--neighbours", metavar="K", help="How many nearest words to store for each word; 0 for none."),
+        typer.Option(
+            "--neighbours",
+            metavar="K",
+            help="How many nearest words to store for each word; 0 for none.",
+        ),
     ] = 10,
     pairs: Annotated[
         bool | None,
@@ -95,7 +110,9 @@ def table_build(
             "nearest words; by default for up to 50,000 words.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing folder of a table.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing folder of a table.")
+    ] = False,
 ) -> None:
     """Convert word vectors into a table, a folder for --table. It appears when it is whole."""
     from typing import Any, cast
@@ -146,7 +163,9 @@ def _amount(step: str, done: int) -> str:
 )
 def table_info(
     table: Annotated[str, typer.Argument(metavar="NAME|DIR|BOOK", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, with all points of the curve.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object, with all points of the curve.")
+    ] = False,
 ) -> None:
     """Describe a table, or a book of codes. The files of a folder are checked against their checksums."""
     import os
@@ -156,7 +175,11 @@ def table_info(
     name = table.rpartition("@")[0] or table
     if name.isdecimal() or os.path.isfile(table) or os.path.isfile(name):
         book = find_book(table)
-        say(json.dumps(book.to_json(), ensure_ascii=False) if as_json else "\n".join(described(book)))
+        say(
+            json.dumps(book.to_json(), ensure_ascii=False)
+            if as_json
+            else "\n".join(described(book))
+        )
         return
     say(json.dumps(store.describe(table), ensure_ascii=False) if as_json else store.summary(table))
 

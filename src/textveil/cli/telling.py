@@ -18,12 +18,22 @@ if TYPE_CHECKING:
 
 TELLING: dict[str, Shared] = {
     "statement": Shared(
-        flag="--statement", kind=bool, default=False, panel=None, help="Print the statement in its three lines."
+        flag="--statement",
+        kind=bool,
+        default=False,
+        panel=None,
+        help="Print the statement in its three lines.",
     ),
     "explain": Shared(
-        flag="--explain", kind=bool, default=False, panel=None, help="Print the whole statement, with its caveats."
+        flag="--explain",
+        kind=bool,
+        default=False,
+        panel=None,
+        help="Print the whole statement, with its caveats.",
     ),
-    "quiet": Shared(flag="--quiet", kind=bool, default=False, panel=None, help="Print no statement."),
+    "quiet": Shared(
+        flag="--quiet", kind=bool, default=False, panel=None, help="Print no statement."
+    ),
 }
 """The options of verbs that release text. The JSON has the whole statement whatever they are."""
 
@@ -90,7 +100,9 @@ class Telling:
     def say_repeated(self, messages: int) -> None:
         """Print how many messages are sent again, where more than the summary is asked for."""
         if messages and self.how != "summary":
-            again = "1 earlier message is" if messages == 1 else f"{messages:,} earlier messages are"
+            again = (
+                "1 earlier message is" if messages == 1 else f"{messages:,} earlier messages are"
+            )
             note(wrap(f"{again} sent again: drawn once, released again, spent once."))
 
     def spell_json(self, stated: Mapping[str, Any]) -> str:

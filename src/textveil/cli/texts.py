@@ -38,11 +38,21 @@ Field = Annotated[
     ),
 ]
 Output = Annotated[
-    str | None, typer.Option("--output", metavar="FILE", help="Write the texts there; it appears when it is whole.")
+    str | None,
+    typer.Option(
+        "--output", metavar="FILE", help="Write the texts there; it appears when it is whole."
+    ),
 ]
-Whole = Annotated[bool, typer.Option("--whole", help="Take the whole file, or all of standard input, as one text.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per text, with its whole statement.")]
-Html = Annotated[str | None, typer.Option("--html", metavar="FILE", help="Write it as a page, too.")]
+Whole = Annotated[
+    bool,
+    typer.Option("--whole", help="Take the whole file, or all of standard input, as one text."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="One JSON object per text, with its whole statement.")
+]
+Html = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Write it as a page, too.")
+]
 WithOriginal = Annotated[
     bool,
     typer.Option(
@@ -91,20 +101,32 @@ def check(
     streams.require_input(text)
     if text is not None and os.path.isfile(text):
         if formats.is_packed(text):
-            raise ConfigError(f"{quote_file(text)} is compressed or binary; such files go with {files}")
+            raise ConfigError(
+                f"{quote_file(text)} is compressed or binary; such files go with {files}"
+            )
         if not whole and formats.has_rows(text):
-            raise ConfigError(f"{quote_file(text)} has rows with fields; such files go with {files}")
+            raise ConfigError(
+                f"{quote_file(text)} has rows with fields; such files go with {files}"
+            )
     if output is not None and is_folder(output):
-        raise ConfigError(f"--output is a folder, {quote_file(output)}; whole files go into one with {files}")
+        raise ConfigError(
+            f"--output is a folder, {quote_file(output)}; whole files go into one with {files}"
+        )
     if (
         store is None
         and session is not None
         and output is not None
         and os.path.realpath(session) == os.path.realpath(output)
     ):
-        raise ConfigError(f"--session and --output must be two files, and both are {quote_file(output)}")
-    if html is not None and (os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))):
-        raise ConfigError(f"--html must name a file in a folder that exists, and {quote_file(html)} is none")
+        raise ConfigError(
+            f"--session and --output must be two files, and both are {quote_file(output)}"
+        )
+    if html is not None and (
+        os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))
+    ):
+        raise ConfigError(
+            f"--html must name a file in a folder that exists, and {quote_file(html)} is none"
+        )
 
 
 def check_public(config: "Config", private: Iterable[str | None]) -> None:
@@ -116,7 +138,10 @@ def check_public(config: "Config", private: Iterable[str | None]) -> None:
     public = config.prior
     if public is None or not os.path.isfile(public):
         return
-    if any(each is not None and os.path.isfile(each) and os.path.samefile(each, public) for each in private):
+    if any(
+        each is not None and os.path.isfile(each) and os.path.samefile(each, public)
+        for each in private
+    ):
         raise ConfigError(
             f"--public must be another file than the texts to release, {quote_file(public)}: a budget must not follow "
             "from them"
@@ -188,19 +213,31 @@ def release(
     from textveil.pipeline import Privatizer
 
     if diff and (as_json or with_original):
-        raise ConfigError("give --diff alone: --json and --with-original show the originals in another form")
+        raise ConfigError(
+            "give --diff alone: --json and --with-original show the originals in another form"
+        )
     if (with_original or diff) and not as_json:
         option = "--diff" if diff else "--with-original"
-        shell.note(f"textveil: warning: the output holds the private originals beside the releases ({option})")
+        shell.note(
+            f"textveil: warning: the output holds the private originals beside the releases ({option})"
+        )
     with (
         streams.texts(text, whole=whole, output=output) as texts,
         streams.output(output, private=with_original or diff) as sink,
     ):
-        results = released(Privatizer.from_config(config).with_parts(source=source), texts, session, store)
+        results = released(
+            Privatizer.from_config(config).with_parts(source=source), texts, session, store
+        )
         exact = whole and not sink.terminal and not (text is not None and streams.is_text(text))
         plain = not (diff or as_json or with_original or sink.terminal)
         empty = True
-        for result in progress.read(results) if whole else results if sink.terminal else progress.counted(results):
+        for result in (
+            progress.read(results)
+            if whole
+            else results
+            if sink.terminal
+            else progress.counted(results)
+        ):
             if empty and plain:
                 sink.write(texts.mark)
             if diff:
@@ -258,6 +295,8 @@ def write_diff(sink: streams.Output, result: "Result") -> None:
 
     before, after = (text.splitlines() for text in (result.private.text, result.text))
     coloured = sink.terminal and "NO_COLOR" not in os.environ
-    for line in islice(unified_diff(before, after, lineterm="", n=1), 2, None):  # without the names of files
+    for line in islice(
+        unified_diff(before, after, lineterm="", n=1), 2, None
+    ):  # without the names of files
         style = {"-": "red", "+": "green", "@": "cyan"}.get(line[0])
         sink.write((typer.style(line, fg=style) if coloured and style else line) + "\n")

@@ -69,7 +69,11 @@ def verb(
                 given["config"] = typed.config(complete=complete)
             function(**given)
 
-        parameters = [each.replace(kind=each.KEYWORD_ONLY) for each in own.values() if each.name not in INJECTED]
+        parameters = [
+            each.replace(kind=each.KEYWORD_ONLY)
+            for each in own.values()
+            if each.name not in INJECTED
+        ]
         parameters += [TELLING[each].parameter(each) for each in about]
         parameters += [SHARED[each].parameter(each) for each in shared]
         made: Any = run
@@ -89,7 +93,9 @@ def verb(
 class _Page:
     """A command whose help fills its paragraphs, and ends with examples, each on one line however long it is."""
 
-    def __init__(self, *, epilog: str | None = None, help: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, *, epilog: str | None = None, help: str | None = None, **options: Any
+    ) -> None:
         command: Any = super()
         command.__init__(help=_literal(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
         self.examples = epilog
@@ -126,7 +132,10 @@ class VerbGroup(_Page, TyperGroup):
 
 
 def group(
-    about: str = "", *examples: str, panel: str | None = None, alone: Callable[..., None] | None = None
+    about: str = "",
+    *examples: str,
+    panel: str | None = None,
+    alone: Callable[..., None] | None = None,
 ) -> typer.Typer:
     """A verb that has verbs of its own, which `verb(on=...)` adds.
 
@@ -153,8 +162,14 @@ def group(
             alone(**given)
         elif called is None:
             typer.echo(context.get_help())
-        elif flags := [each.opts[0] for each in context.command.params if each.name in given and _typed(context, each)]:
-            raise ConfigError(f"options of `{called}` go behind it; leave out {', '.join(flags)} before it")
+        elif flags := [
+            each.opts[0]
+            for each in context.command.params
+            if each.name in given and _typed(context, each)
+        ]:
+            raise ConfigError(
+                f"options of `{called}` go behind it; leave out {', '.join(flags)} before it"
+            )
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     root.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

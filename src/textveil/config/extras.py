@@ -95,7 +95,9 @@ def needed(extras: Mapping[str, str] = EXTRAS) -> Iterator[None]:
         library = (error.name or "").partition(".")[0]
         if library not in extras:
             raise
-    raise MissingExtra(f"this needs {PACKAGES.get(library, library)}: pip install '{extras[library]}'")
+    raise MissingExtra(
+        f"this needs {PACKAGES.get(library, library)}: pip install '{extras[library]}'"
+    )
 
 
 def library(module: str, extras: Mapping[str, str] = EXTRAS) -> Any:

@@ -28,7 +28,9 @@ def options(prefix: str = "") -> Callable[[_Class], _Class]:
 
     def decorate(cls: _Class) -> _Class:
         made: Any = dataclass(
-            frozen=True, kw_only=True, config=ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+            frozen=True,
+            kw_only=True,
+            config=ConfigDict(extra="forbid", arbitrary_types_allowed=True),
         )(cls)
         build = made.__init__
         known = [field.name for field in fields(made)]
@@ -58,7 +60,11 @@ def plain(parts: Any) -> dict[str, object]:
 
     Leaves out fields with names and texts for people, and those with `repr=False`, which may be keys.
     """
-    shown = {field.name for field in fields(parts) if field.repr and field.name not in ("name", "caveats")}
+    shown = {
+        field.name
+        for field in fields(parts)
+        if field.repr and field.name not in ("name", "caveats")
+    }
     return {name: value for name, value in asdict(parts).items() if name in shown}
 
 
@@ -80,7 +86,11 @@ def complaint(
     name = path or prefix + ".".join(str(part) for part in first["loc"])
     says = re.sub(r"^(Input|Value|String|Number) should ", "must ", first["msg"])
     says = re.sub(r", (unable to parse|got a number with).*", "", says)
-    given = "" if any(name.startswith(each) for each in secret) else f", got {_cut(repr(first['input']))}"
+    given = (
+        ""
+        if any(name.startswith(each) for each in secret)
+        else f", got {_cut(repr(first['input']))}"
+    )
     return ConfigError(f"{name} {says[0].lower()}{says[1:]}{given}")
 
 

@@ -103,7 +103,9 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
     budgets = ["epsilon", *([f"mechanism.{parameter}"] if parameter else []), "groups.base", "risk"]
     merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
     prefix = "mechanism."
-    chosen = {path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)}
+    chosen = {
+        path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)
+    }
     chosen.pop("name", None)
     found = Config(
         words=WordsOptions(**_section(WordsOptions, "words", merged)),
@@ -137,7 +139,9 @@ def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
     for layer in layers:
         given = [path for path in budgets if layer.values.get(path) is not None]
         if len(given) > 1:
-            raise BudgetError(f"{layer.source} must set {' or '.join(given)}, not both: each follows from the other")
+            raise BudgetError(
+                f"{layer.source} must set {' or '.join(given)}, not both: each follows from the other"
+            )
         replaced = budgets if "risk" in given else [*budgets, "prior"]
         lower = {path: value for path, value in merged.items() if not given or path not in replaced}
         merged = {**lower, **layer.values}
@@ -154,7 +158,11 @@ def _leave_behind(layers: list[Layer], name: str) -> list[Layer]:
     for layer in layers:
         named = layer.values.get("mechanism.name") or named
         if named is not None and named != name:
-            others = {path: each for path, each in layer.values.items() if not path.startswith("mechanism.")}
+            others = {
+                path: each
+                for path, each in layer.values.items()
+                if not path.startswith("mechanism.")
+            }
             kept.append(replace(layer, values=others))
         else:
             kept.append(layer)
@@ -206,7 +214,9 @@ def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
 def _options(mechanism: str) -> registry.Options:
     """A mechanism's options by name, without those that have a path of their own."""
     found = registry.signature(registry.load("mechanism", mechanism))
-    known = {name: option for name, option in found.known.items() if name not in ("name", "epsilon")}
+    known = {
+        name: option for name, option in found.known.items() if name not in ("name", "epsilon")
+    }
     return registry.Options(known=known, open=found.open)
 
 
@@ -216,7 +226,9 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
     for layer in layers:
         value = layer.values.get(path)
         if value is not None and not isinstance(value, str):
-            raise ConfigError(f"{path} in {layer.source} must be a name, got {type(value).__name__}")
+            raise ConfigError(
+                f"{path} in {layer.source} must be a name, got {type(value).__name__}"
+            )
         found = value or found
     return found
 
@@ -224,7 +236,9 @@ def _last(layers: Iterable[Layer], path: str) -> str | None:
 def _section(section: type, name: str, merged: Mapping[str, Any]) -> dict[str, Any]:
     """The options of one section, each converted to its field's type."""
     return {
-        field.name: typed(f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr)
+        field.name: typed(
+            f"{name}.{field.name}", merged[f"{name}.{field.name}"], field.type, shown=field.repr
+        )
         for field in fields(section)
         if f"{name}.{field.name}" in merged
     }

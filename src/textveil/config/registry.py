@@ -20,7 +20,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from textveil.errors import ConfigError, TextveilWarning, UnknownName
 
-KindOfName = Literal["table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"]
+KindOfName = Literal[
+    "table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"
+]
 KINDS: tuple[KindOfName, ...] = get_args(KindOfName)
 
 GROUPS: Mapping[KindOfName, str] = {kind: f"textveil.{kind}s" for kind in KINDS}
@@ -277,29 +279,52 @@ PROTOCOLS: dict[str, Entry] = {
         target="textveil.gateway.protocols.registry:openai",
         summary="OpenAI's chat completions, responses, embeddings and models",
     ),
-    "anthropic": Entry(target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"),
-    "litellm": Entry(target="textveil.gateway.protocols.registry:litellm", summary="guardrails of a LiteLLM proxy"),
+    "anthropic": Entry(
+        target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"
+    ),
+    "litellm": Entry(
+        target="textveil.gateway.protocols.registry:litellm",
+        summary="guardrails of a LiteLLM proxy",
+    ),
 }
 
 STORES: dict[str, Entry] = {
-    "memory": Entry(target="textveil.session.stores:MemoryStore", summary="this process; it ends with it"),
-    "file": Entry(target="textveil.session.stores:FileStore", summary="one session in a file, in clear"),
+    "memory": Entry(
+        target="textveil.session.stores:MemoryStore", summary="this process; it ends with it"
+    ),
+    "file": Entry(
+        target="textveil.session.stores:FileStore", summary="one session in a file, in clear"
+    ),
     "sqlite": Entry(
-        target="textveil.session.sql.store:SQLStore", summary="encrypted, in a file for one machine (extra store)"
+        target="textveil.session.sql.store:SQLStore",
+        summary="encrypted, in a file for one machine (extra store)",
     ),
     "postgresql": Entry(
-        target="textveil.session.sql.store:SQLStore", summary="encrypted, in a server for several (extra store)"
+        target="textveil.session.sql.store:SQLStore",
+        summary="encrypted, in a server for several (extra store)",
     ),
 }
 """By the scheme of a URL, which is what they are called with."""
 
 FORMATS: dict[str, Entry] = {
-    "txt": Entry(target="textveil.files.text:Text", summary="a text per line, or --whole the file as one text"),
-    "jsonl": Entry(target="textveil.files.jsonl:JsonLines", summary="a JSON object per line, one field is the text"),
-    "csv": Entry(target="textveil.files.delimited:Csv", summary="a table with commas, one column has the texts"),
-    "tsv": Entry(target="textveil.files.delimited:Tsv", summary="a table with tabs, one column has the texts"),
+    "txt": Entry(
+        target="textveil.files.text:Text",
+        summary="a text per line, or --whole the file as one text",
+    ),
+    "jsonl": Entry(
+        target="textveil.files.jsonl:JsonLines",
+        summary="a JSON object per line, one field is the text",
+    ),
+    "csv": Entry(
+        target="textveil.files.delimited:Csv",
+        summary="a table with commas, one column has the texts",
+    ),
+    "tsv": Entry(
+        target="textveil.files.delimited:Tsv", summary="a table with tabs, one column has the texts"
+    ),
     "parquet": Entry(
-        target="textveil.files.parquet:Parquet", summary="a table by columns, one of them the texts (extra files)"
+        target="textveil.files.parquet:Parquet",
+        summary="a table by columns, one of them the texts (extra files)",
     ),
 }
 """By the end of a file's name, without its dot."""
@@ -448,7 +473,9 @@ def entry(kind: KindOfName, name: str) -> Entry:
         raise ConfigError(
             f"the {kind} {name!r} is registered by several packages, {' and '.join(packages)}; uninstall one of them"
         )
-    return Entry(target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0])
+    return Entry(
+        target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0]
+    )
 
 
 def load(kind: KindOfName, name: str) -> Callable[..., Any]:
@@ -488,7 +515,9 @@ def budget_parameter(name: str) -> tuple[str | None, bool]:
         return found.parameter, found.budget
     target = load("mechanism", name)
     parameter = getattr(target, "parameter", None)
-    return (parameter if isinstance(parameter, str) else None), bool(getattr(target, "budget", True))
+    return (parameter if isinstance(parameter, str) else None), bool(
+        getattr(target, "budget", True)
+    )
 
 
 # ---- options -----------------------------------------------------------------------------------------------
@@ -527,14 +556,18 @@ def signature(target: Callable[..., Any]) -> Options:
     known = {
         each.name: Option(
             name=each.name,
-            annotation=None if isinstance(each.annotation, str) or each.annotation is empty else each.annotation,
+            annotation=None
+            if isinstance(each.annotation, str) or each.annotation is empty
+            else each.annotation,
             default=None if each.default is empty else each.default,
             required=each.default is empty,
         )
         for each in parameters
         if each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     }
-    return Options(known=known, open=any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters))
+    return Options(
+        known=known, open=any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+    )
 
 
 def _spell(annotation: Any) -> str:
@@ -547,7 +580,9 @@ def _spell(annotation: Any) -> str:
     if type(annotation) is type(Literal["a"]):
         return " | ".join(str(value) for value in get_args(annotation))
     if isinstance(annotation, type) and not get_args(annotation):
-        return {"str": "text", "bool": "true | false", "float": "number"}.get(annotation.__name__, annotation.__name__)
+        return {"str": "text", "bool": "true | false", "float": "number"}.get(
+            annotation.__name__, annotation.__name__
+        )
     members = get_args(annotation)
     if type(None) in members or "|" in str(annotation):
         return " or ".join(_spell(member) for member in members)

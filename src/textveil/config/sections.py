@@ -80,11 +80,17 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         if self.spelling == "code" and self.codes is None:
-            raise ConfigError("table.spelling=code (--emit codes) needs table.codes (--codes): set it, too")
+            raise ConfigError(
+                "table.spelling=code (--emit codes) needs table.codes (--codes): set it, too"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the codes only where they are set."""
-        return {name: value for name, value in asdict(self).items() if self.codes or name not in ("codes", "spelling")}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if self.codes or name not in ("codes", "spelling")
+        }
 
 
 @options("mechanism.")
@@ -131,7 +137,9 @@ def _numbers(value: object) -> object:
     if isinstance(value, str) and "," in value:
         value = tuple(typed("groups.budgets", each.strip(), float) for each in value.split(","))
     if not isinstance(value, str) and not (isinstance(value, list | tuple) and len(value) == 4):
-        raise ConfigError("groups.budgets must be the name of a rule, or four numbers separated by commas")
+        raise ConfigError(
+            "groups.budgets must be the name of a rule, or four numbers separated by commas"
+        )
     return value
 
 
@@ -202,11 +210,17 @@ class ProtectOptions:
 
     def __post_init__(self) -> None:
         if (self.labels == "randomised") != (self.label_epsilon is not None):
-            raise ConfigError("protect.label_epsilon goes with protect.labels=randomised: set both or neither")
+            raise ConfigError(
+                "protect.label_epsilon goes with protect.labels=randomised: set both or neither"
+            )
         if (self.importance == "saliency") != (self.classifier is not None):
-            raise ConfigError("protect.classifier goes with protect.importance=saliency: set both or neither")
+            raise ConfigError(
+                "protect.classifier goes with protect.importance=saliency: set both or neither"
+            )
         if (self.importance == "list") != bool(self.important):
-            raise ConfigError("protect.important goes with protect.importance=list: set both or neither")
+            raise ConfigError(
+                "protect.important goes with protect.importance=list: set both or neither"
+            )
         if self.task is not None and self.importance != "cosine":
             raise ConfigError("protect.task needs protect.importance=cosine")
         if self.labels == "randomised" and self.on_failure == "protect":
@@ -218,21 +232,29 @@ class ProtectOptions:
                 f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, or leave it at say"
             )
         if self.labels == "randomised" and self.unmeasured == "strict":
-            raise ConfigError("protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none")
+            raise ConfigError(
+                "protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none"
+            )
 
     def public(self) -> dict[str, object]:
         """As shown in statements: private lists and the task appear only as their lengths."""
-        said: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self) if field.repr}
+        said: dict[str, object] = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.repr
+        }
         for name in ("always", "always_matching", "never", "never_matching", "important"):
             said[name] = len(getattr(self, name))
         said["task"] = self.task if self.task in (None, SELF) else "given"
-        said["detectors"] = [each if isinstance(each, str) else each.name for each in self.detectors]
+        said["detectors"] = [
+            each if isinstance(each, str) else each.name for each in self.detectors
+        ]
         return said | {"placeholders": list(self.placeholders), "types": list(self.types)}
 
     @property
     def asked(self) -> bool:
         """Whether words are put into groups at all."""
-        return bool(self.detectors or self.always or self.always_matching or self.importance != "off")
+        return bool(
+            self.detectors or self.always or self.always_matching or self.importance != "off"
+        )
 
 
 @options("groups.")
@@ -246,7 +268,9 @@ class GroupOptions:
         convention: "code" divides the numbers by pi, as the public code of STAMP's paper does for its kappa.
     """
 
-    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_numbers)] = "uniform"
+    budgets: Annotated[str | tuple[float, float, float, float], BeforeValidator(_numbers)] = (
+        "uniform"
+    )
     base: Positive | None = None
     convention: Literal["paper", "code"] = "paper"
 
@@ -349,7 +373,11 @@ class Config:
         shown = [name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()]
         return {
             "profile": self.profile,
-            "words": {name: value for name, value in asdict(self.words).items() if name != "lasting" or value},
+            "words": {
+                name: value
+                for name, value in asdict(self.words).items()
+                if name != "lasting" or value
+            },
             "table": self.table.to_dict(),
             "mechanism": {"name": self.mechanism.name, **_plain(self.mechanism.options)},
             **{name: _plain(asdict(getattr(self, name))) for name in shown},
@@ -384,7 +412,9 @@ def require_number(value: object, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise BudgetError(f"{name} must be a number >= 0, got one too large; write inf for infinity") from None
+        raise BudgetError(
+            f"{name} must be a number >= 0, got one too large; write inf for infinity"
+        ) from None
 
 
 def require_budget(value: object, name: str) -> float:

@@ -21,7 +21,8 @@ from textveil.errors import ConfigError, UnknownName, quote, shown
 PROFILES = files("textveil") / "data" / "profiles"
 PREFIX = "TEXTVEIL_"
 RESERVED = frozenset(
-    f"TEXTVEIL_{name}" for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "PROGRESS", "STORE", "STORE_KEY")
+    f"TEXTVEIL_{name}"
+    for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "PROGRESS", "STORE", "STORE_KEY")
 )
 """Environment variables with the prefix that are not options."""
 
@@ -67,7 +68,9 @@ def collect(pairs: Iterable[tuple[str, Any]], source: str) -> dict[str, Any]:
     return values
 
 
-def assignments(pairs: Iterable[str], flags: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+def assignments(
+    pairs: Iterable[str], flags: Mapping[str, str | None] | None = None
+) -> dict[str, Any]:
     """Command-line settings such as "mechanism.L=5" as values by dotted path, together with those from flags.
 
     Raises:
@@ -95,7 +98,12 @@ def read_environment(environ: Mapping[str, str], known: Collection[str]) -> Laye
         if name.startswith(PREFIX) and name not in RESERVED:
             path = name.removeprefix(PREFIX).replace("__", ".")
             section, dot, option = path.partition(".")
-            pairs.append((path.lower() if path.lower() in known else section.lower() + dot + option, environ[name]))
+            pairs.append(
+                (
+                    path.lower() if path.lower() in known else section.lower() + dot + option,
+                    environ[name],
+                )
+            )
     return Layer(source="the environment", values=collect(pairs, "the environment"), fold=True)
 
 
@@ -133,9 +141,13 @@ def read_marked(path: Path) -> tuple[dict[Any, Any], dict[Place, int]]:
     content = _content(path)
     values = _parse(content, _named(path))
     lines: dict[Place, int] = {}
-    for place, line in _marks(yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()):
+    for place, line in _marks(
+        yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()
+    ):
         if place in lines:
-            raise ConfigError(f"{_named(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}")
+            raise ConfigError(
+                f"{_named(path)} has {shown(str(place[-1]))} twice, in lines {lines[place]} and {line}"
+            )
         lines[place] = line
     return values, lines
 
@@ -147,8 +159,13 @@ def _marks(node: yaml.Node | None, place: Place, seen: set[int]) -> Iterator[tup
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
         for name, value in node.value:
-            yield (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), name.start_mark.line + 1
-            yield from _marks(value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), seen)
+            yield (
+                (*place, name.value if isinstance(name, yaml.ScalarNode) else ""),
+                name.start_mark.line + 1,
+            )
+            yield from _marks(
+                value, (*place, name.value if isinstance(name, yaml.ScalarNode) else ""), seen
+            )
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
             yield (*place, i), value.start_mark.line + 1
@@ -167,12 +184,18 @@ def _content(path: Path) -> bytes:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ConfigError(f"cannot read the configuration file {str(path)!r}: {reason}") from None
     if len(content) > LONGEST:
-        raise ConfigError(f"{_named(path)} is too large; a configuration file has at most {LONGEST:,} bytes")
+        raise ConfigError(
+            f"{_named(path)} is too large; a configuration file has at most {LONGEST:,} bytes"
+        )
     return content
 
 
 def _profile_names() -> list[str]:
-    return sorted(each.name.removesuffix(".yaml") for each in PROFILES.iterdir() if each.name.endswith(".yaml"))
+    return sorted(
+        each.name.removesuffix(".yaml")
+        for each in PROFILES.iterdir()
+        if each.name.endswith(".yaml")
+    )
 
 
 def _parse_profile(name: str) -> dict[Any, Any]:
@@ -186,7 +209,11 @@ def _parse(content: bytes, source: str) -> dict[Any, Any]:
         values = yaml.safe_load(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source} must be UTF-8; byte {error.start} is not") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: an impossible date, for example
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+    ) as error:  # ValueError: an impossible date, for example
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         raise ConfigError(f"{source} is not valid YAML{where}") from None
@@ -208,7 +235,10 @@ def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 # ---- values typed as text --------------------------------------------------------------------------------------------
 
-_FLOAT = re.compile(r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|infinite|\.?nan)", re.IGNORECASE)
+_FLOAT = re.compile(
+    r"[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|\.?inf|infinity|infinite|\.?nan)",
+    re.IGNORECASE,
+)
 
 
 def scalar(text: str) -> Any:
@@ -221,7 +251,9 @@ def scalar(text: str) -> Any:
     if re.fullmatch(r"[-+]?[0-9]+", bare):
         return int(bare) if len(bare) <= 300 else _finite(bare)
     if _FLOAT.fullmatch(bare):
-        named = bare.lower().replace(".inf", "inf").replace(".nan", "nan").replace("infinite", "inf")
+        named = (
+            bare.lower().replace(".inf", "inf").replace(".nan", "nan").replace("infinite", "inf")
+        )
         return float(named) if named.endswith(("inf", "infinity", "nan")) else _finite(named)
     if bare.lower() in ("true", "false"):
         return bare.lower() == "true"
@@ -239,7 +271,9 @@ def _finite(text: str) -> float:
     """The number; infinite only if written so, because an infinite budget lets words pass."""
     number = float(text)
     if math.isinf(number):
-        raise ConfigError(f"a number must be at most 1.8e308 in magnitude, got {text[:20]!r}; write inf for infinity")
+        raise ConfigError(
+            f"a number must be at most 1.8e308 in magnitude, got {text[:20]!r}; write inf for infinity"
+        )
     return number
 
 
@@ -259,7 +293,9 @@ def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
     if annotation is None or annotation is Any:
         return readings[0]
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
+        adapter: TypeAdapter[Any] = TypeAdapter(
+            annotation, config=ConfigDict(arbitrary_types_allowed=True)
+        )
     except Exception:  # not a type pydantic knows: the mechanism checks the value itself
         return readings[0]
     first: ValidationError | None = None
@@ -269,7 +305,9 @@ def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
         except ValidationError as error:
             first = first or error
             continue
-        if not (isinstance(reading, bool) and not isinstance(found, bool)):  # true is not the number 1
+        if not (
+            isinstance(reading, bool) and not isinstance(found, bool)
+        ):  # true is not the number 1
             return found
     if first is not None:
         raise complaint(first, path=path, secret=() if shown else (path,))

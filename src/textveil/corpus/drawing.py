@@ -108,12 +108,18 @@ class PartDrawing:
             self.output.writing(part.name, within=WORK) as target,
             formats.opened(part.path, packing=source.packing) as file,
         ):
-            batches = source.format.batches(file, source.columns, start=part.cut.start, stop=part.cut.stop)
+            batches = source.format.batches(
+                file, source.columns, start=part.cut.start, stop=part.cut.stop
+            )
             with formats.packed(content.over(target), source.packing) as packed:
                 released = state.released(batches, source.columns.texts, part)
                 source.format.write(head, released, packed, self.options.written(source.columns))
-            if self.mapping is not None:  # before the part is there: what is released can be restored
-                require_own(self.output, self.run)  # a run that was given up has no sessions any more
+            if (
+                self.mapping is not None
+            ):  # before the part is there: what is released can be restored
+                require_own(
+                    self.output, self.run
+                )  # a run that was given up has no sessions any more
                 self.mapping.keep(state.placeholders)
             require_own(self.output, self.run)
         record = {
@@ -186,7 +192,9 @@ class _State:
         content = rows_digest(self.key)
         for batch in batches:
             digest(content, batch, (*names, *self.options.labels))
-            labels = Labels.of(batch, self.options, file=part.file, first=part.cut.first + self.rows)
+            labels = Labels.of(
+                batch, self.options, file=part.file, first=part.cut.first + self.rows
+            )
             lost = [[0, 0] for _ in range(len(batch))]
             made = {name: self._drawn(name, batch.values(name), labels, lost) for name in names}
             self.documents.add((micro, words) for micro, words in lost)
@@ -207,7 +215,9 @@ class _State:
         if self.options.others == "copy":
             yield from batch.copied()
 
-    def _drawn(self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]) -> list[str | None]:
+    def _drawn(
+        self, name: str, texts: Sequence[str | None], labels: Labels, lost: list[list[int]]
+    ) -> list[str | None]:
         """The released texts of one field."""
         there = [row for row, text in enumerate(texts) if text is not None]
         queries = labels.queries or [""] * len(texts)
@@ -217,7 +227,10 @@ class _State:
         keyed = KeyedRandomness(
             self.key,
             field=name,
-            ids=[f"{query}\0{text}" if self.options.ids == "content" else own for text, own, query in distinct],
+            ids=[
+                f"{query}\0{text}" if self.options.ids == "content" else own
+                for text, own, query in distinct
+            ],
             seeded=self.privatizer.randomness.seeded,
         )
         alike = self.options.placeholders == "subject"  # and then no two texts are one draw
@@ -238,7 +251,9 @@ class _State:
         self.texts[name] = self.texts.get(name, 0) + len(there)
         if results_of:
             more = condense(summarize([each.guarantee for each in results_of]))
-            self.guarantee = more if self.guarantee is None else condense(summarize([self.guarantee, more]))
+            self.guarantee = (
+                more if self.guarantee is None else condense(summarize([self.guarantee, more]))
+            )
         made: list[str | None] = [None] * len(texts)
         for row, result in zip(there, results_of, strict=True):
             made[row] = result.text
@@ -273,9 +288,13 @@ class _State:
 
 def _words(values: Iterable[str]) -> int:
     """How many words values have, counted as in texts, but for punctuation marks."""
-    found = Counter(each.encode(errors="replace").decode() for each in values)  # a lone surrogate may be copied
+    found = Counter(
+        each.encode(errors="replace").decode() for each in values
+    )  # a lone surrogate may be copied
     tokens = tokenize([*found])
-    worded = np.fromiter((any(map(str.isalnum, word)) for word in tokens.words), np.int64, len(tokens.words))
+    worded = np.fromiter(
+        (any(map(str.isalnum, word)) for word in tokens.words), np.int64, len(tokens.words)
+    )
     sums = np.concatenate(([0], np.cumsum(worded)))[tokens.documents]
     return int(np.diff(sums) @ np.fromiter(found.values(), np.int64, len(found)))
 

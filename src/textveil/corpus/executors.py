@@ -35,7 +35,9 @@ RETRIES = 3
 class Executor(Protocol):
     """Runs a function on many items, in this process or elsewhere."""
 
-    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+    def map(
+        self, draw: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[Item, Result]]:
         """Each item with its result, in the order in which they finish.
 
         Args:
@@ -57,7 +59,9 @@ class Executor(Protocol):
         ...
 
 
-def executor_of(executor: "str | Executor", jobs: int, cluster: str | None, stack: ExitStack) -> "Executor":
+def executor_of(
+    executor: "str | Executor", jobs: int, cluster: str | None, stack: ExitStack
+) -> "Executor":
     """The executor of a name, or the one that is given.
 
     Args:
@@ -72,7 +76,9 @@ def executor_of(executor: "str | Executor", jobs: int, cluster: str | None, stac
     if not isinstance(executor, str):
         return executor
     if jobs < 0:
-        raise ConfigError(f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}")
+        raise ConfigError(
+            f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}"
+        )
     if executor == "local":
         if cluster is not None:
             raise ConfigError("--cluster is for the executors ray and spark")
@@ -106,7 +112,9 @@ class Local:
         ConfigError: there would be less than one process.
     """
 
-    def __init__(self, workers: int = 1, *, threads: int | None = None, advice: str = "", retries: int = 0) -> None:
+    def __init__(
+        self, workers: int = 1, *, threads: int | None = None, advice: str = "", retries: int = 0
+    ) -> None:
         if workers < 1:
             raise ConfigError(f"the number of processes must be 1 or more, got {workers}")
         self.workers, self.advice, self.retries = workers, advice, retries
@@ -119,10 +127,15 @@ class Local:
     def _start(self) -> None:
         context = get_context("spawn")  # a fork would carry torch's threads and locks along
         self._pool = ProcessPoolExecutor(
-            self.workers, mp_context=context, initializer=_begin, initargs=(self._threads, self._life)
+            self.workers,
+            mp_context=context,
+            initializer=_begin,
+            initargs=(self._threads, self._life),
         )
 
-    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+    def map(
+        self, draw: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[Item, Result]]:
         """As `Executor.map`."""
         if self._pool is None:
             for item in items:
@@ -155,7 +168,9 @@ class Local:
                 return
             except BrokenProcessPool:
                 if not left:
-                    raise TextveilError(f"A worker process died (out of memory?). {self.advice}".rstrip()) from None
+                    raise TextveilError(
+                        f"A worker process died (out of memory?). {self.advice}".rstrip()
+                    ) from None
             left -= 1
             again += waiting.values()
             waiting.clear()
@@ -170,7 +185,10 @@ class Local:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._pool is None:
             return

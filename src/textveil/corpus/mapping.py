@@ -47,7 +47,9 @@ class StoreAddress:
             ConfigError: it is one of this process alone, or of one session.
         """
         if url.startswith(("file:", "memory:")):
-            raise ConfigError(f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}")
+            raise ConfigError(
+                f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}"
+            )
         if url.startswith(SQLITE):  # workers may be in other folders
             path, mark, query = url.removeprefix(SQLITE).partition("?")
             url = f"{SQLITE}{os.path.abspath(path)}{mark}{query}" if path else url
@@ -85,7 +87,9 @@ class MappingStore:
             StoreError: it cannot be opened.
         """
         with self._opened() as store:
-            name = getattr(store, "name", b"")  # that of a database, which stays where the URL changes
+            name = getattr(
+                store, "name", b""
+            )  # that of a database, which stays where the URL changes
         return sha256(name or self.address.read()).hexdigest()
 
     def reserve(self, run: str) -> None:
@@ -134,7 +138,9 @@ class MappingStore:
             mark = _owned(run)
             if store.open(OWNER, self.session, new=False).restore(mark.shown) != mark.value:
                 return
-            for subject in sorted(subjects, key=OWNER.__eq__):  # the mark last, so that this can be done again
+            for subject in sorted(
+                subjects, key=OWNER.__eq__
+            ):  # the mark last, so that this can be done again
                 store.forget(subject, self.session)
 
 
@@ -169,4 +175,6 @@ def _hidden(result: Result) -> Iterable[Original]:
     """The values that became placeholders in a released text."""
     for place, type_ in result.released.mask.placeholders:
         item = result.released.items[place]
-        yield Original(type_, result.private.words[item.start], item.text.startswith(('"', "&quot;")))
+        yield Original(
+            type_, result.private.words[item.start], item.text.startswith(('"', "&quot;"))
+        )

@@ -72,7 +72,9 @@ class BegunRun:
     def done(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
         """The records of the parts that are done, by number."""
         there = {*self.work.inside("done").names()}
-        return {part.number: self.record(part) for part in parts if RECORD.format(part.number) in there}
+        return {
+            part.number: self.record(part) for part in parts if RECORD.format(part.number) in there
+        }
 
     def record(self, part: Part) -> dict[str, Any]:
         """The record of a part that is done.
@@ -167,19 +169,29 @@ def begin(
             mapping.reserve(made.name)
         return made
     if output.names():
-        raise ConfigError(f"the output folder {quote_file(output.uri)} must be empty, or new; use another one")
-    content = KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
+        raise ConfigError(
+            f"the output folder {quote_file(output.uri)} must be empty, or new; use another one"
+        )
+    content = (
+        KeyedRandomness.new_key() if config.seed is None else KeyedRandomness.key_of(config.seed)
+    )
     _keep(key, content)
     digest = sha256(content).hexdigest()
-    made = BegunRun(output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins)
+    made = BegunRun(
+        output=output, name=fresh_name(), key=KeyFile(path=key, digest=digest), pins=pins
+    )
     said = {"run": made.name, "key": digest, "pins": pins}
     if not folder.create(RUN, json.dumps(said).encode(), mode=0o600):
         made.key.destroy()
-        raise ConfigError("another run into this folder has begun at the same moment; nothing was drawn here")
+        raise ConfigError(
+            "another run into this folder has begun at the same moment; nothing was drawn here"
+        )
     if output.names():  # another run has begun and ended since
         folder.delete(RUN)
         made.key.destroy()
-        raise ConfigError("another run has written into this folder at the same moment; nothing was drawn here")
+        raise ConfigError(
+            "another run has written into this folder at the same moment; nothing was drawn here"
+        )
     if mapping is not None:
         try:
             mapping.reserve(made.name)
@@ -190,7 +202,9 @@ def begin(
     return made
 
 
-def pins_of(config: Config, options: RowOptions, *, table: str, rows: int, store: str | None) -> dict[str, Any]:
+def pins_of(
+    config: Config, options: RowOptions, *, table: str, rows: int, store: str | None
+) -> dict[str, Any]:
     """What the parts of a release depend on, besides the input and the key."""
     return {
         "textveil": __version__,
@@ -227,7 +241,9 @@ def begun_with(folder: Storage, key: Path) -> KeyFile:
     try:
         return KeyFile(path=key, digest=str(json.loads(folder.read(RUN))["key"]))
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
+        raise ConfigError(
+            f"{RUN} of the run is damaged; delete its key and the output folder yourself"
+        ) from None
 
 
 def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
@@ -240,7 +256,9 @@ def kept_by(folder: Storage) -> tuple[str, str | None, str | None]:
         said = json.loads(folder.read(RUN))
         return str(said["run"]), said["pins"]["rows.session"], said["pins"]["store"]
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(f"{RUN} of the run is damaged; delete its key and the output folder yourself") from None
+        raise ConfigError(
+            f"{RUN} of the run is damaged; delete its key and the output folder yourself"
+        ) from None
 
 
 def _keep(path: Path, key: bytes) -> None:
@@ -250,13 +268,17 @@ def _keep(path: Path, key: bytes) -> None:
         ConfigError: there is a file of this name.
     """
     if path.parent.name != WORK and os.path.lexists(path):
-        raise ConfigError(f"--key-file must name a new file, and {quote_file(path)} is there: name another")
+        raise ConfigError(
+            f"--key-file must name a new file, and {quote_file(path)} is there: name another"
+        )
     with streams.writing("the file of the key"):
         streams.make_folder(path.absolute().parent)
         with suppress(FileNotFoundError):
             if path.parent.name == WORK:
                 path.unlink()  # of a run that was killed before it began
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600
+        )
         with open(descriptor, "wb") as stream:
             stream.write(key)
             stream.flush()
@@ -268,5 +290,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested options by dotted path."""
     found: dict[str, Any] = {}
     for name, each in value.items():
-        found |= _flat(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
+        found |= (
+            _flat(each, f"{prefix}{name}.") if isinstance(each, dict) else {prefix + name: each}
+        )
     return found

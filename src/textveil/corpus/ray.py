@@ -56,7 +56,9 @@ class Ray:
             try:
                 ray.init(address=cluster or "local", **quiet, **local)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                raise TextveilError(f"Ray cannot be reached or started: {type(error).__name__}") from None
+                raise TextveilError(
+                    f"Ray cannot be reached or started: {type(error).__name__}"
+                ) from None
         cores = float(ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, int(cores))
         self._cpus = min(1.0, cores / self.workers)  # or actors that do not fit would wait for ever
@@ -65,15 +67,22 @@ class Ray:
         """Its place in Ray's object store."""
         import ray
 
-        return LentByRay((ray.put(secret.read()),))  # in a tuple, or an argument would be replaced by the secret itself
+        return LentByRay(
+            (ray.put(secret.read()),)
+        )  # in a tuple, or an argument would be replaced by the secret itself
 
-    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+    def map(
+        self, draw: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[Item, Result]]:
         """As `Executor.map`; an actor that died is started anew, and does again what it was at."""
         import ray
 
         variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
         made = ray.remote(_Worker).options(
-            num_cpus=self._cpus, max_restarts=-1, max_task_retries=RETRIES, runtime_env={"env_vars": variables}
+            num_cpus=self._cpus,
+            max_restarts=-1,
+            max_task_retries=RETRIES,
+            runtime_env={"env_vars": variables},
         )
         actors = [made.remote() for _ in range(self.workers)]
         lent = ray.put(draw)
@@ -100,7 +109,10 @@ class Ray:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         import ray
 
@@ -135,4 +147,6 @@ def _result(done: Any) -> Any:
         cause = error
     if isinstance(cause, TextveilError):
         raise cause.with_traceback(None) from None
-    raise TextveilError(f"A worker of Ray failed again and again ({type(cause).__name__}). Retry with --resume.")
+    raise TextveilError(
+        f"A worker of Ray failed again and again ({type(cause).__name__}). Retry with --resume."
+    )

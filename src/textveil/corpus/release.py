@@ -120,7 +120,11 @@ def publish(
             ("version", f"textveil {__version__}"),
             ("files", _files(listed)),
             ("rows", f"{count(rows, 'row')} of {count(inputs, 'input file')}"),
-            ("texts", "; ".join(f"{plain(name)}: {count(many, 'text')}" for name, many in counted.items()) or "none"),
+            (
+                "texts",
+                "; ".join(f"{plain(name)}: {count(many, 'text')}" for name, many in counted.items())
+                or "none",
+            ),
         ]
     )
     written = {MARKDOWN: sheet.markdown(), PAGE: sheet.html()}
@@ -129,7 +133,10 @@ def publish(
     document = {
         "version": VERSION,
         "textveil": __version__,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("numpy", "onnxruntime")}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "onnxruntime")},
+        },
         "processors": sorted(processors),
         "release": begun.name,
         "date": date,
@@ -142,7 +149,9 @@ def publish(
         "rows": rows,
         "texts": counted,
         "statement": sheet.to_json() | statement.to_json(),
-        "statement_sha256": {name: sha256(content.encode()).hexdigest() for name, content in written.items()},
+        "statement_sha256": {
+            name: sha256(content.encode()).hexdigest() for name, content in written.items()
+        },
         "parts": listed,
     }
     document["sha256"] = _digest(document)
@@ -159,7 +168,9 @@ def read(output: Storage) -> dict[str, Any]:
         InputError: there is none, or it is damaged.
     """
     if not output.exists(MANIFEST):
-        raise InputError(f"{quote_file(output.uri)} has no {MANIFEST}, so there is no finished release in it")
+        raise InputError(
+            f"{quote_file(output.uri)} has no {MANIFEST}, so there is no finished release in it"
+        )
     document = dict[str, Any]()
     with suppress(ValueError, KeyError, TypeError):
         found = dict(json.loads(output.read(MANIFEST)))
@@ -197,10 +208,14 @@ def verify(output: str | Path) -> list[str]:
     document = read(storage)
     there = {*storage.everything()} - {MANIFEST}
     kept = {name for name in there if name.startswith(f"{WORK}/")}
-    wanted = {part["name"]: part["sha256"] for part in document["parts"]} | document["statement_sha256"]
+    wanted = {part["name"]: part["sha256"] for part in document["parts"]} | document[
+        "statement_sha256"
+    ]
     found = [f"{name} is missing" for name in wanted if name not in there]
     found += [
-        f"{name} was changed" for name, digest in wanted.items() if name in there and storage.digest(name) != digest
+        f"{name} was changed"
+        for name, digest in wanted.items()
+        if name in there and storage.digest(name) != digest
     ]
     found += [f"{name} is not of the release" for name in sorted(there - kept - wanted.keys())]
     if kept:
@@ -210,7 +225,13 @@ def verify(output: str | Path) -> list[str]:
     return found
 
 
-def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = False, store: str | None = None) -> None:
+def finish(
+    output: str | Path,
+    *,
+    key_file: str | None = None,
+    give_up: bool = False,
+    store: str | None = None,
+) -> None:
     """Ends a run: destroys its key, and deletes what it kept. Without the key, nobody can repeat its draws.
 
     Args:
@@ -231,13 +252,21 @@ def finish(output: str | Path, *, key_file: str | None = None, give_up: bool = F
         whole = storage.exists(MANIFEST)
         begun = RUN in folder.names()
         if not whole and not begun:
-            raise ConfigError(f"{quote_file(storage.uri)} has no release, and no run that was interrupted")
+            raise ConfigError(
+                f"{quote_file(storage.uri)} has no release, and no run that was interrupted"
+            )
         if not whole and not give_up:
             raise ConfigError(
                 "the run was interrupted, and without its key it cannot go on: go on with `textveil corpus run "
                 "--resume`, or delete what there is with --give-up"
             )
-        key = Path(key_file) if key_file is not None else None if storage.local is None else storage.local / WORK / KEY
+        key = (
+            Path(key_file)
+            if key_file is not None
+            else None
+            if storage.local is None
+            else storage.local / WORK / KEY
+        )
         if begun and not whole:
             _forget(folder, store)
         if begun and key is not None:

@@ -52,8 +52,13 @@ class RowOptions:
                 "a corpus needs what tells its rows apart, so that a part that is drawn again is the same release: "
                 "give --id NAME, the column with an id for each row, or --id-from-row, or --id-from-content"
             )
-        named = [*self.fields, *(each for each in (self.id, self.subject, self.query) if each is not None)]
-        if len(set(self.fields)) < len(self.fields) or {*self.fields} & {*named[len(self.fields) :]}:
+        named = [
+            *self.fields,
+            *(each for each in (self.id, self.subject, self.query) if each is not None),
+        ]
+        if len(set(self.fields)) < len(self.fields) or {*self.fields} & {
+            *named[len(self.fields) :]
+        }:
             twice = next(each for i, each in enumerate(named) if each in named[:i])
             raise ConfigError(
                 f"--field, --id, --subject and --query must name different fields; two name {quote(twice)}"
@@ -79,7 +84,9 @@ class RowOptions:
         if self.placeholders != "subject":
             return
         if not config.words.consistent:
-            raise ConfigError("--placeholders subject needs words.consistent=true, as the profile `prompt` has it")
+            raise ConfigError(
+                "--placeholders subject needs words.consistent=true, as the profile `prompt` has it"
+            )
         if config.names.types:
             raise ConfigError(
                 "--placeholders subject needs names.types=none: names that are drawn are drawn anew for each row"
@@ -88,7 +95,9 @@ class RowOptions:
     @property
     def labels(self) -> tuple[str, ...]:
         """The fields besides the texts that are read."""
-        return tuple(dict.fromkeys(each for each in (self.id, self.subject, self.query) if each is not None))
+        return tuple(
+            dict.fromkeys(each for each in (self.id, self.subject, self.query) if each is not None)
+        )
 
     @property
     def copied_labels(self) -> tuple[str, ...]:
@@ -118,7 +127,13 @@ class RowOptions:
             )
         texts = self.fields if found.format.fields and self.fields else found.columns.texts
         columns = TextColumns(texts=texts, labels=self.labels, guessed=found.columns.guessed)
-        return Source(path=path, ending=found.ending, format=found.format, packing=found.packing, columns=columns)
+        return Source(
+            path=path,
+            ending=found.ending,
+            format=found.format,
+            packing=found.packing,
+            columns=columns,
+        )
 
     def written(self, columns: TextColumns) -> tuple[str, ...] | None:
         """The fields that stand in the output; None for all."""
@@ -165,7 +180,9 @@ class Labels:
             return [str(each) for each in found]
 
         subjects = None if options.subject is None else every(options.subject, "subject")
-        for number, each in enumerate(subjects or () if options.session is not None else (), first + 1):
+        for number, each in enumerate(
+            subjects or () if options.session is not None else (), first + 1
+        ):
             try:
                 check(each, DEFAULT)
                 fits = "/" not in each  # behind it stands the name of a session
@@ -179,7 +196,12 @@ class Labels:
         return cls(
             ids=every(options.id, "id")
             if options.id is not None
-            else [f"{file}\0{number}" if options.ids == "row" else "" for number in range(first, first + len(batch))],
+            else [
+                f"{file}\0{number}" if options.ids == "row" else ""
+                for number in range(first, first + len(batch))
+            ],
             subjects=subjects,
-            queries=None if options.query is None else [each or "" for each in batch.values(options.query)],
+            queries=None
+            if options.query is None
+            else [each or "" for each in batch.values(options.query)],
         )

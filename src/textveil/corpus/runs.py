@@ -97,7 +97,13 @@ def run(
                 "a sqlite:/// store is for one machine; with --cluster, keep the mapping in postgresql://"
             )
         kept = MappingStore(address=StoreAddress.of(store), session=options.session)
-    pins = pins_of(config, options, table=table, rows=part_rows, store=None if kept is None else kept.identity())
+    pins = pins_of(
+        config,
+        options,
+        table=table,
+        rows=part_rows,
+        store=None if kept is None else kept.identity(),
+    )
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
         if place.exists(MANIFEST):
             done = _before(place, config, options, len(paths), resume)
@@ -109,7 +115,10 @@ def run(
         handle = drawing.lend(begun.key)
         if kept is not None:
             kept = replace(kept, address=drawing.lend(kept.address))
-        files = [InputFile(number=number, path=path, state=storage.state(path)) for number, path in enumerate(paths)]
+        files = [
+            InputFile(number=number, path=path, state=storage.state(path))
+            for number, path in enumerate(paths)
+        ]
         try:
             found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
         except (ConfigError, InputError):
@@ -122,14 +131,28 @@ def run(
         _draw(
             begun,
             parts,
-            PartDrawing(config=config, options=options, output=place, key=handle, run=begun.name, mapping=kept),
+            PartDrawing(
+                config=config,
+                options=options,
+                output=place,
+                key=handle,
+                run=begun.name,
+                mapping=kept,
+            ),
             drawing,
             report,
         )
         texts = tuple(dict.fromkeys(name for each in found.values() for name in each.texts))
         others = sorted({name for each in found.values() for name in each.others})
         done = release.publish(
-            begun, parts, config, options, table=table, texts=texts, others=others, inputs=len(files)
+            begun,
+            parts,
+            config,
+            options,
+            table=table,
+            texts=texts,
+            others=others,
+            inputs=len(files),
         )
         if not keep_key:
             release.end(place, key)
@@ -201,10 +224,16 @@ def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Pa
     ]
 
 
-def _draw(begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor: Executor, report: Report) -> None:
+def _draw(
+    begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor: Executor, report: Report
+) -> None:
     """Draw the parts that are not done, and those that are not as long as they were."""
     done, there = begun.done(parts), begun.output.sizes()
-    missing = [part for part in parts if part.number not in done or there.get(part.name) != done[part.number]["bytes"]]
+    missing = [
+        part
+        for part in parts
+        if part.number not in done or there.get(part.name) != done[part.number]["bytes"]
+    ]
     total = sum(part.cut.rows for part in parts)
     rows = total - sum(part.cut.rows for part in missing)
     report("rows", rows, total)
@@ -213,13 +242,23 @@ def _draw(begun: BegunRun, parts: Sequence[Part], drawing: PartDrawing, executor
         report("rows", rows, total)
 
 
-def _before(place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool) -> Done:
+def _before(
+    place: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool
+) -> Done:
     """A release that is finished. Its input is not known any more, and is not compared but for the number of files."""
     if not resume:
-        raise ConfigError(f"the output folder {quote_file(place.uri)} holds a finished release; use another one")
+        raise ConfigError(
+            f"the output folder {quote_file(place.uri)} holds a finished release; use another one"
+        )
     document = release.read(place)
-    wanted = {"configuration": release.configuration(config), "inputs": files} | release.asked(options)
-    differing = [name for name, value in wanted.items() if document.get(name) != json.loads(json.dumps(value))]
+    wanted = {"configuration": release.configuration(config), "inputs": files} | release.asked(
+        options
+    )
+    differing = [
+        name
+        for name, value in wanted.items()
+        if document.get(name) != json.loads(json.dumps(value))
+    ]
     if options.fields and list(options.fields) != document["fields"]:
         differing.append("fields")
     if differing:

@@ -56,9 +56,15 @@ class Spark:
         with needed():
             from pyspark.sql import SparkSession
         if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-            raise ConfigError("Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set JAVA_HOME")
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or tasks would run in the Python of the system
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+            raise ConfigError(
+                "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set JAVA_HOME"
+            )
+        os.environ.setdefault(
+            "PYSPARK_PYTHON", sys.executable
+        )  # or tasks would run in the Python of the system
+        warnings.filterwarnings(
+            "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
+        )
         found = SparkSession.getActiveSession()
         self._own = found is None
         self._session = found or self._start(SparkSession.builder, workers or cores(), cluster)
@@ -75,14 +81,18 @@ class Spark:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             made = made.config(f"spark.executorEnv.{name}", "1")
         session = made.master(cluster or f"local[{workers},{RETRIES + 1}]").getOrCreate()
-        session.sparkContext.setLogLevel("OFF")  # what fails is said once, by us, and without what a task had in hand
+        session.sparkContext.setLogLevel(
+            "OFF"
+        )  # what fails is said once, by us, and without what a task had in hand
         return session
 
     def lend(self, secret: KeyHandle) -> KeyHandle:
         """Its number among the broadcasts."""
         return LentBySpark(self._session.sparkContext.broadcast(secret.read()))
 
-    def map(self, draw: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+    def map(
+        self, draw: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[tuple[Item, Result]]:
         """As `Executor.map`, in jobs of some tasks for each core."""
         context = self._session.sparkContext
         step = TASKS * context.defaultParallelism
@@ -106,13 +116,18 @@ class Spark:
                 if isinstance(error_ := pickle.loads(made), TextveilError):
                     raise error_
             return found
-        raise TextveilError(f"A task of Spark failed again and again ({failure}). Retry with --resume.")
+        raise TextveilError(
+            f"A task of Spark failed again and again ({failure}). Retry with --resume."
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._own:
             self._session.stop()
@@ -130,7 +145,9 @@ def _task(draw: Callable[[Any], Any], items: list[Any]) -> Callable[[Iterator[An
                 made: Any
                 try:
                     made = draw(items[number])
-                except TextveilError as error:  # as it is; a task that raises would be run again, for the same end
+                except (
+                    TextveilError
+                ) as error:  # as it is; a task that raises would be run again, for the same end
                     made = type(error)(*error.args)
                 yield pa.RecordBatch.from_pydict({"number": [number], "made": [pickle.dumps(made)]})
 

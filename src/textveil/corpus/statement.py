@@ -148,7 +148,9 @@ class CorpusStatement:
             made["passed"] = f"What passes as it is: {listing(stand)}. Nothing is claimed for that."
         made |= self._copied()
         if self.equal:
-            made["equality"] = "Equal texts have equal releases, so the release shows which texts are equal."
+            made["equality"] = (
+                "Equal texts have equal releases, so the release shows which texts are equal."
+            )
         if self.alike:
             made["placeholders"] = (
                 "Equal values have one placeholder in all rows of a subject and in no others, so the release shows "
@@ -169,7 +171,9 @@ class CorpusStatement:
         said, found = self.lines(), self.guarantee
         if found is None:
             return Sheet(
-                title=TITLE, facts=facts, sections=[SheetSection(heading="In plain words", said=[*said.values()])]
+                title=TITLE,
+                facts=facts,
+                sections=[SheetSection(heading="In plain words", said=[*said.values()])],
             )
         rest = [each for name, each in said.items() if name not in ("word", "document", "person")]
         shows = f"Besides its words the release shows, computed from the private texts: {listing(found.mask)}."
@@ -181,19 +185,27 @@ class CorpusStatement:
             title=TITLE,
             facts=facts,
             sections=[
-                SheetSection(heading="In plain words", said=[*self._plainly(found), said["person"]]),
                 SheetSection(
-                    heading="What became of the words", said=[*self._explained(found)], tables=[*self._became()]
+                    heading="In plain words", said=[*self._plainly(found), said["person"]]
+                ),
+                SheetSection(
+                    heading="What became of the words",
+                    said=[*self._explained(found)],
+                    tables=[*self._became()],
                 ),
                 SheetSection(
                     heading="What is proved",
                     said=[said["word"], said["document"]],
                     tables=[
-                        SheetTable(head=("loss of a", "number", "largest", "median", "unbounded"), rows=[*self._rows()])
+                        SheetTable(
+                            head=("loss of a", "number", "largest", "median", "unbounded"),
+                            rows=[*self._rows()],
+                        )
                     ],
                 ),
                 SheetSection(
-                    heading="What is not covered", said=[*rest, f"{shows} Nothing is claimed about that either.", once]
+                    heading="What is not covered",
+                    said=[*rest, f"{shows} Nothing is claimed about that either.", once],
                 ),
                 SheetSection(heading="The statement in full", exact=found.explain()),
             ],
@@ -279,7 +291,11 @@ class CorpusStatement:
     def _became(self) -> Iterator[SheetTable]:
         counts = self.counts()
         through = counts["protected"] - counts["passed"]
-        bar = (through, counts["public"] - counts["punctuation"] + counts["passed"], counts["copied"])
+        bar = (
+            through,
+            counts["public"] - counts["punctuation"] + counts["passed"],
+            counts["copied"],
+        )
         bounded = self.guarantee is not None and self._largest(self.guarantee) is not None
         names = (
             f"{'covered' if bounded else 'not covered'} (replaced or left out)",
@@ -288,7 +304,10 @@ class CorpusStatement:
         )
         yield SheetTable(
             head=("words", "number", "share"),
-            rows=[(name, f"{each:,}", f"{each / max(1, sum(bar)):.1%}") for name, each in zip(names, bar, strict=True)],
+            rows=[
+                (name, f"{each:,}", f"{each / max(1, sum(bar)):.1%}")
+                for name, each in zip(names, bar, strict=True)
+            ],
             bar=bar,
         )
         kinds = {
@@ -301,7 +320,10 @@ class CorpusStatement:
             "passed": "passed as they are",
         }
         rows = [(what, f"{counts[name]:,}") for name, what in kinds.items() if counts[name]]
-        yield SheetTable(head=("protected words", "number"), rows=[*rows, ("together", f"{counts['protected']:,}")])
+        yield SheetTable(
+            head=("protected words", "number"),
+            rows=[*rows, ("together", f"{counts['protected']:,}")],
+        )
 
     def _largest(self, found: Guarantee) -> float | None:
         """The largest bound that holds for a word, in local DP; None where none holds for any."""
@@ -333,14 +355,25 @@ class CorpusStatement:
         if not self.others:
             return {}
         names = listing([plain(name) for name in self.others])
-        fields, are = ("field", "is copied as it is") if len(self.others) == 1 else ("fields", "are copied as they are")
-        words = f"{count(self.copied, 'word')}, and nothing is claimed for them" if self.copied else "with no words"
+        fields, are = (
+            ("field", "is copied as it is")
+            if len(self.others) == 1
+            else ("fields", "are copied as they are")
+        )
+        words = (
+            f"{count(self.copied, 'word')}, and nothing is claimed for them"
+            if self.copied
+            else "with no words"
+        )
         return {"copied": f"The {fields} {names} {are}: {words}."}
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         names = {"word": "distinct word", "subject": self.person}
         for name, each in self.amounts.items():
-            bounds = ("no bound" if each.open else number(amount / MICRO) for amount in (each.largest, each.median))
+            bounds = (
+                "no bound" if each.open else number(amount / MICRO)
+                for amount in (each.largest, each.median)
+            )
             yield names.get(name, name), f"{each.number:,}", *bounds, f"{each.open:,}"
 
 
@@ -377,8 +410,14 @@ def _of_documents(amounts: Amounts) -> str:
     many = f"{amounts.number:,}"
     half = "" if amounts.number == 1 else f"; half of the {many} lose {median} at most"
     if not amounts.open:
-        return f"A document loses epsilon {largest} at most, the sum over its words in local DP{half}."
-    some = "the document loses" if amounts.number == 1 else f"{amounts.open:,} of the {many} documents lose"
+        return (
+            f"A document loses epsilon {largest} at most, the sum over its words in local DP{half}."
+        )
+    some = (
+        "the document loses"
+        if amounts.number == 1
+        else f"{amounts.open:,} of the {many} documents lose"
+    )
     said = f"Nothing bounds what {some}: words of theirs pass, or have no bound."
     if not amounts.largest:
         return said

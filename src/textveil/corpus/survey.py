@@ -116,7 +116,9 @@ class Survey:
         except MissingExtra:
             raise
         except UnknownField as error:
-            failure: TextveilError = error.at(file.path.rpartition("/")[2], self.options.option_of(error.name))
+            failure: TextveilError = error.at(
+                file.path.rpartition("/")[2], self.options.option_of(error.name)
+            )
         except TextveilError as error:
             kind = ConfigError if isinstance(error, UnknownName) else type(error)
             failure = kind(f"input file {file.number + 1}, {file.path.rpartition('/')[2]}: {error}")
@@ -131,7 +133,9 @@ class Survey:
 
         def end(at: int) -> None:
             nonlocal start, first, rows, characters, content
-            parts.append(PartCut(start=start, stop=at, first=first, rows=rows, digest=content.hexdigest()))
+            parts.append(
+                PartCut(start=start, stop=at, first=first, rows=rows, digest=content.hexdigest())
+            )
             start, first, rows, characters, content = at, first + rows, 0, 0, rows_digest(key)
 
         at, whole = 0, rows_digest(key)
@@ -139,11 +143,15 @@ class Survey:
         with formats.opened(
             source.path, packing=source.packing, **({"seen": whole.update} if ordered else {})
         ) as stream:
-            for batch in source.format.batches(stream, source.columns, rows=min(ROWS, self.rows), copied=False):
+            for batch in source.format.batches(
+                stream, source.columns, rows=min(ROWS, self.rows), copied=False
+            ):
                 labels = Labels.of(batch, self.options, file=file.number, first=first + rows)
                 if self.options.id is not None:
                     marks += b"".join(mark(key, "id", each) for each in labels.ids)
-                characters += digest(content, batch, (*source.columns.texts, *source.columns.labels))
+                characters += digest(
+                    content, batch, (*source.columns.texts, *source.columns.labels)
+                )
                 others |= batch.others
                 rows, at = rows + len(batch), batch.end
                 if rows >= self.rows or characters >= CHARACTERS:

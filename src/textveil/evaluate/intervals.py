@@ -41,7 +41,9 @@ def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[f
     Source: Clopper and Pearson, Biometrika 26 (1934).
     """
     if not (0 <= hits <= trials and trials > 0 and 0 < level < 1):
-        raise ConfigError("an interval needs 0 <= hits <= trials, trials above 0 and a level between 0 and 1")
+        raise ConfigError(
+            "an interval needs 0 <= hits <= trials, trials above 0 and a level between 0 and 1"
+        )
     with needed():
         from scipy.special import betaincinv
 
@@ -89,7 +91,9 @@ def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = T
     if share and np.isin(values, (0.0, 1.0)).all():
         size = float(m)
         if value in (0.0, 1.0) and not alone:
-            size = float(groups)  # how alike the values of a cluster are cannot be seen: as alike as can be
+            size = float(
+                groups
+            )  # how alike the values of a cluster are cannot be seen: as alike as can be
         elif variance > 0 and not alone:
             independent = float(stdtrit(m - 1, (1 + level) / 2))
             size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)

@@ -21,7 +21,9 @@ def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
 
     if not (one or other):
         return 1.0
-    common = LCSseq.similarity([word.casefold() for word in one], [word.casefold() for word in other])
+    common = LCSseq.similarity(
+        [word.casefold() for word in one], [word.casefold() for word in other]
+    )
     return 2 * common / (len(one) + len(other))
 
 

@@ -107,7 +107,11 @@ class Risk:
     @property
     def caution(self) -> str:
         """What to know before drawing again; empty where nothing was drawn."""
-        return CHOOSING if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items) else ""
+        return (
+            CHOOSING
+            if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items)
+            else ""
+        )
 
     def to_json(self) -> dict[str, object]:
         """As plain data, with None for public words."""
@@ -119,8 +123,13 @@ class Risk:
             "private": int(self.private.sum()),
             "evidence": self.evidence,
             "prior": self.prior,
-            "probability": [None if np.isnan(p) else round(p, 6) for p in self.probability.tolist()],
-            "named": [bool(named) if known else None for named, known in zip(self.named, self.private, strict=True)],
+            "probability": [
+                None if np.isnan(p) else round(p, 6) for p in self.probability.tolist()
+            ],
+            "named": [
+                bool(named) if known else None
+                for named, known in zip(self.named, self.private, strict=True)
+            ],
         }
 
 
@@ -144,7 +153,9 @@ def check(config: Config, prior: str | None = None) -> PriorName:
     mixes = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
     if name == "context" and (mixes or config.words.unit == "wordpiece"):
         if prior is not None:
-            raise ConfigError("the prior `context` needs whole words released one by one: use unigram or uniform")
+            raise ConfigError(
+                "the prior `context` needs whole words released one by one: use unigram or uniform"
+            )
         name = "unigram"
     if isinstance(mechanism, Contextual) and mechanism.context.mode == "original":
         raise ConfigError(
@@ -179,19 +190,30 @@ def assess(
         ConfigError: such releases have no posterior under this prior, nothing can be learned from the public texts, or
             a private text is among them.
     """
-    attacker = Learned(public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws) if public else None
+    attacker = (
+        Learned(public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws)
+        if public
+        else None
+    )
     rng, view = rng or SystemRandomness(), case.view
     probability, named, evidence = _guessed(case, prior, attacker, draws, rng, report)
-    expected, counted = None if attacker or prior == "context" else _by_law(case, None, prior, report), None
+    expected, counted = (
+        None if attacker or prior == "context" else _by_law(case, None, prior, report),
+        None,
+    )
     if expected is None:
-        counted = max(1, min(MOST, AGAIN // max(1, len(view.drawn))))  # the release itself is one of them
+        counted = max(
+            1, min(MOST, AGAIN // max(1, len(view.drawn)))
+        )  # the release itself is one of them
         again = _again(case, counted - 1, rng)
         if attacker is None and len(view.drawn) <= HELD:
             expected = _by_law(case, again, prior, report)
         if expected is None:
             right = [named]
             if again is not None:
-                right.extend(_guessed(again, prior, attacker, draws, rng, report)[1].reshape(counted - 1, -1))
+                right.extend(
+                    _guessed(again, prior, attacker, draws, rng, report)[1].reshape(counted - 1, -1)
+                )
             expected = np.where(np.isnan(probability), np.nan, np.mean(right, axis=0))
     return [
         Risk(
@@ -203,7 +225,9 @@ def assess(
             evidence=evidence,
             prior="learned" if public else prior,
         )
-        for released, start, end in zip(view.released, view.documents[:-1], view.documents[1:], strict=True)
+        for released, start, end in zip(
+            view.released, view.documents[:-1], view.documents[1:], strict=True
+        )
     ]
 
 
@@ -225,13 +249,17 @@ def _by_law(case: Case, again: Case | None, prior: PriorName, report: Report) ->
         assert named is not None, "it has labels"
         own = np.flatnonzero([each == label for each in named.labels])
         listing, truth = named.names.lists[label], case.truth.names[own]
-        expected = [(np.arange(len(own)), _expected(case, prior, named.items[own])[:, listing.rows])]
+        expected = [
+            (np.arange(len(own)), _expected(case, prior, named.items[own])[:, listing.rows])
+        ]
         if again is not None and again.view.named is not None:
             places = np.flatnonzero([each == label for each in again.view.named.labels])
             logs = _expected(again, prior, again.view.named.items[places])[:, listing.rows]
             expected.append((np.arange(len(places)) % len(own), logs))
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
-        hits = success(named.names.mechanism, listing.table, parameter, (truth, truth), expected, report)
+        hits = success(
+            named.names.mechanism, listing.table, parameter, (truth, truth), expected, report
+        )
         assert hits is not None, "names are drawn by a law that is written down"
         names.append((named.items[own], hits))
     return _of_items(case.view, words, names)
@@ -255,13 +283,20 @@ def _of_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]]) ->
 
 
 def _guessed(
-    case: Case, prior: PriorName, attacker: Learned | None, draws: int, rng: Randomness, report: Report
+    case: Case,
+    prior: PriorName,
+    attacker: Learned | None,
+    draws: int,
+    rng: Randomness,
+    report: Report,
 ) -> tuple[Values, Flags, str]:
     """How likely each item is found, whether the best guess of it is right, and what that is known from."""
     view = case.view
     if attacker is not None and len(view.drawn):
         if reason := attacker.refusal(view):
-            raise ConfigError(f"the attacker who learns from public texts has no guess here: {reason}")
+            raise ConfigError(
+                f"the attacker who learns from public texts has no guess here: {reason}"
+            )
         attacker.check(case)
         (guesses,) = attacker.guess(view, [1], rng=rng, report=report)
         here = guesses.words == guesses.known.ids(view.table, case.secret_words)[:, None]
@@ -270,11 +305,19 @@ def _guessed(
         ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng, report=report)
         here, evidence = ranking.candidates == case.truth.rows[:, None], ranking.evidence
         given = np.exp(ranking.log_probability)
-    most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))  # for a word that is no candidate
-    likely = np.minimum(np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0)
+    most = np.minimum(
+        given[:, -1], np.maximum(1 - given.sum(axis=1), 0)
+    )  # for a word that is no candidate
+    likely = np.minimum(
+        np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0
+    )
     names = list(_names(case, prior, report))
     probability = _of_items(view, likely, [(where, own) for where, own, _ in names])
-    right = _of_items(view, here[:, 0].astype(np.float64), [(where, own.astype(np.float64)) for where, _, own in names])
+    right = _of_items(
+        view,
+        here[:, 0].astype(np.float64),
+        [(where, own.astype(np.float64)) for where, _, own in names],
+    )
     return probability, right == 1, evidence
 
 
@@ -286,7 +329,9 @@ def _names(case: Case, prior: PriorName, report: Report) -> Iterator[tuple[Ids, 
     for label in dict.fromkeys(named.labels):
         own = np.array([each == label for each in named.labels])
         listing = named.names.lists[label]
-        drawn, which = np.unique(np.searchsorted(listing.rows, named.drawn[own]), return_inverse=True)
+        drawn, which = np.unique(
+            np.searchsorted(listing.rows, named.drawn[own]), return_inverse=True
+        )
         parameter = float(named.names.parameter(label, Layout.of(1))[0])
         law = channel.exact(named.names.mechanism, listing.table, drawn, parameter, report)
         assert law is not None, "names are drawn by a law that is written down"
@@ -313,7 +358,13 @@ def sentence(risks: Sequence[Risk]) -> str:
     if not private:
         return "There is no private word to recover."
     named = sum(float(np.nansum(risk.expected)) for risk in risks)
-    about = "none" if not named else "fewer than 0.1" if named < 0.05 else f"{named:.1f}".removesuffix(".0")
+    about = (
+        "none"
+        if not named
+        else "fewer than 0.1"
+        if named < 0.05
+        else f"{named:.1f}".removesuffix(".0")
+    )
     words = "private word" if private == 1 else "private words"
     return (
         f"An attacker who knows this program and {EXPECTS[risks[0].prior]} is expected to name {about} of your "
@@ -340,7 +391,9 @@ def beside(config: Config, risks: Sequence[Risk]) -> str:
 @cache
 def _measured() -> dict[str, Any]:
     """Options, and what one named under them who had learned from public texts; written by the bench, from its rows."""
-    found: dict[str, Any] = json.loads((files("textveil") / "data" / "risk.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(
+        (files("textveil") / "data" / "risk.json").read_text(encoding="utf-8")
+    )
     return found
 
 

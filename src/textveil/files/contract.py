@@ -123,7 +123,9 @@ class Format(Protocol):
         """What a file says of all its rows, such as names of columns or a schema, for `write`."""
         ...
 
-    def write(self, head: Any, released: Released, target: BinaryIO, only: Sequence[str] | None = None) -> None:
+    def write(
+        self, head: Any, released: Released, target: BinaryIO, only: Sequence[str] | None = None
+    ) -> None:
         """Write rows with other texts.
 
         Args:

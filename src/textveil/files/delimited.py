@@ -46,7 +46,9 @@ class Delimited(Pieces):
         found = names.count(USUAL if wanted is None else wanted)
         if found == 1:
             return USUAL if wanted is None else wanted
-        if wanted is None and not found:  # of a file without a first line of names the only name is a text
+        if (
+            wanted is None and not found
+        ):  # of a file without a first line of names the only name is a text
             shown = f". Columns: {listed(known)}" if (known := titles(names)) else ""
             raise ConfigError(
                 f"--field is needed: the first line has no column {USUAL}; a .csv has "
@@ -71,10 +73,17 @@ class Delimited(Pieces):
                 continue
             record, spans = self._record(number, line, lines)
             if len(spans) != width:
-                raise InputError(f"line {number} must have {width} columns like the first line, got {len(spans)}")
+                raise InputError(
+                    f"line {number} must have {width} columns like the first line, got {len(spans)}"
+                )
             self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
             cells = {name: self._cell(record, *spans[i], width) for name, i in places.items()}
-            yield Row(record, cells, others, [_value(record, *span) for i, span in enumerate(spans) if i not in named])
+            yield Row(
+                record,
+                cells,
+                others,
+                [_value(record, *span) for i, span in enumerate(spans) if i not in named],
+            )
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """A record; one empty field alone has quotes, because an empty line is no row."""
@@ -82,10 +91,16 @@ class Delimited(Pieces):
 
     def _cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
         quoted = record.startswith('"', start)
-        spell = _quoted if quoted else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
+        spell = (
+            _quoted
+            if quoted
+            else partial(_quoted_if_needed, delimiter=self.delimiter, alone=width == 1)
+        )
         return FieldCell(start, end, _value(record, start, end), spell)
 
-    def records(self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True) -> Iterator[dict[str, Any]]:
+    def records(
+        self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True
+    ) -> Iterator[dict[str, Any]]:
         """The rows by the names of their columns.
 
         Args:
@@ -105,7 +120,9 @@ class Delimited(Pieces):
             if not names:
                 names = values
             elif len(values) != len(names):
-                raise InputError(f"line {number} must have {len(names)} columns like the others, got {len(values)}")
+                raise InputError(
+                    f"line {number} must have {len(names)} columns like the others, got {len(values)}"
+                )
             else:
                 yield dict(zip(names, values, strict=True))
 
@@ -130,7 +147,9 @@ class Delimited(Pieces):
                         end = len(record)
                         record += next(following, (0, ""))[1]
                         if end == len(record):
-                            raise InputError(f"a field that begins with a quote must end with one; see line {number}")
+                            raise InputError(
+                                f"a field that begins with a quote must end with one; see line {number}"
+                            )
                 end += 1
             else:
                 end = cast(re.Match[str], bare.match(record, at)).end()
@@ -158,7 +177,10 @@ class Tsv(Delimited):
     delimiter = "\t"
 
     def _check(self, number: int, record: str, copied: Sequence[tuple[int, int]]) -> None:
-        if any(record.startswith('"', start) and re.search(r"[\t\r\n]", record[start:end]) for start, end in copied):
+        if any(
+            record.startswith('"', start) and re.search(r"[\t\r\n]", record[start:end])
+            for start, end in copied
+        ):
             raise InputError(
                 f"line {number} must have no tab and no line end inside the quotes of a column that is copied: to most "
                 "writers of .tsv a quote means nothing, and a text could be taken for a part of that column"
@@ -174,7 +196,11 @@ def _is_blank(line: str) -> bool:
 
 
 def _value(record: str, start: int, end: int) -> str:
-    return record[start + 1 : end - 1].replace('""', '"') if record.startswith('"', start) else record[start:end]
+    return (
+        record[start + 1 : end - 1].replace('""', '"')
+        if record.startswith('"', start)
+        else record[start:end]
+    )
 
 
 def _quoted(text: str) -> str:
@@ -183,4 +209,6 @@ def _quoted(text: str) -> str:
 
 def _quoted_if_needed(text: str, *, delimiter: str, alone: bool) -> str:
     """A field; the only one of a record is quoted when it is empty, because an empty line is no row."""
-    return _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
+    return (
+        _quoted(text) if re.search(rf'["\r\n{delimiter}]', text) or (alone and not text) else text
+    )

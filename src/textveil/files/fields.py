@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from textveil.errors import ConfigError, UnknownName, listed, looks_private, nearest, quote, quote_file
+from textveil.errors import (
+    ConfigError,
+    UnknownName,
+    listed,
+    looks_private,
+    nearest,
+    quote,
+    quote_file,
+)
 from textveil.files.contract import USUAL
 
 WORDS = 6
@@ -41,11 +49,15 @@ class UnknownField(UnknownName):
         super().__init__(what, name, known)
         self._found = (name, known, count, line)
         there = "the file" if file is None else quote_file(file)[1:-1]
-        there = there if line is None else f"line {line}" if file is None else f"line {line} of {there}"
+        there = (
+            there if line is None else f"line {line}" if file is None else f"line {line} of {there}"
+        )
         near = nearest(name, known) if not count else None
         said = f"{there} has {f'{count} {what}s' if count else f'no {what}'} {quote(name)}{option and f' ({option})'}"
         said += f"; did you mean {near!r}?" if near else "."
-        self.args = (f"{said} {what.capitalize()}s: {listed(known)}" if known else said.rstrip("."),)
+        self.args = (
+            f"{said} {what.capitalize()}s: {listed(known)}" if known else said.rstrip("."),
+        )
 
     def at(self, file: object, option: str) -> "UnknownField":
         """The same of a file, and of an option."""

@@ -114,7 +114,9 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
     ending, packing = found
     made = load(ending, **({"whole": True} if whole else {}))
     if packing and not made.packable:
-        raise ConfigError(f"a .{ending} cannot be read from a .{packing}; unpack {quote_file(path)} first")
+        raise ConfigError(
+            f"a .{ending} cannot be read from a .{packing}; unpack {quote_file(path)} first"
+        )
     chosen: str | None = None
     missing: UnknownField | None = None
     with opened(path, packing=packing) as file:
@@ -122,7 +124,9 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
             chosen = made.field(file, field)
         except UnknownField as error:
             missing = error.at(path, "--field")
-    if missing is not None:  # out here, because the other error may have what is in the file in its frames
+    if (
+        missing is not None
+    ):  # out here, because the other error may have what is in the file in its frames
         raise missing
     columns = TextColumns(texts=(chosen or USUAL,), guessed=chosen not in (field, USUAL))
     return Source(path=path, ending=ending, format=made, packing=packing, columns=columns)
@@ -185,11 +189,17 @@ def _packings() -> str:
 def _zstd(file: BinaryIO, mode: str) -> Any:
     with needed():
         import pyarrow as pa
-    return pa.CompressedInputStream(file, "zstd") if mode == "rb" else pa.CompressedOutputStream(file, "zstd")
+    return (
+        pa.CompressedInputStream(file, "zstd")
+        if mode == "rb"
+        else pa.CompressedOutputStream(file, "zstd")
+    )
 
 
 PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {
-    "gz": lambda file, mode: gzip.GzipFile(filename="", mode=mode, fileobj=file, mtime=0),  # no name and no time in it
+    "gz": lambda file, mode: gzip.GzipFile(
+        filename="", mode=mode, fileobj=file, mtime=0
+    ),  # no name and no time in it
     "bz2": lambda file, mode: bz2.BZ2File(file, mode),  # type: ignore[call-overload]
     "xz": lambda file, mode: lzma.LZMAFile(file, mode),  # noqa: SIM115 - closed by who asks
     "zst": _zstd,
@@ -273,5 +283,7 @@ def _reading(packing: str) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, TextveilError):
             raise
-        reason = error.strerror or (f"the .{packing} is damaged or cut off" if packing else type(error).__name__)
+        reason = error.strerror or (
+            f"the .{packing} is damaged or cut off" if packing else type(error).__name__
+        )
         raise InputError(f"the input file cannot be read: {reason}") from None

@@ -25,8 +25,12 @@ class JsonLines(Pieces):
         """The wanted field; else `text`, or the only one with strings, of the first row."""
         for number, line in lines(file)[1]:
             if wanted is None and not _is_blank(line):
-                found = [(str(name), _holds(line[start])) for name, _, start, _ in _members(line, number)]
-                return USUAL if USUAL in dict(found) else only(found)  # each row is checked when it is read
+                found = [
+                    (str(name), _holds(line[start])) for name, _, start, _ in _members(line, number)
+                ]
+                return (
+                    USUAL if USUAL in dict(found) else only(found)
+                )  # each row is checked when it is read
         return wanted
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
@@ -36,7 +40,9 @@ class JsonLines(Pieces):
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """An object on a line."""
-        return "{" + ", ".join(f"{_spelled(name)}: {value}" for name, value in cells.items()) + "}\n"
+        return (
+            "{" + ", ".join(f"{_spelled(name)}: {value}" for name, value in cells.items()) + "}\n"
+        )
 
     def records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
         """The objects."""
@@ -63,10 +69,14 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
     members = _members(line, number)
     asked = {*columns.texts, *columns.labels}
     others = [each for each in members if each[0] not in asked]
-    more = [name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS]
+    more = [
+        name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS
+    ]
     if columns.guessed and more:
         both = listed([*columns.texts, *more])
-        raise ConfigError(f"--field is needed: in line {number} another field has strings too: {both}")
+        raise ConfigError(
+            f"--field is needed: in line {number} another field has strings too: {both}"
+        )
     cells: dict[str, FieldCell] = {}
     for name in asked:
         found = [(value, start, end) for each, value, start, end in members if each == name]
@@ -76,7 +86,9 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
         if name in columns.labels and _WHOLE.fullmatch(line, start, end):
             value = line[start:end]
         if value is not None and not (isinstance(value, str) and not _SURROGATE.search(value)):
-            kinds = "a string of valid Unicode" if name in columns.texts else "a string, a whole number"
+            kinds = (
+                "a string of valid Unicode" if name in columns.texts else "a string, a whole number"
+            )
             raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
         cells[name] = FieldCell(start, end, value, _spelled)
     rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
@@ -99,7 +111,9 @@ def _holds(mark: str) -> Holds:
 # ---- objects on one line ---------------------------------------------------------------------------------------------
 
 # Values of other fields are walked over, not kept; numbers stay strings, so that none is too long.
-_DECODER = json.JSONDecoder(object_pairs_hook=bool, parse_int=bool, parse_float=bool, parse_constant=bool)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=bool, parse_int=bool, parse_float=bool, parse_constant=bool
+)
 _MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
 
 
@@ -109,7 +123,9 @@ def _members(line: str, number: int) -> list[tuple[Any, Any, int, int]]:
         return list(_walk(line))
     except (ValueError, RecursionError):
         pass
-    raise InputError(f"line {number} must be a JSON object")  # out here, because the other error holds the line
+    raise InputError(
+        f"line {number} must be a JSON object"
+    )  # out here, because the other error holds the line
 
 
 def _walk(line: str) -> Iterator[tuple[Any, Any, int, int]]:

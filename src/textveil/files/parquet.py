@@ -103,7 +103,9 @@ class Parquet:
                     end += size
                     continue
                 wanted = None if copied else list(asked)
-                for batch in table.iter_batches(batch_size=rows, row_groups=[number], columns=wanted):
+                for batch in table.iter_batches(
+                    batch_size=rows, row_groups=[number], columns=wanted
+                ):
                     first, end = end, end + batch.num_rows
                     if end > start:
                         last = end if stop is None else min(end, stop)
@@ -141,7 +143,9 @@ class Parquet:
                 for name, found in texts.items():
                     place = made.schema.get_field_index(name)
                     made = made.set_column(
-                        place, made.schema.field(place), pa.array(found, made.schema.field(place).type)
+                        place,
+                        made.schema.field(place),
+                        pa.array(found, made.schema.field(place).type),
                     )
                 if only is not None:
                     made = made.select([made.schema.get_field_index(name) for name in only])
@@ -212,7 +216,11 @@ def _holds(kind: Any) -> Holds:
         inner = {_holds(kind.field(i).type) for i in range(kind.num_fields)}
         return Holds.OTHERS if inner == {Holds.OTHERS} else Holds.DOUBT
     plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
-    return Holds.OTHERS if any(getattr(pa.types, f"is_{each}")(kind) for each in plain) else Holds.DOUBT
+    return (
+        Holds.OTHERS
+        if any(getattr(pa.types, f"is_{each}")(kind) for each in plain)
+        else Holds.DOUBT
+    )
 
 
 def _bare(column: Any) -> Any:
@@ -245,4 +253,6 @@ def _codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
         return "snappy"
     group = table.metadata.row_group(0)
     columns = [group.column(i) for i in range(group.num_columns)]
-    return {each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns}
+    return {
+        each.path_in_schema: each.compression.replace("UNCOMPRESSED", "NONE") for each in columns
+    }

@@ -123,7 +123,9 @@ class FileHead:
 class Numbered:
     """The lines of a file with their ends, numbered from 1, and how many bytes of the file have been read."""
 
-    def __init__(self, file: BinaryIO, first: bytes = b"", *, number: int = 1, end: int = 0) -> None:
+    def __init__(
+        self, file: BinaryIO, first: bytes = b"", *, number: int = 1, end: int = 0
+    ) -> None:
         self._lines = chain([first] if first else [], file)
         self.number, self.end, self._first = number, end, len(first)
 
@@ -205,7 +207,13 @@ class Pieces(ABC):
         if pieces:
             yield LineBatch(pieces=pieces, end=numbered.end)
 
-    def write(self, head: FileHead, released: Released, target: BinaryIO, only: Sequence[str] | None = None) -> None:
+    def write(
+        self,
+        head: FileHead,
+        released: Released,
+        target: BinaryIO,
+        only: Sequence[str] | None = None,
+    ) -> None:
         """Write rows with other texts; line by line, so that little is held at once."""
         if only is None:
             target.write((head.mark + head.text).encode())

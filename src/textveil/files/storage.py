@@ -37,7 +37,9 @@ class Storage:
         """The folder, where it is on this machine; None where it is in an object store."""
         if "://" not in self.uri:
             return Path(self.uri)
-        return Path(_filesystem(self.uri)[1]) if self.uri.startswith(("file://", "local://")) else None
+        return (
+            Path(_filesystem(self.uri)[1]) if self.uri.startswith(("file://", "local://")) else None
+        )
 
     def inside(self, name: str) -> "Storage":
         """A folder in it."""
@@ -61,7 +63,11 @@ class Storage:
                 found = files.ls(root, detail=True)
             except FileNotFoundError:
                 return {}
-            return {str(each["name"]).rpartition("/")[2]: each["size"] for each in found if each["type"] == "file"}
+            return {
+                str(each["name"]).rpartition("/")[2]: each["size"]
+                for each in found
+                if each["type"] == "file"
+            }
 
     def everything(self) -> list[str]:
         """All files in it and in folders of it, by their paths from here, sorted; none where it is not there."""
@@ -243,7 +249,9 @@ def _meant(uri: str) -> list[str]:
 
 
 def _listed(path: str) -> bool:
-    return formats.suffix(path) is not None and not any(each.startswith((".", "_")) for each in path.split("/") if each)
+    return formats.suffix(path) is not None and not any(
+        each.startswith((".", "_")) for each in path.split("/") if each
+    )
 
 
 def _filesystem(uri: str) -> tuple[Any, str]:
@@ -267,7 +275,9 @@ def _about(what: str) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, TextveilError):
             raise
-        raise InputError(f"{what} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise InputError(
+            f"{what} cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
 
 
 @contextmanager
@@ -277,4 +287,6 @@ def _storing() -> Iterator[None]:
     except OSError as error:
         if isinstance(error, TextveilError):
             raise
-        raise OutputError(f"the output cannot be written: {error.strerror or type(error).__name__}") from None
+        raise OutputError(
+            f"the output cannot be written: {error.strerror or type(error).__name__}"
+        ) from None

@@ -40,7 +40,9 @@ _PATH_LIKE = re.compile(
 
 
 @contextmanager
-def texts(argument: str | None, *, whole: bool = False, output: str | None = None) -> Iterator["Texts"]:
+def texts(
+    argument: str | None, *, whole: bool = False, output: str | None = None
+) -> Iterator["Texts"]:
     """The texts behind an argument: each line of a file or of standard input, or the argument itself as one text.
 
     What was given is named in an error where it looks like a path; else it is the text itself.
@@ -84,7 +86,9 @@ class Texts:
 def is_text(argument: str) -> bool:
     """Whether an argument is a text, and not the name of a file, of a folder, or of one that is missing."""
     looks_like_path = _PATH_LIKE.fullmatch(argument) is not None and "://" not in argument
-    looks_like_path |= re.fullmatch(r"[^\s@]+\.\w{1,8}", argument) is not None and near_file(argument) != ""
+    looks_like_path |= (
+        re.fullmatch(r"[^\s@]+\.\w{1,8}", argument) is not None and near_file(argument) != ""
+    )
     return argument != "-" and not looks_like_path and not os.path.exists(argument)
 
 
@@ -92,7 +96,9 @@ def require_input(argument: str | None) -> None:
     """Raise `InputError` where no text is given and nobody sends one: standard input is a terminal or closed."""
     waits = argument is None or argument == "-"
     if waits and (sys.stdin is None or (argument is None and sys.stdin.isatty())):
-        raise InputError("a text is needed: give one in quotes, a file, or - to read standard input")
+        raise InputError(
+            "a text is needed: give one in quotes, a file, or - to read standard input"
+        )
 
 
 @contextmanager
@@ -116,7 +122,9 @@ def opened(argument: str | None) -> Iterator[BinaryIO]:
     try:
         stream = open(argument, "rb")  # noqa: SIM115 - closed below; only opening is under this try
     except OSError as error:
-        raise InputError(f"the input file {quote_file(argument)} cannot be read: {error.strerror}") from None
+        raise InputError(
+            f"the input file {quote_file(argument)} cannot be read: {error.strerror}"
+        ) from None
     with stream:
         yield stream
 
@@ -166,7 +174,9 @@ def decode(content: bytes, offset: int = 0) -> str:
     except UnicodeDecodeError as error:
         position = offset + error.start
     # Raised out here, because the other error holds the bytes.
-    raise InputError(f"the input must be UTF-8; byte {position} (counted from 0) is not; convert it first")
+    raise InputError(
+        f"the input must be UTF-8; byte {position} (counted from 0) is not; convert it first"
+    )
 
 
 def _read(read: Callable[[], bytes]) -> bytes:
@@ -226,7 +236,9 @@ class Output:
 
 
 @contextmanager
-def output(path: str | None, *, private: bool = False, option: str = "--output") -> Iterator[Output]:
+def output(
+    path: str | None, *, private: bool = False, option: str = "--output"
+) -> Iterator[Output]:
     """Standard output, or a file that appears when the body has ended well, and only then.
 
     A file is written under another name in the same folder, brought to the disk and renamed, so that at every moment
@@ -266,7 +278,9 @@ def appended(path: str) -> Iterator[Output]:
         OutputError: it cannot be written.
     """
     with writing():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600
+        )
         with open(descriptor, "w", encoding="utf-8", newline="\n", buffering=1) as stream:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 os.fchmod(descriptor, 0o600)
@@ -326,7 +340,9 @@ def _replacement(path: str, private: bool, option: str, what: str) -> Iterator[I
         try:
             if old:
                 with writing(what):
-                    os.chmod(name, stat.S_IMODE(os.stat(path).st_mode) & (0o600 if private else 0o7777))
+                    os.chmod(
+                        name, stat.S_IMODE(os.stat(path).st_mode) & (0o600 if private else 0o7777)
+                    )
             yield stream
             with writing(what):
                 stream.flush()
@@ -381,7 +397,9 @@ AGAIN = 0.01
 def signals_as_exits() -> Iterator[None]:
     """Make SIGTERM and SIGHUP clean up before they end the process; only the main thread can set that."""
     main = threading.current_thread() is threading.main_thread()
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)]
+    numbers = [
+        getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if main and hasattr(signal, name)
+    ]
     previous = {number: signal.signal(number, _exit) for number in numbers}
     try:
         yield
@@ -392,7 +410,9 @@ def signals_as_exits() -> Iterator[None]:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     while frame is not None:
-        if frame.f_code.co_name == "__del__":  # Python ignores what is raised there, so the signal comes again
+        if (
+            frame.f_code.co_name == "__del__"
+        ):  # Python ignores what is raised there, so the signal comes again
             threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
             return
         frame = frame.f_back

@@ -27,7 +27,9 @@ class Text(Pieces):
     def field(self, file: BinaryIO, wanted: str | None) -> str | None:
         """None, as there are no fields."""
         if wanted is not None:
-            raise ConfigError(f"a .txt file has no fields, such as {quote(wanted)}; leave out --field")
+            raise ConfigError(
+                f"a .txt file has no fields, such as {quote(wanted)}; leave out --field"
+            )
         return None
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:

@@ -32,7 +32,9 @@ def held(path: Path) -> Iterator[None]:
         ConfigError: another process holds it, or it is not a folder of this user's.
     """
     if fcntl is None:
-        raise ConfigError("writing files into a folder needs a system that can lock folders; this one cannot")
+        raise ConfigError(
+            "writing files into a folder needs a system that can lock folders; this one cannot"
+        )
     with streams.writing():
         streams.make_folder(path.parent)
         with suppress(FileExistsError):
@@ -44,7 +46,9 @@ def held(path: Path) -> Iterator[None]:
             raise ConfigError(BUSY)
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid():
-            raise ConfigError(f"the work folder {quote_file(path)} belongs to another user; use another folder")
+            raise ConfigError(
+                f"the work folder {quote_file(path)} belongs to another user; use another folder"
+            )
         if stat.S_IMODE(found.st_mode) != 0o700:
             with streams.writing():
                 os.fchmod(descriptor, 0o700)
@@ -73,7 +77,9 @@ def _opened(path: Path) -> int:
     except FileNotFoundError:  # it was there a moment ago
         raise ConfigError(BUSY) from None
     except OSError:
-        raise ConfigError(f"{path.name} in the output folder is not a work folder of yours; delete it") from None
+        raise ConfigError(
+            f"{path.name} in the output folder is not a work folder of yours; delete it"
+        ) from None
 
 
 def _locked(descriptor: int) -> bool:

@@ -92,10 +92,15 @@ class Restoring:
         if isinstance(came, list):
             return [self.value(each, tool) for each in came]
         if isinstance(came, dict):
-            return {self.text(name, Act.OBJECT, tool): self.value(each, tool) for name, each in came.items()}
+            return {
+                self.text(name, Act.OBJECT, tool): self.value(each, tool)
+                for name, each in came.items()
+            }
         return came
 
-    def whole(self, came: Any, rule: LeafRule, text: Callable[[Path, str, Act], str] | None = None) -> Any:
+    def whole(
+        self, came: Any, rule: LeafRule, text: Callable[[Path, str, Act], str] | None = None
+    ) -> Any:
         """A whole answer, or a part of one.
 
         Args:
@@ -107,7 +112,9 @@ class Restoring:
         for path, act, value in leaves(came, rule):
             if act in (Act.PROTECT, Act.ARGUMENTS, Act.SIGNED) and isinstance(value, str):
                 tool = _tool(came, path) if act is Act.ARGUMENTS else ""
-                changed[path] = self.text(value, act, tool) if text is None else text(path, value, act)
+                changed[path] = (
+                    self.text(value, act, tool) if text is None else text(path, value, act)
+                )
             elif act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
                 changed[path] = self.value(value, _tool(came, path))
             elif act is Act.OFFSET and isinstance(value, int):
@@ -174,6 +181,8 @@ def _beside(came: Any, path: Path) -> str:
     around, texts = came, [""]
     for step in path:
         if isinstance(around, dict):
-            texts += [around[name] for name in ("text", "content") if isinstance(around.get(name), str)]
+            texts += [
+                around[name] for name in ("text", "content") if isinstance(around.get(name), str)
+            ]
         around = around[step]
     return texts[-1]

@@ -45,12 +45,18 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
 
     async def unknown(request: "Request", _: Exception) -> "Response":
         upgrade = request.headers.get("upgrade", "").lower()
-        asked = "websockets are not served" if upgrade == "websocket" else "there is no such route here"
+        asked = (
+            "websockets are not served" if upgrade == "websocket" else "there is no such route here"
+        )
         here = [] if upgrade == "websocket" else routes
         known = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
-        methods = {"Allow": ", ".join(sorted({name for each in known for name in each.methods or ()}))}
+        methods = {
+            "Allow": ", ".join(sorted({name for each in known for name in each.methods or ()}))
+        }
         refused = gateway.foreign(request.headers) or RequestError(
-            405 if known else 404, f"{asked}; served are {shown}", headers=methods if known else None
+            405 if known else 404,
+            f"{asked}; served are {shown}",
+            headers=methods if known else None,
         )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.recorded(record, None):
@@ -73,7 +79,11 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
         async def answered(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
-        return Route(f"{prefix}{operation.path}", Served(operation.name, answered), methods=[operation.method])
+        return Route(
+            f"{prefix}{operation.path}",
+            Served(operation.name, answered),
+            methods=[operation.method],
+        )
 
     @asynccontextmanager
     async def connected(_: "Starlette") -> AsyncIterator[dict[str, object]]:
@@ -84,6 +94,8 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
     probes = {"/health": lambda _: PlainTextResponse("ok"), "/ready": ready, "/metrics": metrics}
     routes += [Route(path, each, methods=["GET"]) for path, each in probes.items()]
     routes += [] if playground is None else playground.routes()
-    made = Starlette(routes=routes, lifespan=connected, exception_handlers={404: unknown, 405: unknown})
+    made = Starlette(
+        routes=routes, lifespan=connected, exception_handlers={404: unknown, 405: unknown}
+    )
     made.router.redirect_slashes = False  # a redirect would repeat the address that was asked for
     return made

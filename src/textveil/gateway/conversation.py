@@ -59,7 +59,12 @@ class Conversation:
     """
 
     def __init__(
-        self, privatizer: Privatizer, endpoint: Endpoint, session: Session | None = None, *, system: str | None = None
+        self,
+        privatizer: Privatizer,
+        endpoint: Endpoint,
+        session: Session | None = None,
+        *,
+        system: str | None = None,
     ) -> None:
         self._privatizer = privatizer
         self._endpoint = endpoint
@@ -70,7 +75,9 @@ class Conversation:
     @property
     def repeated(self) -> int:
         """How many released messages are sent again with the next prompt, as they were drawn: answers do not count."""
-        return (self.system is not None and bool(self.turns)) + sum(turn.whole for turn in self.turns)
+        return (self.system is not None and bool(self.turns)) + sum(
+            turn.whole for turn in self.turns
+        )
 
     def ask(self, prompt: str) -> tuple[Result, Generator[str]]:
         """The release of a prompt, and its restored answer as a stream.
@@ -100,7 +107,9 @@ class Conversation:
         finally:
             if rest := restorer.close():
                 answer.append(rest)
-            self.turns.append(Turn(sent=sent, received="".join(received), answer="".join(answer), whole=whole))
+            self.turns.append(
+                Turn(sent=sent, received="".join(received), answer="".join(answer), whole=whole)
+            )
         if rest:
             yield rest
 

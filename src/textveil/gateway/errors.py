@@ -35,7 +35,13 @@ class RequestError(Exception):
         own: bool = True,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.param, self.code, self.kind = status, message, param, code, kind
+        self.status, self.message, self.param, self.code, self.kind = (
+            status,
+            message,
+            param,
+            code,
+            kind,
+        )
         self.headers, self.own = headers or {}, own
 
     @property
@@ -66,5 +72,7 @@ def refusing() -> Iterator[None]:
         )
     except Exception as error:
         kind = type(error).__name__
-        failure = RequestError(500, f"the messages could not be privatized ({kind}); nothing was sent")
+        failure = RequestError(
+            500, f"the messages could not be privatized ({kind}); nothing was sent"
+        )
     raise failure from None  # or it would be chained where `with` ends

@@ -93,7 +93,12 @@ class Exchange:
     """
 
     def __init__(
-        self, gateway: Gateway, operation: Operation, body: dict[str, Any], account: str, record: RequestRecord
+        self,
+        gateway: Gateway,
+        operation: Operation,
+        body: dict[str, Any],
+        account: str,
+        record: RequestRecord,
     ) -> None:
         self._gateway, self._operation, self._body = gateway, operation, body
         self._account, self._record = account, record
@@ -105,7 +110,9 @@ class Exchange:
             retry: the client's name of the request; None without one.
         """
         if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
-            raise RequestError(400, f"Idempotency-Key must have 1 to {LONGEST} printable characters")
+            raise RequestError(
+                400, f"Idempotency-Key must have 1 to {LONGEST} printable characters"
+            )
         gateway, operation, account = self._gateway, self._operation, self._account
         with refusing():
             self._record.key = account
@@ -127,7 +134,9 @@ class Exchange:
             news = asked.messages[len(chain.links) :]
             if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
                 raise RequestError(
-                    404 if operation.method != "POST" else 400, UNKNOWN, code="previous_response_not_found"
+                    404 if operation.method != "POST" else 400,
+                    UNKNOWN,
+                    code="previous_response_not_found",
                 )
             return Begun(asked, chain, named)
 
@@ -139,9 +148,13 @@ class Exchange:
                 chain.release(self._gateway.releasing)
             finally:  # what was drawn before one of the messages was refused is spent, too
                 self._record.drawn, self._record.spent = chain.drawn, chain.session.spent
-            if named is not None and not chain.grow(named):  # before it is sent: the upstream remembers what it got
+            if named is not None and not chain.grow(
+                named
+            ):  # before it is sent: the upstream remembers what it got
                 raise RequestError(409, OVERLAPS, code="overlap")
-            body = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
+            body = asked.released(
+                [link.released for link in chain.links], chain.as_came(asked.signed)
+            )
             body = self._operation.placed((self._body, body), (self._body, body))
             self._record.protected = _hidden(chain)
             return body, self._headers(asked, chain)
@@ -170,7 +183,9 @@ class Exchange:
             "per_person": [known[of].to_json() for of in sorted(known)],
             "said": told(**chain.counts, kind=promise.get("kind", "")),
         }
-        hidden = ", ".join(f"{type_}={count}" for type_, count in sorted(self._record.protected.items()))
+        hidden = ", ".join(
+            f"{type_}={count}" for type_, count in sorted(self._record.protected.items())
+        )
         headers = {STATEMENT: json.dumps(promise | chain.counts | more), PROTECTED: hidden}
         headers |= {} if self._gateway.policy.budget is None else {SPENT: self._spent()}
         counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
@@ -178,7 +193,9 @@ class Exchange:
 
     def _spent(self) -> str:
         """What an account with a budget has spent of it, as the ledger counts it."""
-        found = [each for each in self._gateway.store.ledger.accounts(self._account) if each.table == ALL]
+        found = [
+            each for each in self._gateway.store.ledger.accounts(self._account) if each.table == ALL
+        ]
         limits = [limit for each in found for limit in each.limits]
         return ", ".join(
             f"epsilon={limit.most - limit.left:g}, limit={limit.most:g}"
@@ -189,4 +206,6 @@ class Exchange:
 
 def _hidden(chain: MessageChain) -> Counter[str]:
     """How many values of each type the request hides."""
-    return chain.session.snapshot().hidden_in("\n".join(text for link in chain.links for text in link.released))
+    return chain.session.snapshot().hidden_in(
+        "\n".join(text for link in chain.links for text in link.released)
+    )

@@ -31,7 +31,8 @@ COMBINED = 64
 """Combinations of rules that stay loaded, besides each rule alone."""
 
 EXAMPLE = Utterance(
-    "user", ("Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148.",)
+    "user",
+    ("Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148.",),
 )
 """Has something to find for each detector, so that all are loaded."""
 
@@ -132,7 +133,9 @@ class Gateway:
         policy = self.policy.under(rules)  # built beside the lock: others must not wait for it
         same = self._given is None and policy.config() == self.policy.config()
         to: Any = self.upstream if policy.upstream is None else None
-        built = replace(self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy)
+        built = replace(
+            self, privatizer=self.privatizer if same else self._given, upstream=to, policy=policy
+        )
         with lock:
             combined = [each for each in made if len(each) > 1]
             if len(rules) > 1 and len(combined) >= COMBINED:
@@ -152,7 +155,10 @@ class Gateway:
         """
         found = {self.policy.rules_for(route, model, name) for model in models}
         if len(found) > 1:
-            raise RequestError(400, "the policy has different rules for the models of this request: ask for one model")
+            raise RequestError(
+                400,
+                "the policy has different rules for the models of this request: ask for one model",
+            )
         rules = found.pop()
         try:
             return self.under(rules)
@@ -166,8 +172,12 @@ class Gateway:
         Raises:
             ConfigError: something that it names is wrong or missing; then nothing changes.
         """
-        if policy.upstream is None and self.policy.upstream is not None:  # its credential would be missing
-            raise ConfigError("the policy must name its upstream, as it did when the gateway started")
+        if (
+            policy.upstream is None and self.policy.upstream is not None
+        ):  # its credential would be missing
+            raise ConfigError(
+                "the policy must name its upstream, as it did when the gateway started"
+            )
         to: Any = self.upstream if policy.upstream is None else None
         made = replace(self, privatizer=self._given, upstream=to, policy=policy)
         made.load()  # so that no request waits for it

@@ -60,7 +60,12 @@ class Guarding:
         return chain(basis, messages, besides, after=name), name
 
     def restored(
-        self, chain: MakesChain, operation: Operation, guardrail: Guardrail, body: dict[str, Any], account: str
+        self,
+        chain: MakesChain,
+        operation: Operation,
+        guardrail: Guardrail,
+        body: dict[str, Any],
+        account: str,
     ) -> tuple[dict[str, Any], int]:
         """The reply about an answer, and how many placeholders were not restored.
 
@@ -92,4 +97,7 @@ class Guarding:
 def _knows(chain: MessageChain, other: MessageChain) -> bool:
     """Whether a chain restores all that another one does."""
     own, others = chain.session.snapshot(), other.session.snapshot()
-    return others.placeholders.items() <= own.placeholders.items() and others.replaced.items() <= own.replaced.items()
+    return (
+        others.placeholders.items() <= own.placeholders.items()
+        and others.replaced.items() <= own.replaced.items()
+    )

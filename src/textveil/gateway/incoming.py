@@ -48,8 +48,13 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
     Raises:
         RequestError: it is none, too large, or nested too deeply.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RequestError(415, "a request must have the type application/json")  # which pages cannot send cross-site
+    if (
+        request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        != "application/json"
+    ):
+        raise RequestError(
+            415, "a request must have the type application/json"
+        )  # which pages cannot send cross-site
     read = bytearray()
     async for piece in request.stream():
         read += piece
@@ -57,15 +62,24 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
             raise RequestError(413, f"a request must have at most {most:,} bytes")
     with suppress(ValueError, RecursionError):
         body = json.loads(read.decode())
-        json.dumps(body, allow_nan=False, ensure_ascii=False).encode()  # no half characters, and no NaN
+        json.dumps(
+            body, allow_nan=False, ensure_ascii=False
+        ).encode()  # no half characters, and no NaN
         if isinstance(body, dict) and not _nests(body, DEEPEST):
             return body
-    raise RequestError(400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep")
+    raise RequestError(
+        400, f"the body must be a JSON object in UTF-8, at most {DEEPEST} levels deep"
+    )
 
 
 def models_of(body: dict[str, Any]) -> list[str | None]:
     """The models that may answer a request: the one that it asks for, and those that take its place."""
-    rest = [each for name in ("models", "fallbacks") if isinstance(body.get(name), list) for each in body[name]]
+    rest = [
+        each
+        for name in ("models", "fallbacks")
+        if isinstance(body.get(name), list)
+        for each in body[name]
+    ]
     named = [each.get("model") if isinstance(each, dict) else each for each in rest]
     asked = [each for each in (body.get("model"), *named) if isinstance(each, str)]
     return [*asked] or [None]

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 
-def host(name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, role: str = "role") -> Operation:
+def host(
+    name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, role: str = "role"
+) -> Operation:
     """The table of a host: a program that asks models in this process.
 
     Args:
@@ -50,7 +52,13 @@ def host(name: str, *, request: LeafRule, answer: LeafRule, message: LeafRule, r
         return {"error": refused.said}
 
     return Operation(
-        name=name, path="", request=request, answer=answer, message=message, messages=messages, error=error
+        name=name,
+        path="",
+        request=request,
+        answer=answer,
+        message=message,
+        messages=messages,
+        error=error,
     )
 
 
@@ -124,7 +132,9 @@ class ChatGuard:
                 f"give a Protector, a Privatizer or the name of a profile, not {type(privatizer).__name__}"
             )
         if privatizer.words.lasting:
-            raise ConfigError("words.lasting is for sessions that are named, and these are conversations: leave it out")
+            raise ConfigError(
+                "words.lasting is for sessions that are named, and these are conversations: leave it out"
+            )
         self._policy = Policy(media=media, unknown=unknown, schemas=schemas)
         self._store = SessionStore(store) if isinstance(store, str) else store
         self._privatizer, self._heads = privatizer, Heads()
@@ -151,10 +161,20 @@ class ChatGuard:
         """
         protector, store, media, unknown, schemas = self._arguments
         if not isinstance(protector, str):
-            raise ConfigError("only a guard of a profile can be written down: give the profile's name")
-        return {"protector": protector, "store": _url(store), "media": media, "unknown": unknown, "schemas": schemas}
+            raise ConfigError(
+                "only a guard of a profile can be written down: give the profile's name"
+            )
+        return {
+            "protector": protector,
+            "store": _url(store),
+            "media": media,
+            "unknown": unknown,
+            "schemas": schemas,
+        }
 
-    def begin(self, operation: Operation, body: Body, conversation: str | None = None) -> "GuardedRequest":
+    def begin(
+        self, operation: Operation, body: Body, conversation: str | None = None
+    ) -> "GuardedRequest":
         """Releases the texts of a request.
 
         Args:
@@ -169,14 +189,22 @@ class ChatGuard:
         """
         with _refused():
             account = UNNAMED if conversation is None else f"conversation {conversation}"
-            asked = Asked(operation, body, self._policy, lambda name: self._pseudonym(account, name))
+            asked = Asked(
+                operation, body, self._policy, lambda name: self._pseudonym(account, name)
+            )
             links = self._store.links(account)
-            chain = MessageChain(links, account, self._basis, asked.messages, asked.besides, heads=self._heads)
+            chain = MessageChain(
+                links, account, self._basis, asked.messages, asked.besides, heads=self._heads
+            )
             chain.release(self._releasing)
-            sent = asked.released([link.released for link in chain.links], chain.as_came(asked.signed))
+            sent = asked.released(
+                [link.released for link in chain.links], chain.as_came(asked.signed)
+            )
         return GuardedRequest(operation, body, sent, chain)
 
-    async def abegin(self, operation: Operation, body: Body, conversation: str | None = None) -> "GuardedRequest":
+    async def abegin(
+        self, operation: Operation, body: Body, conversation: str | None = None
+    ) -> "GuardedRequest":
         """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
         return await asyncio.to_thread(self.begin, operation, body, conversation)
 
@@ -197,7 +225,9 @@ class GuardedRequest:
         self.sent = sent
         promise = largest([link.promise for link in chain.links if link.promise is not None])
         self.statement = promise | chain.counts
-        self.restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(sent, body))
+        self.restoring = Restoring(
+            chain.session, as_json=operation.as_json(body), asked=(sent, body)
+        )
 
     def __repr__(self) -> str:
         return f"GuardedRequest({len(self._chain.links)} messages)"
@@ -211,7 +241,9 @@ class GuardedRequest:
         """
         return self.restoring.whole(came, self._operation.answer if rule is None else rule)
 
-    def piece(self, came: Any, rule: LeafRule, place: Callable[[Path], Hashable]) -> tuple[Any, dict[Hashable, Path]]:
+    def piece(
+        self, came: Any, rule: LeafRule, place: Callable[[Path], Hashable]
+    ) -> tuple[Any, dict[Hashable, Path]]:
         """What is certain of the texts in a piece of a streamed answer.
 
         Args:
@@ -259,9 +291,13 @@ def _refused() -> "Iterator[None]":
 
 def _url(store: str | SessionStore) -> str:
     if not isinstance(store, str):
-        raise ConfigError("a guard goes to another process or file only where its store is given as a URL")
+        raise ConfigError(
+            "a guard goes to another process or file only where its store is given as a URL"
+        )
     if urlsplit(store).password:
-        raise ConfigError("a guard with a password in the URL of its store is not written down: keep it elsewhere")
+        raise ConfigError(
+            "a guard with a password in the URL of its store is not written down: keep it elsewhere"
+        )
     return store
 
 

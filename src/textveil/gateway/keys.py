@@ -148,21 +148,34 @@ class GatewayKeys:
             raise ConfigError("a key must end after more than 0 and at most 36,500 days")
         key = BEGINS + urlsafe_b64encode(os_entropy(32)).decode().rstrip("=")
         now = int(time.time())
-        row = (os_entropy(4).hex(), name, _hash(key), now, None if days is None else now + round(days * DAY))
+        row = (
+            os_entropy(4).hex(),
+            name,
+            _hash(key),
+            now,
+            None if days is None else now + round(days * DAY),
+        )
         taken = False
         with self._using(lasting=True) as connection:
             try:
-                connection.execute("insert into keys (id, name, hash, made, expires) values (?, ?, ?, ?, ?)", row)
+                connection.execute(
+                    "insert into keys (id, name, hash, made, expires) values (?, ?, ?, ?, ?)", row
+                )
             except sqlite3.IntegrityError:
                 taken = True
         if taken:
-            raise ConfigError(f"there is a key named {quote(name)}: revoke it first, or take another name")
+            raise ConfigError(
+                f"there is a key named {quote(name)}: revoke it first, or take another name"
+            )
         return key
 
     def listed(self) -> list[OwnKey]:
         """All keys, also those that were revoked, by name and age."""
         with self._using() as connection:
-            return [_known(row) for row in connection.execute("select * from keys order by name, made, rowid")]
+            return [
+                _known(row)
+                for row in connection.execute("select * from keys order by name, made, rowid")
+            ]
 
     def revoke(self, name: str) -> OwnKey:
         """Refuse a key from now on.
@@ -175,7 +188,9 @@ class GatewayKeys:
             rows = connection.execute(asked, (int(time.time()), name)).fetchall()
         if not rows:
             known = {each.name for each in self.listed() if each.revoked is None}
-            raise ConfigError(f"{UnknownName('valid key', name, known)}; `textveil gateway keys list` shows them")
+            raise ConfigError(
+                f"{UnknownName('valid key', name, known)}; `textveil gateway keys list` shows them"
+            )
         return _known(rows[0])
 
     # ---- the gateway -----------------------------------------------------------------------------------------------
@@ -185,7 +200,11 @@ class GatewayKeys:
         hashed, now = _hash(key), int(time.time())
         with self._using() as connection:
             row = connection.execute("select * from keys where hash = ?", (hashed,)).fetchone()
-            if row is None or not compare_digest(row["hash"], hashed) or (known := _known(row)).state != "valid":
+            if (
+                row is None
+                or not compare_digest(row["hash"], hashed)
+                or (known := _known(row)).state != "valid"
+            ):
                 return None
             if known.used is None or known.used + USED <= now:
                 connection.execute("update keys set used = ? where id = ?", (now, known.id))
@@ -203,9 +222,16 @@ class GatewayKeys:
         """
         now = time.time()
         with self._using() as connection:
-            if connection.execute(TAKE, {"id": key.id, "now": now, "most": float(requests)}).fetchone() is not None:
+            if (
+                connection.execute(
+                    TAKE, {"id": key.id, "now": now, "most": float(requests)}
+                ).fetchone()
+                is not None
+            ):
                 return 0.0
-            row = connection.execute("select tokens, filled from keys where id = ?", (key.id,)).fetchone()
+            row = connection.execute(
+                "select tokens, filled from keys where id = ?", (key.id,)
+            ).fetchone()
         left = min(float(requests), row["tokens"] + max(0.0, now - row["filled"]) * requests / 60)
         return max(0.001, float(1 - left) * 60 / requests)
 
@@ -218,7 +244,9 @@ class GatewayKeys:
             os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             try:
                 connection = sqlite3.connect(beside, isolation_level=None)
-                connection.executescript(f"{TABLE} pragma application_id = {KIND}; pragma journal_mode = wal;")
+                connection.executescript(
+                    f"{TABLE} pragma application_id = {KIND}; pragma journal_mode = wal;"
+                )
                 connection.close()
                 with suppress(FileExistsError):  # another process was faster
                     os.link(beside, self._path)
@@ -228,12 +256,20 @@ class GatewayKeys:
     def _open(self) -> None:
         with self._failures():
             if not os.path.isfile(self._path):
-                raise FileNotFoundError(2, "there is no such file; `textveil gateway keys create` makes it")
+                raise FileNotFoundError(
+                    2, "there is no such file; `textveil gateway keys create` makes it"
+                )
             there = self._identity()
             connection = sqlite3.connect(
-                self._path, timeout=5, isolation_level=None, check_same_thread=False, cached_statements=16
+                self._path,
+                timeout=5,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=16,
             )
-            weakref.finalize(self, connection.close).atexit = False  # a fork must not close what is not its own
+            weakref.finalize(
+                self, connection.close
+            ).atexit = False  # a fork must not close what is not its own
             connection.row_factory = sqlite3.Row
             (kind,) = connection.execute("pragma application_id").fetchone()
             if kind != KIND:
@@ -275,4 +311,6 @@ def _hash(key: str) -> bytes:
 
 
 def _known(row: Any) -> OwnKey:
-    return OwnKey(**{name: row[name] for name in ("id", "name", "made", "expires", "revoked", "used")})
+    return OwnKey(
+        **{name: row[name] for name in ("id", "name", "made", "expires", "revoked", "used")}
+    )

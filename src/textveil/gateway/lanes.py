@@ -50,7 +50,9 @@ class Lane:
         nice: by how much the threads give way to others, where the system can do that.
     """
 
-    def __init__(self, name: str, threads: int, most: int | None, waiting: "Gauge", nice: int = 0) -> None:
+    def __init__(
+        self, name: str, threads: int, most: int | None, waiting: "Gauge", nice: int = 0
+    ) -> None:
         self._pool = ThreadPoolExecutor(threads, f"textveil-{name}", _give_way, (nice,))
         self._free, self._threads, self._most = asyncio.Semaphore(threads), threads, most
         self._queued, self._took, self._gauge = 0, 0.0, waiting.labels(name)
@@ -62,7 +64,9 @@ class Lane:
             RequestError: too many are waiting.
         """
         if self._most is not None and self._free.locked() and self._queued >= self._most:
-            wait = min(max(math.ceil(self._took * (self._queued + 1) / self._threads), 1), LONGEST_WAIT)
+            wait = min(
+                max(math.ceil(self._took * (self._queued + 1) / self._threads), 1), LONGEST_WAIT
+            )
             raise busy(wait)
         self._queued += 1
         with self._gauge.track_inprogress():
@@ -71,10 +75,14 @@ class Lane:
             finally:
                 self._queued -= 1
         start = time.monotonic()
-        doing = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*arguments, **options))
+        doing = asyncio.get_running_loop().run_in_executor(
+            self._pool, lambda: work(*arguments, **options)
+        )
         doing.add_done_callback(lambda done: self._done(done, time.monotonic() - start))
         try:
-            return await asyncio.shield(doing)  # a thread cannot be stopped, and is not free before it has ended
+            return await asyncio.shield(
+                doing
+            )  # a thread cannot be stopped, and is not free before it has ended
         except asyncio.CancelledError:
             await asyncio.wait({doing})  # what it spends is on record when the request ends
             raise
@@ -93,4 +101,6 @@ class Lane:
 def _give_way(nice: int) -> None:
     if nice and sys.platform == "linux":  # where a thread has a priority of its own
         thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)  # cut at the lowest
+        os.setpriority(
+            os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice
+        )  # cut at the lowest

@@ -139,7 +139,10 @@ def mapping(rule: LeafRule) -> LeafRule:
 
 def tagged(tag: str, other: LeafRule | None = None, /, **kinds: LeafRule) -> LeafRule:
     """An object that says in one of its fields which it is; that field passes. Without it, it is another one."""
-    named = {kind: LeafRule(fields={tag: one_of(kind), **(rule.fields or {})}) for kind, rule in kinds.items()}
+    named = {
+        kind: LeafRule(fields={tag: one_of(kind), **(rule.fields or {})})
+        for kind, rule in kinds.items()
+    }
     return LeafRule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
 
 
@@ -170,10 +173,16 @@ def leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
         asks = bool(value) or rule.whole not in (Act.REFUSE, Act.MEDIA)
         yield Leaf(path, rule.whole if asks else Act.DROP, value)
     elif isinstance(value, str):
-        known = rule.text is not None and (rule.shape is None or rule.shape.fullmatch(value) is not None)
+        known = rule.text is not None and (
+            rule.shape is None or rule.shape.fullmatch(value) is not None
+        )
         yield Leaf(path, rule.text if known and rule.text is not None else Act.UNKNOWN, value)
     elif isinstance(value, bool | int | float):
-        yield Leaf(path, rule.numbers if rule.numbers is not None and math.isfinite(value) else Act.UNKNOWN, value)
+        yield Leaf(
+            path,
+            rule.numbers if rule.numbers is not None and math.isfinite(value) else Act.UNKNOWN,
+            value,
+        )
     elif isinstance(value, list) and rule.items is not None:
         for i, item in enumerate(value):
             yield from leaves(item, rule.items, (*path, i))
@@ -276,4 +285,7 @@ def classified(rule: LeafRule, path: str) -> bool:
         if not own:
             return False
     untyped = path.endswith(":any")
-    return any(each.whole is not None or each.text is not None or (untyped and bool(each.fields)) for each in own)
+    return any(
+        each.whole is not None or each.text is not None or (untyped and bool(each.fields))
+        for each in own
+    )

@@ -41,20 +41,39 @@ class Metrics:
 
         self._registry = registry = CollectorRegistry()
         self._types: set[str] = set()
-        self._requests = Counter("textveil_requests", "Requests.", ("operation", "status"), registry=registry)
+        self._requests = Counter(
+            "textveil_requests", "Requests.", ("operation", "status"), registry=registry
+        )
         self._refusals = Counter(
-            "textveil_refusals", "Requests without an answer, or not all of it.", ("reason",), registry=registry
+            "textveil_refusals",
+            "Requests without an answer, or not all of it.",
+            ("reason",),
+            registry=registry,
         )
         self._protected = Counter(
-            "textveil_protected", "Values that requests hide, counted in each request.", ("type",), registry=registry
+            "textveil_protected",
+            "Values that requests hide, counted in each request.",
+            ("type",),
+            registry=registry,
         )
-        self._unresolved = Counter("textveil_unresolved", "Placeholders that were not restored.", registry=registry)
+        self._unresolved = Counter(
+            "textveil_unresolved", "Placeholders that were not restored.", registry=registry
+        )
         self._epsilon = Counter(
-            "textveil_epsilon_spent", "Epsilon spent, summed over words.", ("metric",), registry=registry
+            "textveil_epsilon_spent",
+            "Epsilon spent, summed over words.",
+            ("metric",),
+            registry=registry,
         )
-        self._unbounded = Counter("textveil_unbounded", "Releases without a finite bound.", registry=registry)
+        self._unbounded = Counter(
+            "textveil_unbounded", "Releases without a finite bound.", registry=registry
+        )
         self._added = Histogram(
-            "textveil_added_seconds", "What the gateway itself takes.", ("operation",), registry=registry, buckets=ADDED
+            "textveil_added_seconds",
+            "What the gateway itself takes.",
+            ("operation",),
+            registry=registry,
+            buckets=ADDED,
         )
         self._upstream = Histogram(
             "textveil_upstream_seconds",
@@ -63,9 +82,15 @@ class Metrics:
             registry=registry,
             buckets=UPSTREAM,
         )
-        self.streams = Gauge("textveil_streams_open", "Open streams.", registry=registry, multiprocess_mode="livesum")
+        self.streams = Gauge(
+            "textveil_streams_open", "Open streams.", registry=registry, multiprocess_mode="livesum"
+        )
         self.waiting = Gauge(
-            "textveil_waiting", "Requests in the queue.", ("lane",), registry=registry, multiprocess_mode="livesum"
+            "textveil_waiting",
+            "Requests in the queue.",
+            ("lane",),
+            registry=registry,
+            multiprocess_mode="livesum",
         )
 
     def count(self, record: RequestRecord) -> None:

@@ -51,7 +51,11 @@ def check_named(policy: Policy, path: str | None = None, *, starts: bool = True)
     lines = read_marked(Path(path))[1] if found and path is not None else {}
     if faults := [(each.place, each.says) for each in found if starts or not each.later]:
         raise PolicyError(faults, lines, path or "")
-    return PolicyError([(each.place, each.says) for each in found], lines, path or "").said if found else []
+    return (
+        PolicyError([(each.place, each.says) for each in found], lines, path or "").said
+        if found
+        else []
+    )
 
 
 def _missing(policy: Policy) -> Iterator[Missing]:
@@ -62,7 +66,10 @@ def _missing(policy: Policy) -> Iterator[Missing]:
     if policy.keys is not None:
         yield from _of_keys(policy.keys)
     if policy.tls is not None:
-        unread = [*_of_file(policy.tls.certificate, ("tls", "certificate")), *_of_file(policy.tls.key, ("tls", "key"))]
+        unread = [
+            *_of_file(policy.tls.certificate, ("tls", "certificate")),
+            *_of_file(policy.tls.key, ("tls", "key")),
+        ]
         yield from unread
         try:
             if not unread:

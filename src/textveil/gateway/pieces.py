@@ -66,7 +66,9 @@ class AnswerPieces:
         unresolved: placeholders that were not restored.
     """
 
-    def __init__(self, session: Callable[[], Session], name: Hashable, kept: Kept, lock: Lock) -> None:
+    def __init__(
+        self, session: Callable[[], Session], name: Hashable, kept: Kept, lock: Lock
+    ) -> None:
         self._session, self._name, self._kept, self._lock = session, name, kept, lock
         self.unresolved = 0
 

@@ -37,11 +37,16 @@ class PolicyError(ConfigError):
     """
 
     def __init__(
-        self, faults: Sequence[tuple[Place, str]], lines: dict[Place, int] | None = None, name: str = ""
+        self,
+        faults: Sequence[tuple[Place, str]],
+        lines: dict[Place, int] | None = None,
+        name: str = "",
     ) -> None:
         self.faults = sorted(faults, key=lambda fault: _line(fault[0], lines or {}) or math.inf)
         self.said = [f"{_where(place, lines or {}, name)}{says}" for place, says in self.faults]
-        more = f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
+        more = (
+            f" ({len(faults) - 1:,} more: see `textveil gateway check`)" if len(faults) > 1 else ""
+        )
         super().__init__(self.said[0] + more)
 
 
@@ -95,9 +100,13 @@ class Credential:
                 with Path(str(self.file)).open("rb") as stream:
                     key = stream.read(10_000).decode("ascii", "replace")
             except (OSError, ValueError) as error:
-                raise ConfigError(f"the upstream's key cannot be read from {self}: {_reason(error)}") from None
+                raise ConfigError(
+                    f"the upstream's key cannot be read from {self}: {_reason(error)}"
+                ) from None
         if not re.fullmatch(r"[!-~]+", key.strip()):
-            raise ConfigError(f"the upstream's key in {self} must be one line of ASCII without spaces")
+            raise ConfigError(
+                f"the upstream's key in {self} must be one line of ASCII without spaces"
+            )
         return key.strip()
 
 
@@ -126,7 +135,9 @@ class Upstream:
         for route in {each.route for each in operations()}:
             base = self.url.rstrip("/").removesuffix(f"/{route}")
             if base != self.url.rstrip("/") and ("/" in route or base.endswith("/v1")):
-                raise ConfigError(f"ends in the route {route}, which is added to it: give the base URL, {base}")
+                raise ConfigError(
+                    f"ends in the route {route}, which is added to it: give the base URL, {base}"
+                )
 
 
 @options("budget.")
@@ -204,7 +215,9 @@ class PolicyRule:
     @property
     def changes(self) -> dict[str, Any]:
         """What it says differently."""
-        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in WHOSE}
+        found = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in WHOSE
+        }
         return {name: value for name, value in found.items() if value not in (None, (), {})}
 
     @property
@@ -288,14 +301,25 @@ class Policy:
         for i, rule in enumerate(self.rules):
             place: Place = ("rules", i)
             if not (rule.routes or rule.models or rule.keys):
-                yield place, f"rules.{i} is for all requests: give it routes, models or keys, or say it outside"
+                yield (
+                    place,
+                    f"rules.{i} is for all requests: give it routes, models or keys, or say it outside",
+                )
             if not rule.changes:
                 yield place, f"rules.{i} changes nothing"
-            if (rule.routes or rule.models) and (rule.requests is not None or rule.budget is not None):
-                yield place, f"rules.{i}: requests and budget count all that a key asks: leave routes and models out"
+            if (rule.routes or rule.models) and (
+                rule.requests is not None or rule.budget is not None
+            ):
+                yield (
+                    place,
+                    f"rules.{i}: requests and budget count all that a key asks: leave routes and models out",
+                )
         for place, names, needs in self._of_keys():
             if needs and self.keys is None:
-                yield place, f"{names} needs the gateway's own keys: name their file with `keys: FILE`"
+                yield (
+                    place,
+                    f"{names} needs the gateway's own keys: name their file with `keys: FILE`",
+                )
         for place, name in self._named_upstreams():
             try:
                 self.to(name)
@@ -304,7 +328,10 @@ class Policy:
 
     def _of_keys(self) -> Iterator[tuple[Place, str, bool]]:
         """What makes sense for keys only."""
-        for place, said in [((), self), *((("rules", i), rule) for i, rule in enumerate(self.rules))]:
+        for place, said in [
+            ((), self),
+            *((("rules", i), rule) for i, rule in enumerate(self.rules)),
+        ]:
             for name in ("requests", "budget"):
                 yield (*place, name), dotted((*place, name)), getattr(said, name) is not None
             if isinstance(said, PolicyRule):
@@ -345,7 +372,11 @@ class Policy:
 
     def requests_of(self, key: str) -> int | None:
         """How many requests a key may send in a minute; None for any number."""
-        own = [each.requests for each in self.rules if each.requests is not None and _matches(each.keys, key)]
+        own = [
+            each.requests
+            for each in self.rules
+            if each.requests is not None and _matches(each.keys, key)
+        ]
         return own[-1] if own else self.requests
 
     @property
@@ -375,7 +406,10 @@ class Policy:
             ConfigError: an option is wrong.
         """
         own: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
-        own |= {"protect.always": list(self.always) or None, "protect.never": list(self.never) or None}
+        own |= {
+            "protect.always": list(self.always) or None,
+            "protect.never": list(self.never) or None,
+        }
         said = {path: value for path, value in own.items() if value is not None}
         if twice := sorted(said.keys() & self.options.keys()):
             raise ConfigError(f"options: {twice[0]} is said twice; say it outside of options")
@@ -390,4 +424,6 @@ def dotted(place: Place) -> str:
 def own_words(error: ConfigError) -> str:
     """What an error says of a policy: of a URL without its name, and where its key belongs."""
     said = str(error).removeprefix("endpoint.url ")
-    return said.replace("put the key in TEXTVEIL_LLM_KEY", "name the key in a policy, as credential: {env: NAME}")
+    return said.replace(
+        "put the key in TEXTVEIL_LLM_KEY", "name the key in a policy, as credential: {env: NAME}"
+    )

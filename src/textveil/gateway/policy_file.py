@@ -99,7 +99,9 @@ def _beside(policy: Policy, folder: str) -> Policy:
     for name, each in upstreams.items():
         if each.credential is not None and each.credential.file is not None:
             upstreams[name] = replace(each, credential=Credential(file=whole(each.credential.file)))
-    tls = policy.tls and TlsFiles(certificate=whole(policy.tls.certificate), key=whole(policy.tls.key))
+    tls = policy.tls and TlsFiles(
+        certificate=whole(policy.tls.certificate), key=whole(policy.tls.key)
+    )
     return replace(policy, keys=policy.keys and whole(policy.keys), upstreams=upstreams, tls=tls)
 
 
@@ -163,7 +165,9 @@ def explained(policy: Policy) -> list[str]:
     """What a policy does, in plain words, a line for each thing."""
     to = None if policy.upstream is None else policy.to(policy.upstream)
     said = [
-        "Requests go to the upstream that --upstream names." if to is None else f"Requests go to {to.url}.",
+        "Requests go to the upstream that --upstream names."
+        if to is None
+        else f"Requests go to {to.url}.",
         _about_keys(to, policy.keys),
         _about_protection(policy.config(), policy),
         f"Images, audio, files and token ids are {'sent as they are' if policy.media == 'pass' else 'refused'}.",
@@ -178,7 +182,9 @@ def explained(policy: Policy) -> list[str]:
         said.append(f"Connections are encrypted with the certificate in {policy.tls.certificate}.")
     said.append(PLAYGROUND[policy.playground])
     if policy.restore.hosts:
-        said.append(f"Originals are put back into addresses of {', '.join(policy.restore.hosts)}, too.")
+        said.append(
+            f"Originals are put back into addresses of {', '.join(policy.restore.hosts)}, too."
+        )
     if policy.restore.tools:
         said.append(
             f"Originals are put back everywhere in arguments of these tools: {', '.join(policy.restore.tools)}."
@@ -189,21 +195,35 @@ def explained(policy: Policy) -> list[str]:
             f"Of tool servers these tools are served, protected: {', '.join(policy.tools)}; others are {others}."
         )
     for i, rule in enumerate(policy.rules):
-        whose = [f"{name} {', '.join(getattr(rule, name))}" for name in WHOSE if getattr(rule, name)]
-        said.append(f"Rule {i}, for {' and '.join(whose)}: {', '.join(map(_about_change, rule.changes.items()))}.")
+        whose = [
+            f"{name} {', '.join(getattr(rule, name))}" for name in WHOSE if getattr(rule, name)
+        ]
+        said.append(
+            f"Rule {i}, for {' and '.join(whose)}: {', '.join(map(_about_change, rule.changes.items()))}."
+        )
     return [*said, "If a detector fails, nothing is sent."]
 
 
 def _about_keys(to: Upstream | None, keys: str | None) -> str:
-    own = f"Clients need a key from the file {keys}" if keys else "Clients need no key of the gateway's own"
+    own = (
+        f"Clients need a key from the file {keys}"
+        if keys
+        else "Clients need no key of the gateway's own"
+    )
     if to is not None and to.credential is not None:
         return f"{own}; the upstream gets the key in {to.credential}."
     passed = keys is None and (to is None or to.client_key == "pass")
-    return f"{own}; {'the key that they send is passed on' if passed else 'the upstream gets no key'}."
+    return (
+        f"{own}; {'the key that they send is passed on' if passed else 'the upstream gets no key'}."
+    )
 
 
 def _about_protection(config: Config, policy: Policy) -> str:
-    how = f"the profile {config.profile}" if config.profile else f"the mechanism {config.mechanism.name}"
+    how = (
+        f"the profile {config.profile}"
+        if config.profile
+        else f"the mechanism {config.mechanism.name}"
+    )
     lists = {"always": len(policy.always), "never": len(policy.never)}
     words = " and ".join(_about_words(count, name) for name, count in lists.items() if count)
     return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
@@ -214,8 +234,16 @@ def _about_words(count: int, name: str) -> str:
 
 
 def _about_limits(requests: int | None, budget: KeyBudget | None) -> str:
-    asks = "send any number of requests" if requests is None else f"send {requests:,} requests a minute"
-    return f"{asks} and spend any epsilon" if budget is None else f"{asks} and spend an epsilon of {budget}"
+    asks = (
+        "send any number of requests"
+        if requests is None
+        else f"send {requests:,} requests a minute"
+    )
+    return (
+        f"{asks} and spend any epsilon"
+        if budget is None
+        else f"{asks} and spend an epsilon of {budget}"
+    )
 
 
 def _about_change(change: tuple[str, Any]) -> str:
@@ -233,7 +261,9 @@ def policy_schema() -> dict[str, Any]:
     made: dict[str, Any] = TypeAdapter(Policy).json_schema()
     parts = {each.__name__: each for each in PARTS.values()}
     for name, part in [("Policy", made), *made["$defs"].items()]:
-        about, _, attributes = (inspect.getdoc(parts.get(name, Policy)) or "").partition("Attributes:\n")
+        about, _, attributes = (inspect.getdoc(parts.get(name, Policy)) or "").partition(
+            "Attributes:\n"
+        )
         part["description"] = " ".join(about.split())
         for field, says in re.findall(r"^    (\w+): (.+(?:\n {8,}.+)*)", attributes, re.MULTILINE):
             part["properties"][field]["description"] = " ".join(says.split())

@@ -92,7 +92,9 @@ class ServingProcess:
 
     @classmethod
     @asynccontextmanager
-    async def serving(cls, gateway: Gateway, client: "httpx2.AsyncClient") -> "AsyncIterator[ServingProcess]":
+    async def serving(
+        cls, gateway: Gateway, client: "httpx2.AsyncClient"
+    ) -> "AsyncIterator[ServingProcess]":
         """A process whose models are being loaded; at the end its log is closed."""
         process = cls(gateway, client)
         process.loading = asyncio.create_task(process._load())
@@ -103,7 +105,9 @@ class ServingProcess:
             for lane in (process.short, process.long, process.answers):
                 lane.close()
             if process.audit is not None and (lost := process.audit.close()):
-                logging.getLogger("textveil").warning("%d lines of the audit log could not be written", lost)
+                logging.getLogger("textveil").warning(
+                    "%d lines of the audit log could not be written", lost
+                )
 
     async def _load(self) -> None:
         try:
@@ -154,7 +158,9 @@ class ServingProcess:
 
     def stops(self) -> RequestError:
         """What a client is told that must ask again."""
-        return RequestError(503, STOPS, code="stopping", headers={"Retry-After": "1", "Connection": "close"})
+        return RequestError(
+            503, STOPS, code="stopping", headers={"Retry-After": "1", "Connection": "close"}
+        )
 
     @property
     def stopping(self) -> bool:
@@ -248,7 +254,9 @@ class ServingProcess:
             said, url = "cannot be reached", f"{self._gateway.current.upstream.rstrip('/')}/models"
             with suppress(Exception):  # which may hold the address
                 answer = await self._client.get(url, timeout=ASKED_AGAIN)
-                said = READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
+                said = (
+                    READY if answer.status_code < 500 else f"fails with status {answer.status_code}"
+                )
             self._upstream = time.monotonic(), said
             return said
 
@@ -258,7 +266,9 @@ class ServingProcess:
         if who != "local":
             return who == "all"
         with suppress(ValueError):
-            return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+            return (
+                request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+            )
         return False
 
 

@@ -52,7 +52,14 @@ REASONS = {
 }
 """Why a request was refused, by the code of the error."""
 
-BY_STATUS = {400: "invalid", 404: "unknown", 405: "unknown", 413: "size", 415: "type", 500: "failed"}
+BY_STATUS = {
+    400: "invalid",
+    404: "unknown",
+    405: "unknown",
+    413: "size",
+    415: "type",
+    500: "failed",
+}
 """The same where no code says it."""
 
 

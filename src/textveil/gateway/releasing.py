@@ -52,8 +52,12 @@ class Releasing:
     def of(cls, privatizer: Privatizer) -> Self:
         """One whose schemas are looked at for identifiers."""
         found = ("patterns", "structure")
-        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
-        return cls(privatizer, schemas.with_parts(source="tool"))  # other servers may have written them
+        schemas = Privatizer.from_profile(
+            "prompt", protect={"level": "identifiers", "detectors": found}
+        )
+        return cls(
+            privatizer, schemas.with_parts(source="tool")
+        )  # other servers may have written them
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
         """The texts of a message, and what is promised about them; nothing is about schemas."""
@@ -90,7 +94,9 @@ class Releasing:
             for start, stop in self._places(text, max(low, end - AROUND), high):
                 if not start < end < stop or stop == high:
                     continue
-                before = any(last == end for _, last in self._places(text, max(starts[i], end - AROUND), end))
+                before = any(
+                    last == end for _, last in self._places(text, max(starts[i], end - AROUND), end)
+                )
                 behind = [last for first, last in self._places(text, end, high) if first == end]
                 if not any(before or last > stop for last in behind):
                     ends[i] = max(ends[i], stop)
@@ -125,10 +131,16 @@ class Releasing:
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(each: str, name: bool) -> bool:  # names, too: `required` and `$ref` say the same ones
+        def wanted(
+            each: str, name: bool
+        ) -> bool:  # names, too: `required` and `$ref` say the same ones
             return bool(sought.standing(each) or spelled_in(each))
 
-        return _released(self._schemas, text, value, wanted, session)[0] if wanted(written, False) else text
+        return (
+            _released(self._schemas, text, value, wanted, session)[0]
+            if wanted(written, False)
+            else text
+        )
 
 
 def _as_label(text: str) -> str:
@@ -142,7 +154,11 @@ def _read(text: str) -> tuple[Any, str]:
         value = json.loads(text)
     except ValueError:
         return text, text
-    return (value, json.dumps(value, ensure_ascii=False)) if isinstance(value, dict | list) else (text, text)
+    return (
+        (value, json.dumps(value, ensure_ascii=False))
+        if isinstance(value, dict | list)
+        else (text, text)
+    )
 
 
 def _released(
@@ -168,17 +184,28 @@ def _texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each, wanted)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool) and wanted(str(value), False):
+    elif (
+        isinstance(value, str | int | float)
+        and not isinstance(value, bool)
+        and wanted(str(value), False)
+    ):
         yield value
 
 
 def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
     """The same JSON with other texts."""
     if isinstance(value, dict):
-        return {next(made) if wanted(name, True) else name: _with(each, wanted, made) for name, each in value.items()}
+        return {
+            next(made) if wanted(name, True) else name: _with(each, wanted, made)
+            for name, each in value.items()
+        }
     if isinstance(value, list):
         return [_with(each, wanted, made) for each in value]
-    if not isinstance(value, str | int | float) or isinstance(value, bool) or not wanted(str(value), False):
+    if (
+        not isinstance(value, str | int | float)
+        or isinstance(value, bool)
+        or not wanted(str(value), False)
+    ):
         return value
     text = next(made)
     return value if text == str(value) else text
@@ -193,9 +220,23 @@ def basis_of(privatizer: Privatizer, store: SessionStore) -> str:
         privatizer.names and privatizer.names.options,
         privatizer.figures and privatizer.figures.options,
     ]
-    said = [claim.mechanism, claim.options, claim.table, table.metric, table.digest, privatizer.randomness.seeded]
+    said = [
+        claim.mechanism,
+        claim.options,
+        claim.table,
+        table.metric,
+        table.digest,
+        privatizer.randomness.seeded,
+    ]
     protect = privatizer.grouping and privatizer.grouping.options
-    secret = ("always", "always_matching", "never", "never_matching", "important", "task")  # counted in the claim
+    secret = (
+        "always",
+        "always_matching",
+        "never",
+        "never_matching",
+        "important",
+        "task",
+    )  # counted in the claim
     lists = store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
     return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
@@ -217,7 +258,9 @@ def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     made = {name: said[0][name] for name in PROMISE}
     for name in ("epsilon", "epsilon_ldp"):
         values = [each[name] for each in said]
-        made[name] = next((each for each in values if not isinstance(each, int | float)), None) or max(values)
+        made[name] = next(
+            (each for each in values if not isinstance(each, int | float)), None
+        ) or max(values)
     for name in ("words", "protected"):
         made[name] = sum(each[name] for each in said)
     if any(each["kind"] == "none" for each in said):
@@ -236,11 +279,21 @@ def told(new: int, drawn: int, repeated: int, kind: str = "") -> str:
     """
     said = []
     if drawn:
-        said.append(f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request")
+        said.append(
+            f"{drawn:,} {'message was' if drawn == 1 else 'messages were'} drawn for this request"
+        )
     if plain := new - drawn:
-        said.append(f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a draw")
+        said.append(
+            f"{plain:,} new {'message was' if plain == 1 else 'messages were'} released without a draw"
+        )
     if repeated:
         are, they = ("is", "it was") if repeated == 1 else ("are", "they were")
-        said.append(f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once")
-    promise = "There is no promise" if kind == "none" else "The promise is for one release; repeated releases add up"
+        said.append(
+            f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once"
+        )
+    promise = (
+        "There is no promise"
+        if kind == "none"
+        else "The promise is for one release; repeated releases add up"
+    )
     return f"{'; '.join(said) or 'No message was released'}. {promise}."

@@ -10,7 +10,17 @@ from typing import Any
 
 from textveil.errors import LIKE, nearest, quote
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import DROPPED, TEXT, Act, Leaf, Path, known_instead, leaves, located, rebuilt
+from textveil.gateway.leaves import (
+    DROPPED,
+    TEXT,
+    Act,
+    Leaf,
+    Path,
+    known_instead,
+    leaves,
+    located,
+    rebuilt,
+)
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import Operation
 from textveil.session import Signed, Utterance
@@ -43,7 +53,11 @@ class Asked:
     """
 
     def __init__(
-        self, operation: Operation, body: dict[str, Any], policy: Policy, pseudonym: Callable[[str], str]
+        self,
+        operation: Operation,
+        body: dict[str, Any],
+        policy: Policy,
+        pseudonym: Callable[[str], str],
     ) -> None:
         for name in operation.needs:
             if body.get(name) in (None, "", [], {}):
@@ -65,9 +79,13 @@ class Asked:
             elif leaf.act not in TEXT:
                 self._settle(leaf)
             elif not _is_empty(leaf):
-                owner = next((leaf.path[:n] for n in range(longest, 0, -1) if leaf.path[:n] in owners), None)
+                owner = next(
+                    (leaf.path[:n] for n in range(longest, 0, -1) if leaf.path[:n] in owners), None
+                )
                 (besides if owner is None else found[owners[owner][0]]).append(leaf)
-        self.messages = [uttered(role, own, body) for (_, role), own in zip(owners.values(), found, strict=True)]
+        self.messages = [
+            uttered(role, own, body) for (_, role), own in zip(owners.values(), found, strict=True)
+        ]
         self.besides = [uttered(BESIDES, besides, body)] if besides else []
         self.signed = [signed_in(body, leaf.path) for leaf in self._signed]
         self._texts = [*found, *([besides] if besides else [])]
@@ -105,7 +123,9 @@ class Asked:
             says = f"{name} has the wrong type, or a value that is not known here, so that it cannot be protected"
         return RequestError(400, says, param=name, code="unprotected")
 
-    def released(self, texts: Sequence[Sequence[str]], signed: Sequence[str | None] = ()) -> dict[str, Any]:
+    def released(
+        self, texts: Sequence[Sequence[str]], signed: Sequence[str | None] = ()
+    ) -> dict[str, Any]:
         """The body with its texts replaced.
 
         Args:
@@ -119,7 +139,9 @@ class Asked:
                 if not text.strip() and _is_part(leaf):
                     changed[leaf.path[:-1]] = DROPPED
         for leaf, came in zip(self._signed, signed, strict=True):
-            changed[leaf.path if came is not None else leaf.path[:-1]] = DROPPED if came is None else came
+            changed[leaf.path if came is not None else leaf.path[:-1]] = (
+                DROPPED if came is None else came
+            )
             self.left_out += came is None
         body: dict[str, Any] = rebuilt(self._body, changed)
         return body
@@ -133,24 +155,36 @@ def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
         own: its leaves.
         body: where they stand, if results of tools may be among them.
     """
-    texts = tuple(leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own)
+    texts = tuple(
+        leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own
+    )
     said = Utterance(role, texts, tuple(_form(leaf) for leaf in own))
     if not any(_is_result(body, leaf.path) for leaf in own):
         return said
     return said._replace(
-        sources=tuple("tool" if _is_result(body, leaf.path) else said.source(i) for i, leaf in enumerate(own))
+        sources=tuple(
+            "tool" if _is_result(body, leaf.path) else said.source(i) for i, leaf in enumerate(own)
+        )
     )
 
 
 def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
     """A message of an answer, as it will be read when the client sends it back."""
-    found = [leaf for leaf in leaves(message, operation.message) if leaf.act in TEXT and not _is_empty(leaf)]
+    found = [
+        leaf
+        for leaf in leaves(message, operation.message)
+        if leaf.act in TEXT and not _is_empty(leaf)
+    ]
     return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
 
 
 def all_signed(operation: Operation, message: dict[str, Any]) -> list[Signed]:
     """What the upstream signed in a message of an answer."""
-    found = [leaf for leaf in leaves(message, operation.message) if leaf.act is Act.SIGNED and not _is_empty(leaf)]
+    found = [
+        leaf
+        for leaf in leaves(message, operation.message)
+        if leaf.act is Act.SIGNED and not _is_empty(leaf)
+    ]
     return [signed_in(message, leaf.path) for leaf in found]
 
 
@@ -179,7 +213,9 @@ def _is_empty(leaf: Leaf) -> bool:
 
 def _is_part(leaf: Leaf) -> bool:
     """Whether it is a text in a list of parts: APIs refuse one that is empty since the part before has all of it."""
-    return leaf.path[-1] == "text" and isinstance(leaf.path[-2:][0], int) and bool(leaf.value.strip())
+    return (
+        leaf.path[-1] == "text" and isinstance(leaf.path[-2:][0], int) and bool(leaf.value.strip())
+    )
 
 
 def _form(leaf: Leaf) -> str:

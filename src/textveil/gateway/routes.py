@@ -57,14 +57,20 @@ class Served:
         request, record = Request(scope, receive), RequestRecord(self._name)
         async with AsyncExitStack() as until:
             request.state.until = until
-            until.enter_context(request.state.process.recorded(record, request.headers.get("traceparent")))
+            until.enter_context(
+                request.state.process.recorded(record, request.headers.get("traceparent"))
+            )
             response = await self._answer(request, record=record)
             response.headers[REQUEST_ID] = record.id
             await response(scope, receive, await until.enter_async_context(kept_open(send)))
 
 
 async def answer(
-    gateway: Gateway, operation: Operation, request: "Request", record: RequestRecord, prepared: Prepared | None = None
+    gateway: Gateway,
+    operation: Operation,
+    request: "Request",
+    record: RequestRecord,
+    prepared: Prepared | None = None,
 ) -> "Response":
     """The answer to one request; what happens to it is noted in its record.
 
@@ -90,7 +96,9 @@ async def answer(
         rules = gateway.policy.rules
         record.asks_for(body.get("model"), [name for rule in rules for name in rule.models])
         if rules:
-            gateway = await run_in_threadpool(gateway.chosen, operation.route, models_of(body), caller.name)
+            gateway = await run_in_threadpool(
+                gateway.chosen, operation.route, models_of(body), caller.name
+            )
         if prepared is not None:
             gateway = await run_in_threadpool(gateway.sending, prepared)
         answered = _answered(gateway, operation, request, body, record, caller)
@@ -103,7 +111,11 @@ async def answer(
     except Exception as error:  # caught here: the server would log its message, which may hold text
         failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
     record.failed(failure)
-    status = failure.status if operation.guardrail is None else operation.guardrail.status(failure.status)
+    status = (
+        failure.status
+        if operation.guardrail is None
+        else operation.guardrail.status(failure.status)
+    )
     where = {FIELD: failure.param} if failure.own and failure.param else {}
     return JSONResponse(operation.error(failure), status, headers=failure.headers | where)
 
@@ -132,7 +144,9 @@ async def _answered(
         record.answered(left)
         return JSONResponse(content, headers={UNRESOLVED: str(left)})
     with record.step("protect"):
-        async with process.turns.of(caller.account, operation.grows(body)):  # it begins from what the one before added
+        async with process.turns.of(
+            caller.account, operation.grows(body)
+        ):  # it begins from what the one before added
             begun = await process.short.run(exchange.begun, request.headers.get(RETRY))
             lane = process.long if begun.news > gateway.running.long else process.short
             released, said = await lane.run(exchange.released, begun)
@@ -144,7 +158,9 @@ async def _answered(
         return JSONResponse(released, headers=said)
     chain = begun.chain
     options = gateway.policy.restore
-    restoring = Restoring(chain.session, as_json=operation.as_json(body), asked=(released, body), options=options)
+    restoring = Restoring(
+        chain.session, as_json=operation.as_json(body), asked=(released, body), options=options
+    )
     streamed = operation.stream if released.get("stream") in (True, "true") else None
     process.check()
     with record.step("upstream"):
@@ -153,8 +169,18 @@ async def _answered(
         came = await json_of(response) if streamed is None else {}
     said |= headers_of(response)
     if streamed is not None:
-        pieces = events(await stream_of(response), operation, streamed(restoring), restoring, chain, record, process)
-        return StreamingResponse(process.streaming(pieces), headers=said, media_type="text/event-stream")
+        pieces = events(
+            await stream_of(response),
+            operation,
+            streamed(restoring),
+            restoring,
+            chain,
+            record,
+            process,
+        )
+        return StreamingResponse(
+            process.streaming(pieces), headers=said, media_type="text/event-stream"
+        )
     with record.step("restore"):
         whole = await process.answers.run(restored, came, operation, restoring, chain)
     record.answered(restoring.unresolved)

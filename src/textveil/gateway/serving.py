@@ -39,7 +39,9 @@ def listen(host: str, port: int) -> socket.socket:
         ConfigError: the address is not available.
     """
     try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listening = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
         # Inherited by connections. Without it, each answer waits 40 ms for the client to acknowledge its headers.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
@@ -124,7 +126,9 @@ def reloading(
             try:
                 policy = renewed(before, read)
                 if policy.tls is not None:
-                    tls_context(policy.tls)  # what is wrong with it is wrong before anything changes
+                    tls_context(
+                        policy.tls
+                    )  # what is wrong with it is wrong before anything changes
                 gateway.reload(policy)
                 how = "the policy was read again, but the certificate was not changed"
                 if policy.tls is not None:
@@ -135,7 +139,9 @@ def reloading(
             except Exception as error:  # whose message may hold anything
                 said(f"{how}: {type(error).__name__}")
 
-    handler = signal.signal(signal.SIGHUP, lambda *_: Thread(target=again, name="policy", daemon=True).start())
+    handler = signal.signal(
+        signal.SIGHUP, lambda *_: Thread(target=again, name="policy", daemon=True).start()
+    )
     try:
         yield begin
     finally:
@@ -154,7 +160,9 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if known is None else known
     try:
-        context.load_cert_chain(files.certificate, files.key, password="")  # a key that has one is refused
+        context.load_cert_chain(
+            files.certificate, files.key, password=""
+        )  # a key that has one is refused
         return context
     except (FileNotFoundError, PermissionError) as error:
         reason = f": {error.strerror}"

@@ -35,7 +35,9 @@ class StandingPolicy:
         ConfigError: something that the policy names is missing, or it names no upstream.
     """
 
-    def __init__(self, policy: Policy, privatizer: Privatizer | None = None, upstream: str | None = None) -> None:
+    def __init__(
+        self, policy: Policy, privatizer: Privatizer | None = None, upstream: str | None = None
+    ) -> None:
         named = None if policy.upstream is None else policy.to(policy.upstream)
         if named is not None and upstream not in (None, named.url):
             raise ConfigError("the policy names another upstream; give one of them")
@@ -46,7 +48,9 @@ class StandingPolicy:
         self._policy = policy
         self.upstream = named or Upstream(url=upstream or "")
         self.keys = None if policy.keys is None else GatewayKeys(policy.keys)
-        self._credential = None if self.upstream.credential is None else self.upstream.credential.read()
+        self._credential = (
+            None if self.upstream.credential is None else self.upstream.credential.read()
+        )
         self.built = privatizer is None
         self.privatizer = privatizer or Privatizer.from_config(policy.config())
 
@@ -55,7 +59,13 @@ class StandingPolicy:
         """Whether the upstream gets a key of the operator's; what it says about that is no business of clients."""
         return self._credential is not None
 
-    def admit(self, headers: Mapping[str, str], account: Callable[[str | None], str], *, counts: bool = True) -> Caller:
+    def admit(
+        self,
+        headers: Mapping[str, str],
+        account: Callable[[str | None], str],
+        *,
+        counts: bool = True,
+    ) -> Caller:
         """Who asks.
 
         Args:
@@ -69,18 +79,24 @@ class StandingPolicy:
         sent = {name: headers[name] for name in KEY_HEADERS[:2] if headers.get(name)}
         if self.keys is None:
             header, secret = next(iter(sent.items()), ("", ""))
-            all_of_them = "\0".join(sent.values()) or None  # the upstream may take either; no header holds a NUL
+            all_of_them = (
+                "\0".join(sent.values()) or None
+            )  # the upstream may take either; no header holds a NUL
             return Caller(account=account(all_of_them), header=header, secret=secret)
         for header, value in sent.items():
             scheme, _, rest = value.partition(" ")
-            secret = rest.strip() if header == "authorization" and scheme.lower() == "bearer" else value
+            secret = (
+                rest.strip() if header == "authorization" and scheme.lower() == "bearer" else value
+            )
             if (key := self.keys.find(secret)) is not None:
                 if counts:
                     self._count(self.keys, key)
                 return Caller(account=key.account, key=key, header=header, secret=secret)
         raise RequestError(
             401,
-            "this gateway wants a key of its own, and does not know this one" if sent else "this gateway wants a key",
+            "this gateway wants a key of its own, and does not know this one"
+            if sent
+            else "this gateway wants a key",
             code="invalid_api_key",
             headers={"WWW-Authenticate": "Bearer"},
         )
@@ -98,7 +114,9 @@ class StandingPolicy:
                 headers={"Retry-After": str(seconds)},
             )
 
-    def keys_sent(self, headers: Mapping[str, str], caller: Caller, names: Sequence[str]) -> dict[str, str]:
+    def keys_sent(
+        self, headers: Mapping[str, str], caller: Caller, names: Sequence[str]
+    ) -> dict[str, str]:
         """The headers with a key that the upstream gets: its credential, or the client's key, or none.
 
         Args:
@@ -108,7 +126,11 @@ class StandingPolicy:
         """
         if self._credential is not None:
             header = self.upstream.header or (caller.header if caller.header in names else names[0])
-            return {header: f"Bearer {self._credential}" if header == "authorization" else self._credential}
+            return {
+                header: f"Bearer {self._credential}"
+                if header == "authorization"
+                else self._credential
+            }
         if caller.key is not None or self.upstream.client_key == "drop":
             return {}
         return {name: headers[name] for name in names if name in headers}

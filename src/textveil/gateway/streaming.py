@@ -44,15 +44,25 @@ def remember(
         for name in names:
             chain.remember(name)
         said = list(pairs)
-        signed = [both for pair in said for both in zip(*(all_signed(operation, each) for each in pair), strict=True)]
+        signed = [
+            both
+            for pair in said
+            for both in zip(*(all_signed(operation, each) for each in pair), strict=True)
+        ]
         heard = [(message_of(operation, came), message_of(operation, made)) for came, made in said]
         chain.answered(heard, signed, in_turn=operation.in_turn)
-        named = [Utterance(role, ()) for came, _ in said if (role := operation.reference(came)) is not None]
+        named = [
+            Utterance(role, ())
+            for came, _ in said
+            if (role := operation.reference(came)) is not None
+        ]
         if len(named) == len(said):
             chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
 
 
-def restored(came: dict[str, Any], operation: Operation, restoring: Restoring, chain: MessageChain) -> dict[str, Any]:
+def restored(
+    came: dict[str, Any], operation: Operation, restoring: Restoring, chain: MessageChain
+) -> dict[str, Any]:
     """A whole answer with the originals put back, which is kept."""
     whole = operation.placed((came, restoring.whole(came, operation.answer)), restoring.asked)
     pairs = zip(operation.said(came), operation.said(whole), strict=True)
@@ -80,7 +90,9 @@ async def events(
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             came = aiter(httpx2.EventSource(response))
-            while (event := await record.during("upstream", process.unless_stopped(anext(came, None)))) is not None:
+            while (
+                event := await record.during("upstream", process.unless_stopped(anext(came, None)))
+            ) is not None:
                 if not event.data.strip():  # it only keeps the connection open
                     continue
                 data = event.data if event.data == "[DONE]" else json.loads(event.data)
@@ -88,9 +100,13 @@ async def events(
                     failure = worded(failure, data, restoring, keys)
                     break
                 with record.timed("restore"):
-                    pieces = list(stream.feed(Event("" if event.event == "message" else event.event, data)))
+                    pieces = list(
+                        stream.feed(Event("" if event.event == "message" else event.event, data))
+                    )
                 if news := [each for each in stream.remembered if each not in names]:
-                    await process.answers.run(remember, chain, operation, (), news)  # before anybody can refer to it
+                    await process.answers.run(
+                        remember, chain, operation, (), news
+                    )  # before anybody can refer to it
                     names += news
                 if stream.ended and not kept:  # before the client knows the end, and asks on
                     kept = stream.messages

@@ -91,15 +91,23 @@ class ToolServer:
 
     def __post_init__(self) -> None:
         if bool(self.upstream) == bool(self.command):
-            raise ConfigError("a tool server is named by its URL (--upstream), or started by a command: give one")
-        if not self.policy.tools and self.policy.other_tools == "refuse" and not (self.resources or self.prompts):
+            raise ConfigError(
+                "a tool server is named by its URL (--upstream), or started by a command: give one"
+            )
+        if (
+            not self.policy.tools
+            and self.policy.other_tools == "refuse"
+            and not (self.resources or self.prompts)
+        ):
             raise ConfigError(NOTHING)
         self.session.repeats = "tool"  # what is answered twice is released once
 
     @cached_property
     def _releasing(self) -> Releasing:
         found = ("patterns", "structure")
-        schemas = Privatizer.from_profile("prompt", protect={"level": "identifiers", "detectors": found})
+        schemas = Privatizer.from_profile(
+            "prompt", protect={"level": "identifiers", "detectors": found}
+        )
         return Releasing(self.privatizer, schemas)
 
     # ---- what is asked and answered ----------------------------------------------------------------------------------
@@ -119,7 +127,8 @@ class ToolServer:
         said = [each._replace(sources=(tool,) * len(each.texts)) for each in asked.besides]
         made = asked.released([self._releasing(each, self.session)[0] for each in said])
         return {
-            name: _with_addresses(came[name], value) if name in ADDRESSED else value for name, value in made.items()
+            name: _with_addresses(came[name], value) if name in ADDRESSED else value
+            for name, value in made.items()
         }
 
     def restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
@@ -159,7 +168,10 @@ class ToolServer:
         ):
             served = _Requests(self, client)
             info = client.server_info
-            said: Json = {"name": info.name if info else "tools", "instructions": client.instructions}
+            said: Json = {
+                "name": info.name if info else "tools",
+                "instructions": client.instructions,
+            }
             about = await _in_thread(self.protected, tables.ABOUT, said)
             has, handlers = client.server_capabilities, dict[str, Any]()
             if has.tools is not None:
@@ -171,10 +183,15 @@ class ToolServer:
                     "on_read_resource": served.read_resource,
                 }
             if has.prompts is not None and self.prompts:
-                handlers |= {"on_list_prompts": served.list_prompts, "on_get_prompt": served.get_prompt}
+                handlers |= {
+                    "on_list_prompts": served.list_prompts,
+                    "on_get_prompt": served.get_prompt,
+                }
             if has.completions is not None and (self.resources or self.prompts):
                 handlers["on_completion"] = served.complete
-            server: Server[Any] = Server(about["name"], instructions=about.get("instructions"), **handlers)
+            server: Server[Any] = Server(
+                about["name"], instructions=about.get("instructions"), **handlers
+            )
             server.middleware.clear()  # which would trace requests
             yield server
 
@@ -188,15 +205,23 @@ class ToolServer:
         if self.upstream:
             key = os.environ.get(KEY)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            wait = httpx2.Timeout(self.policy.timeout, read=None)  # answers take as long as the session waits for them
+            wait = httpx2.Timeout(
+                self.policy.timeout, read=None
+            )  # answers take as long as the session waits for them
             trusted = self.upstream.lower().startswith("https:")
             async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
-                yield streamable_http_client(self.upstream, http_client=http, max_sse_event_size=None)
+                yield streamable_http_client(
+                    self.upstream, http_client=http, max_sse_event_size=None
+                )
             return
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")
+        }
         command, *args = self.command
         with open(self.errors or os.devnull, "a", opener=_for_its_owner) as errors:
-            yield stdio_client(StdioServerParameters(command=command, args=args, env=environment), errlog=errors)
+            yield stdio_client(
+                StdioServerParameters(command=command, args=args, env=environment), errlog=errors
+            )
 
 
 class _Requests:
@@ -224,8 +249,13 @@ class _Requests:
         except MCPError as error:
             code, message = error.code, error.message
         except Exception as error:  # which may hold text
-            code, message = FAILED, f"textveil: the tool server did not answer ({type(error).__name__})"
-        raise MCPError(code, (await self._protected(tables.FAILED, {"message": message}))["message"])
+            code, message = (
+                FAILED,
+                f"textveil: the tool server did not answer ({type(error).__name__})",
+            )
+        raise MCPError(
+            code, (await self._protected(tables.FAILED, {"message": message}))["message"]
+        )
 
     async def _protected(self, operation: Operation, came: Json) -> Json:
         """An answer as the client gets it.
@@ -267,7 +297,9 @@ class _Requests:
         protects = self._served.policy.protects_tool(params.name)
         if not protects and self._served.policy.other_tools == "refuse":
             served = [name for name in self._schemas if self._served.policy.protects_tool(name)]
-            raise MCPError(WRONG, f"textveil: {UnknownName('tool that is served here', params.name, served)}")
+            raise MCPError(
+                WRONG, f"textveil: {UnknownName('tool that is served here', params.name, served)}"
+            )
         arguments, left = params.arguments, 0
         if protects and arguments is not None:
             restored, left = await self._restored(arguments, params.name)
@@ -278,7 +310,9 @@ class _Requests:
                 message = (await self._protected(tables.PROGRESS, {"message": message}))["message"]
             await context.session.report_progress(progress, total, message)
 
-        came = await self._answer(self._client.call_tool(params.name, arguments, progress_callback=tell))
+        came = await self._answer(
+            self._client.call_tool(params.name, arguments, progress_callback=tell)
+        )
         if not protects:
             return CallToolResult.model_validate(came)
         try:
@@ -300,7 +334,9 @@ class _Requests:
         from mcp.types import ListResourceTemplatesResult
 
         came = await self._answer(self._client.list_resource_templates(cursor=params.cursor))
-        return ListResourceTemplatesResult.model_validate(await self._protected(tables.TEMPLATES, came))
+        return ListResourceTemplatesResult.model_validate(
+            await self._protected(tables.TEMPLATES, came)
+        )
 
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import ReadResourceResult
@@ -325,7 +361,10 @@ class _Requests:
     async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
         from mcp.types import CompleteResult
 
-        said = params.argument.model_dump(), params.context.arguments if params.context is not None else None
+        said = (
+            params.argument.model_dump(),
+            params.context.arguments if params.context is not None else None,
+        )
         (argument, around), _left = await self._restored(list(said))
         came = await self._answer(self._client.complete(params.ref, argument, around))
         return CompleteResult.model_validate(await self._protected(tables.COMPLETED, came))
@@ -337,7 +376,11 @@ def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
     made = dict(restored)
     for name, value in restored.items():
         of = wanted.get(name) if isinstance(wanted, dict) else None
-        if isinstance(of, dict) and of.get("type") in ("integer", "number") and value != came.get(name):
+        if (
+            isinstance(of, dict)
+            and of.get("type") in ("integer", "number")
+            and value != came.get(name)
+        ):
             with suppress(ValueError, TypeError):
                 made[name] = (int if of["type"] == "integer" else float)(value)
     return made
@@ -362,10 +405,18 @@ def _json(made: Any) -> Json:
 def _with_addresses(came: Any, made: Any) -> Any:
     """Contents, links and lists of resources, whose addresses are such also where something in them is hidden."""
     if isinstance(made, list):
-        return [_with_addresses(*pair) for pair in zip(came, made, strict=True)] if len(came) == len(made) else made
+        return (
+            [_with_addresses(*pair) for pair in zip(came, made, strict=True)]
+            if len(came) == len(made)
+            else made
+        )
     if not isinstance(made, dict):
         return made
-    inner = {name: _with_addresses(came[name], made[name]) for name in ("resource", "content") if name in made}
+    inner = {
+        name: _with_addresses(came[name], made[name])
+        for name in ("resource", "content")
+        if name in made
+    }
     if made.get("uri", "") != came.get("uri", ""):
         inner["uri"] = SCHEME + quote(made["uri"])
     return {**made, **inner}
@@ -426,7 +477,9 @@ def serve_http(tools: ToolServer, listening: socket.socket) -> None:
     _run(anyio.run, serve)
 
 
-def _run(run: Callable[[Callable[[], Awaitable[None]]], None], serve: Callable[[], Awaitable[None]]) -> None:
+def _run(
+    run: Callable[[Callable[[], Awaitable[None]]], None], serve: Callable[[], Awaitable[None]]
+) -> None:
     """Run a server.
 
     Raises:

@@ -53,7 +53,9 @@ class Tracing:
     def _span(self, name: str, context: Any) -> AbstractContextManager[Any]:
         assert self._tracer is not None, "or there are no spans"
         # Messages of exceptions may hold text.
-        return self._tracer.start_span(name, context, record_exception=False, set_status_on_exception=False)
+        return self._tracer.start_span(
+            name, context, record_exception=False, set_status_on_exception=False
+        )
 
 
 def attributes(record: RequestRecord) -> dict[str, str | int | float]:
@@ -66,8 +68,13 @@ def attributes(record: RequestRecord) -> dict[str, str | int | float]:
         "textveil.protected": record.protected.total(),
         "http.response.status_code": record.status,
     }
-    said |= {f"textveil.protected.{type_.lower()}": number for type_, number in sorted(record.protected.items())}
-    said |= {f"textveil.{step}.seconds": seconds for step, seconds in record.seconds.items() if seconds}
+    said |= {
+        f"textveil.protected.{type_.lower()}": number
+        for type_, number in sorted(record.protected.items())
+    }
+    said |= {
+        f"textveil.{step}.seconds": seconds for step, seconds in record.seconds.items() if seconds
+    }
     if record.model:
         said["gen_ai.request.model"] = record.model
     if record.reason:

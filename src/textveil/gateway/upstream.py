@@ -56,7 +56,9 @@ def upstream_client() -> "httpx2.AsyncClient":
         limits=many,
         headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        mounts={"http://": httpx2.AsyncHTTPTransport(limits=many)},  # proxies of the environment for https only
+        mounts={
+            "http://": httpx2.AsyncHTTPTransport(limits=many)
+        },  # proxies of the environment for https only
         follow_redirects=False,
     )
 
@@ -89,21 +91,33 @@ async def send(
             headers[name] = value
     path, query, body = operation.target(released)
     url, timeout = f"{gateway.upstream.rstrip('/')}{path}", gateway.policy.timeout
-    to_send = client.build_request(operation.method, url, json=body, params=query, headers=headers, timeout=timeout)
+    to_send = client.build_request(
+        operation.method, url, json=body, params=query, headers=headers, timeout=timeout
+    )
     if caller.key is not None and caller.secret.encode() in to_send.content + to_send.url.raw_path:
         raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
-    once = operation.grows(released) is not None  # a conversation that the upstream keeps would hold it twice
+    once = (
+        operation.grows(released) is not None
+    )  # a conversation that the upstream keeps would hold it twice
     with failing():
-        answer = await (client.send(to_send, stream=True) if once else _sent(client, to_send, request.state.until))
+        answer = await (
+            client.send(to_send, stream=True)
+            if once
+            else _sent(client, to_send, request.state.until)
+        )
     request.state.until.push_async_callback(answer.aclose)
     if answer.status_code == 200:
         return answer
     if answer.status_code == 401 and gateway.standing.has_credential:
-        raise RequestError(502, "the upstream does not take the key that the policy names for it", code="upstream")
+        raise RequestError(
+            502, "the upstream does not take the key that the policy names for it", code="upstream"
+        )
     raise await refusal_of(answer, restoring, keys_of(answer))
 
 
-async def _sent(client: "httpx2.AsyncClient", request: "httpx2.Request", until: AsyncExitStack) -> "httpx2.Response":
+async def _sent(
+    client: "httpx2.AsyncClient", request: "httpx2.Request", until: AsyncExitStack
+) -> "httpx2.Response":
     """The response to a request, whose headers are read.
 
     A connection that was kept may be closed by the upstream while the request is on its way. Then nobody has read the
@@ -142,7 +156,11 @@ def keys_of(answer: "httpx2.Response") -> list[str]:
 
 def headers_of(answer: "httpx2.Response") -> dict[str, str]:
     """Headers of the upstream that are passed on."""
-    return {name: value for name, value in answer.headers.items() if name in KEPT or name.startswith(LIMITS)}
+    return {
+        name: value
+        for name, value in answer.headers.items()
+        if name in KEPT or name.startswith(LIMITS)
+    }
 
 
 @contextmanager
@@ -160,7 +178,9 @@ def failing() -> Iterator[None]:
     raise failure
 
 
-async def refusal_of(answer: "httpx2.Response", restoring: Restoring, keys: Iterable[str]) -> RequestError:
+async def refusal_of(
+    answer: "httpx2.Response", restoring: Restoring, keys: Iterable[str]
+) -> RequestError:
     """What the upstream says about a request that it refused."""
     read = bytearray()
     with suppress(Exception):
@@ -173,13 +193,22 @@ async def refusal_of(answer: "httpx2.Response", restoring: Restoring, keys: Iter
     found = None
     with suppress(ValueError, RecursionError):
         found = json.loads(read) if answer.status_code >= 400 else None
-    return worded(RequestError(status, says, code="upstream", headers=headers_of(answer)), found, restoring, keys)
+    return worded(
+        RequestError(status, says, code="upstream", headers=headers_of(answer)),
+        found,
+        restoring,
+        keys,
+    )
 
 
-def worded(refused: RequestError, found: Any, restoring: Restoring, keys: Iterable[str]) -> RequestError:
+def worded(
+    refused: RequestError, found: Any, restoring: Restoring, keys: Iterable[str]
+) -> RequestError:
     """An error as the upstream words it, with the originals put back; the gateway's own where that repeats the key."""
     error = found.get("error", found) if isinstance(found, dict) else None
-    said = {"message": error} if isinstance(error, str) else error if isinstance(error, dict) else {}
+    said = (
+        {"message": error} if isinstance(error, str) else error if isinstance(error, dict) else {}
+    )
     texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
     secrets = [word for key in keys for word in key.split() if len(word) > 7]
     if "message" not in texts or any(word in text for word in secrets for text in texts.values()):
@@ -202,7 +231,10 @@ async def stream_of(answer: "httpx2.Response") -> "httpx2.Response":
     Raises:
         RequestError: it is none.
     """
-    if answer.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream":
+    if (
+        answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        == "text/event-stream"
+    ):
         return answer
     await answer.aclose()
     raise RequestError(502, "the upstream did not answer with a stream", code="upstream")

@@ -70,7 +70,10 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
         dropped=min(release.dropped for release in releases),
         drawn=sum(release.drawn for release in releases),
         parameter=np.empty(0),
-        placeholders=min(int((spent == 0).sum()) + first.repeated, *(release.placeholders for release in releases)),
+        placeholders=min(
+            int((spent == 0).sum()) + first.repeated,
+            *(release.placeholders for release in releases),
+        ),
         mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
         seeded=all(release.seeded for release in releases),
         infinite=_union(release.infinite for release in releases),
@@ -142,7 +145,9 @@ def _latest(releases: Sequence[Guarantee]) -> tuple[Loss, ...]:
     found: dict[tuple[str, str], Loss] = {}
     for loss in chain.from_iterable(release.per_person for release in releases):
         before = found.get((loss.label, loss.by), loss)
-        found[loss.label, loss.by] = max(loss, before, key=lambda each: (each.total, each.infinite, each.released))
+        found[loss.label, loss.by] = max(
+            loss, before, key=lambda each: (each.total, each.infinite, each.released)
+        )
     return tuple(found.values())
 
 
@@ -168,7 +173,10 @@ def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
 def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
     """The groups of several releases of one text, with what they spend added up; none if groups differ."""
     first = releases[0].groups
-    if any([(g.label, g.words) for g in each.groups] != [(g.label, g.words) for g in first] for each in releases):
+    if any(
+        [(g.label, g.words) for g in each.groups] != [(g.label, g.words) for g in first]
+        for each in releases
+    ):
         return ()
     return tuple(
         replace(
@@ -178,7 +186,9 @@ def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
             total=sum(each.total for each in alike),
             per_unit=sum(each.per_unit for each in alike),
         )
-        for group, alike in zip(first, zip(*(each.groups for each in releases), strict=True), strict=True)
+        for group, alike in zip(
+            first, zip(*(each.groups for each in releases), strict=True), strict=True
+        )
     )
 
 
@@ -196,7 +206,11 @@ def condense(guarantee: Guarantee) -> Guarantee:
 
 
 def _counts(guarantee: Guarantee) -> Ints:
-    return np.ones(len(guarantee.epsilon_per_word), np.int64) if guarantee.counts is None else guarantee.counts
+    return (
+        np.ones(len(guarantee.epsilon_per_word), np.int64)
+        if guarantee.counts is None
+        else guarantee.counts
+    )
 
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
@@ -245,13 +259,18 @@ def _domain(claim: Claim) -> tuple[Restricted | None, str]:
     """
     if claim.restricted is None:
         return None, ""
-    return replace(claim.restricted, additive=0.0), json.dumps(claim.options, sort_keys=True, default=str)
+    return replace(claim.restricted, additive=0.0), json.dumps(
+        claim.options, sort_keys=True, default=str
+    )
 
 
-def _lossy(claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]) -> Claim:
+def _lossy(
+    claim: Claim, join: Callable[[Iterable[float]], float], claims: Sequence[Claim]
+) -> Claim:
     """The first of several like claims, with the additive parts and caveats of all, and what holds for all of them."""
     restricted = claim.restricted and replace(
-        claim.restricted, additive=join(each.restricted.additive for each in claims if each.restricted)
+        claim.restricted,
+        additive=join(each.restricted.additive for each in claims if each.restricted),
     )
     return replace(
         claim,
@@ -274,7 +293,11 @@ def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:
     return replace(
         _lossy(claim, sum, [release.claim for release in releases]),
         mechanism=" + ".join(names),
-        options=claim.options if all(release.claim.options == claim.options for release in releases) else {},
-        reason="; ".join(_union((release.claim.reason,) for release in releases if release.claim.reason)),
+        options=claim.options
+        if all(release.claim.options == claim.options for release in releases)
+        else {},
+        reason="; ".join(
+            _union((release.claim.reason,) for release in releases if release.claim.reason)
+        ),
         assumptions=_union(release.claim.assumptions for release in releases),
     )

@@ -16,7 +16,9 @@ from textveil.randomness import Values
 Kind = Literal["metric", "ldp", "none"]
 
 
-FLOATING_POINT = "the vectors are drawn and compared in floating point; only words are released, never a vector"
+FLOATING_POINT = (
+    "the vectors are drawn and compared in floating point; only words are released, never a vector"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,11 @@ class Restricted:
 
     def ldp(self, epsilon: float) -> float:
         """The bound for any two words of the domain, where a word spends this epsilon."""
-        return epsilon if self.kind == "ldp" or epsilon == 0 else epsilon * self.diameter + self.additive
+        return (
+            epsilon
+            if self.kind == "ldp" or epsilon == 0
+            else epsilon * self.diameter + self.additive
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +119,18 @@ class Claim:
             return np.where(epsilon > 0, math.inf, 0.0)
         if self.kind == "ldp":
             return epsilon
-        bound = np.where(np.isfinite(epsilon), np.minimum(epsilon * self.diameter + self.additive, self.most), math.inf)
+        bound = np.where(
+            np.isfinite(epsilon),
+            np.minimum(epsilon * self.diameter + self.additive, self.most),
+            math.inf,
+        )
         return np.where(epsilon > 0, bound, 0.0)
 
     def times(self, pieces: int) -> Self:
         """The claim about a word of several pieces: the additive part and `most` count once for each."""
-        promise = self.restricted and replace(self.restricted, additive=self.restricted.additive * pieces)
-        return replace(self, additive=self.additive * pieces, most=self.most * pieces, restricted=promise)
+        promise = self.restricted and replace(
+            self.restricted, additive=self.restricted.additive * pieces
+        )
+        return replace(
+            self, additive=self.additive * pieces, most=self.most * pieces, restricted=promise
+        )

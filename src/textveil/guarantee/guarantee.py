@@ -271,7 +271,10 @@ class Guarantee:
         claim = self.claim
         spent: list[object] = [_plain(value) for value in self.epsilon_per_word.tolist()]
         if self.counts is not None:
-            spent = [{"epsilon": each, "words": n} for each, n in zip(spent, self.counts.tolist(), strict=True)]
+            spent = [
+                {"epsilon": each, "words": n}
+                for each, n in zip(spent, self.counts.tolist(), strict=True)
+            ]
         drawn = self.parameter[np.isfinite(self.parameter)]
         parameter = (
             {"name": claim.parameter, "min": float(drawn.min()), "max": float(drawn.max())}
@@ -346,7 +349,8 @@ class Guarantee:
     def unpack(cls, packed: Mapping[str, Any]) -> Self:
         """The statement that `pack` wrote; it may have been JSON in between, which turns tuples into lists."""
         claim: dict[str, Any] = {
-            name: tuple(each) if isinstance(each, list) else each for name, each in packed["claim"].items()
+            name: tuple(each) if isinstance(each, list) else each
+            for name, each in packed["claim"].items()
         }
         if claim["restricted"] is not None:
             claim["restricted"] = Restricted(**claim["restricted"])

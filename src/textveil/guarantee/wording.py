@@ -35,7 +35,10 @@ def summary(guarantee: "Guarantee") -> str:
 
     Promises that hold for some pairs of words only are not in it; `headline` and `explain` have them.
     """
-    parts = [*(_by_group(guarantee) if guarantee.groups else _together(guarantee)), *_public(guarantee)]
+    parts = [
+        *(_by_group(guarantee) if guarantee.groups else _together(guarantee)),
+        *_public(guarantee),
+    ]
     if not guarantee.protected:
         parts = ["no word was protected", *parts] if parts else ["there were no words"]
     if guarantee.repeatable:
@@ -45,8 +48,12 @@ def summary(guarantee: "Guarantee") -> str:
     said = "; ".join(parts)
     where = f"in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "none":
-        whole = "as a whole" if any(math.isfinite(group.epsilon) for group in guarantee.groups) else ""
-        where = " ".join(filter(None, ("no guarantee", where, whole, f"({'; '.join(guarantee.reasons)})")))
+        whole = (
+            "as a whole" if any(math.isfinite(group.epsilon) for group in guarantee.groups) else ""
+        )
+        where = " ".join(
+            filter(None, ("no guarantee", where, whole, f"({'; '.join(guarantee.reasons)})"))
+        )
     said = f"{where}: {said}" if where else said
     return f"{said[0].upper()}{said[1:]}."
 
@@ -77,15 +84,25 @@ def _together(guarantee: "Guarantee") -> Iterator[str]:
 
 def _by_group(guarantee: "Guarantee") -> Iterator[str]:
     """What became of the words that are not public, group by group; epsilons are in local DP."""
-    drawn = [group for group in guarantee.groups if group.by not in ("name", FIGURE, "placeholder", "nothing")]
+    drawn = [
+        group
+        for group in guarantee.groups
+        if group.by not in ("name", FIGURE, "placeholder", "nothing")
+    ]
     names = [group for group in guarantee.groups if group.by == "name"]
     promised = [group for group in drawn if math.isfinite(group.epsilon)]
     if len({number(group.epsilon) for group in promised}) > 1:
         said = [f"{_of_group(group)} at {_epsilon(group.epsilon)}" for group in promised]
     else:
-        said = [f"{count(_words(promised), 'word')} at {_epsilon(promised[0].epsilon)}"] if promised else []
+        said = (
+            [f"{count(_words(promised), 'word')} at {_epsilon(promised[0].epsilon)}"]
+            if promised
+            else []
+        )
     if names:
-        said.append(f"{count(_words(names), 'name')} at {_epsilon(*(group.epsilon for group in names))}")
+        said.append(
+            f"{count(_words(names), 'name')} at {_epsilon(*(group.epsilon for group in names))}"
+        )
     if said:
         said[0] = said[0].replace(" at ", f" {_replaced(guarantee)} at ", 1)
         yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
@@ -126,7 +143,11 @@ def _any_two(guarantee: "Guarantee") -> str:
 
 def _replaced(guarantee: "Guarantee") -> str:
     codes = guarantee.claim.codes
-    among = f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes" if codes else ""
+    among = (
+        f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes"
+        if codes
+        else ""
+    )
     if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
         among = f" among at most {max(codes):,} codes"
     return f"{'drawn' if guarantee.draws else 'replaced'}{among}"
@@ -136,13 +157,19 @@ def _alike(guarantee: "Guarantee") -> str:
     alike = ", equal words alike" if guarantee.repeated else ""
     if guarantee.lasting:
         alike = ", equal words alike in all sessions of this subject"
-    return f"{alike}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else alike
+    return (
+        f"{alike}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else alike
+    )
 
 
 def _of_group(group: "Group") -> str:
     """How many words a group has, and which group it is."""
     adjective = _ADJECTIVES.get(group.label)
-    return things(group.label, group.words) if adjective is None else count(group.words, f"{adjective} word")
+    return (
+        things(group.label, group.words)
+        if adjective is None
+        else count(group.words, f"{adjective} word")
+    )
 
 
 _ADJECTIVES = {
@@ -171,7 +198,9 @@ def _became(n: int, what: str) -> str:
 
 def _unprotected(guarantee: "Guarantee") -> str:
     """What became of words with an infinite epsilon: they passed, or a paper's own rule for unknown words applied."""
-    ruled = guarantee.oov in ("uniform", "drop") or ("moved numbers" in guarantee.mask and not guarantee.groups)
+    ruled = guarantee.oov in ("uniform", "drop") or (
+        "moved numbers" in guarantee.mask and not guarantee.groups
+    )
     return "went unprotected" if ruled else "passed unprotected"
 
 
@@ -220,7 +249,9 @@ def _within_codes(guarantee: "Guarantee") -> str:
         return ""
     codes = guarantee.claim.codes
     if len(codes) > 1:
-        said = ", ".join(f"{label} {each:,}" for label, each in zip(_ADJECTIVES, codes, strict=True))
+        said = ", ".join(
+            f"{label} {each:,}" for label, each in zip(_ADJECTIVES, codes, strict=True)
+        )
         return f" For two words of one group and one of its codes it is 0 (codes by group: {said})."
     return f" For two words of one of its {codes[0]:,} codes it is 0."
 
@@ -269,12 +300,16 @@ def loss(of: "Loss") -> str:
     if of.released > of.drawn:
         said.append(f"released {of.released:,} times in all")
     if of.infinite:
-        said.append(f"no finite bound for {'any' if of.infinite == of.drawn else f'{of.infinite:,}'} of them")
+        said.append(
+            f"no finite bound for {'any' if of.infinite == of.drawn else f'{of.infinite:,}'} of them"
+        )
     if (finite := of.drawn - of.infinite) > 0:
         others = "of the others " if of.infinite else ""
         said.append(f"at most {number(of.most / 1e6)}{' each' if finite > 1 else ''}")
         if finite > 1:
-            said.append(f"{number(of.total / 1e6)} for one person who has all {others or 'of them'}".rstrip())
+            said.append(
+                f"{number(of.total / 1e6)} for one person who has all {others or 'of them'}".rstrip()
+            )
     return f"{of.label}: {', '.join(said)}"
 
 
@@ -294,7 +329,9 @@ def _domain(guarantee: "Guarantee") -> str:
     if public:
         passed = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
     bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
-    if any(group.by == FIGURE for group in guarantee.groups):  # the bound of some is infinite, and they do not pass
+    if any(
+        group.by == FIGURE for group in guarantee.groups
+    ):  # the bound of some is infinite, and they do not pass
         bare = _words([group for group in guarantee.groups if group.by == "nothing"])
     if guarantee.claim.kind != "none" and bare:
         passed += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
@@ -355,7 +392,10 @@ def explain(guarantee: "Guarantee") -> str:
         lines += [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
     if guarantee.protected and guarantee.kind != "none":
         spent = guarantee.epsilon_per_word
-        total, everywhere = number(guarantee.total(spent)), number(guarantee.total(guarantee.ldp_per_word))
+        total, everywhere = (
+            number(guarantee.total(spent)),
+            number(guarantee.total(guarantee.ldp_per_word)),
+        )
         lines += [
             f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(guarantee.texts)}.",
             f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
@@ -400,7 +440,9 @@ def _explain_restricted(guarantee: "Guarantee", promise: Restricted) -> list[str
     ]
     if promise.kind == "metric":
         lines[1] = lines[1][:-1] + ","
-        lines.append(f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}.")
+        lines.append(
+            f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}."
+        )
     if guarantee.unit == "wordpiece":
         lines.append("For word pieces: where each piece and the one in its place are such a pair.")
     return lines
@@ -480,7 +522,11 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
         return f"{hidden(releases)} {passed}."
     found = hidden_counts(releases)
     dropped = sum(len(released.mask.dropped) for released in releases)
-    rest = "in lower case" if any(released.mask.casing is None for released in releases) else "unchanged"
+    rest = (
+        "in lower case"
+        if any(released.mask.casing is None for released in releases)
+        else "unchanged"
+    )
     if not found and not dropped:
         if not any(released.items for released in releases):
             return "There were no words."
@@ -489,11 +535,17 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
     order = {type_: i for i, type_ in enumerate(THINGS)}
     types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
     said = listing([things(type_, found[type_]) for type_ in types])
-    labels = {item.group for released in releases for item in released.items if item.kind is Kind.WORD}
-    what = ["name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"] * bool(labels)
+    labels = {
+        item.group for released in releases for item in released.items if item.kind is Kind.WORD
+    }
+    what = [
+        "name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"
+    ] * bool(labels)
     what += ["figure"] * any(_moved(item) for released in releases for item in released.items)
     drawn = f" (a drawn {' or '.join(what)} may by chance be the original)" if what else ""
-    done = [f"{said} replaced{drawn}"] * bool(found) + [f"{count(dropped, 'word')} left out"] * bool(dropped)
+    done = [f"{said} replaced{drawn}"] * bool(found) + [
+        f"{count(dropped, 'word')} left out"
+    ] * bool(dropped)
     return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
 
 

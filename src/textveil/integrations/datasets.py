@@ -10,7 +10,13 @@ from typing import Any, Self
 
 from textveil.errors import ConfigError, InputError, quote
 from textveil.guarantee import Guarantee, condense, summarize
-from textveil.integrations.releases import TableRelease, check_columns, holds_text, listed, statement
+from textveil.integrations.releases import (
+    TableRelease,
+    check_columns,
+    holds_text,
+    listed,
+    statement,
+)
 from textveil.pipeline import Privatizer, Protector
 
 __all__ = ["DatasetRelease", "privatize", "statement_of"]
@@ -39,7 +45,9 @@ def privatize(
     Raises:
         ConfigError: options are wrong.
     """
-    return DatasetRelease(privatizer, listed(columns), id=id, keep=tuple(keep), statement=statement, key=key)
+    return DatasetRelease(
+        privatizer, listed(columns), id=id, keep=tuple(keep), statement=statement, key=key
+    )
 
 
 class DatasetRelease(TableRelease):
@@ -76,17 +84,25 @@ class DatasetRelease(TableRelease):
         made._columns, made._id, made._keep, made._statement = state[4:]
         return made
 
-    def __call__(self, batch: Mapping[str, Any], indices: Sequence[int] | None = None) -> dict[str, Any]:
+    def __call__(
+        self, batch: Mapping[str, Any], indices: Sequence[int] | None = None
+    ) -> dict[str, Any]:
         """The released columns of a batch.
 
         Raises:
             InputError: a column holds text and is not named, rows have no ids, or a text is none.
         """
-        if not all(isinstance(column, Sequence) and not isinstance(column, str) for column in batch.values()):
+        if not all(
+            isinstance(column, Sequence) and not isinstance(column, str)
+            for column in batch.values()
+        ):
             raise InputError("rows are released in batches: map(..., batched=True)")
         others = (*self._keep, *([] if self._id is None else [self._id]))
         check_columns(
-            list(batch), [name for name, column in batch.items() if holds_text(column)], self._columns, others
+            list(batch),
+            [name for name, column in batch.items() if holds_text(column)],
+            self._columns,
+            others,
         )
         ids = indices if self._id is None else batch[self._id]
         if ids is None:
@@ -96,11 +112,14 @@ class DatasetRelease(TableRelease):
             )
         drawn = {name: self.draw(batch[name], ids, name) for name in self._columns}
         made: dict[str, Any] = {
-            name: [None if each is None else each.text for each in several] for name, several in drawn.items()
+            name: [None if each is None else each.text for each in several]
+            for name, several in drawn.items()
         }
         if self._statement is not None:
             if self._statement in batch:
-                raise InputError(f"there is a column {self._statement!r} already: give the statements another name")
+                raise InputError(
+                    f"there is a column {self._statement!r} already: give the statements another name"
+                )
             said = statement([each for several in drawn.values() for each in several])
             first = None if said is None else json.dumps(said.pack())
             made[self._statement] = [first, *[None] * (len(ids) - 1)][: len(ids)]

@@ -42,7 +42,11 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
     type = "release"
 
     def __init__(
-        self, privatizer: Privatizer | Protector | str, *, keep: str | Iterable[str] = (), key: bytes | None = None
+        self,
+        privatizer: Privatizer | Protector | str,
+        *,
+        keep: str | Iterable[str] = (),
+        key: bytes | None = None,
     ) -> None:
         super().__init__()
         self._release, self._keep = TableRelease(privatizer, key=key), listed(keep)
@@ -58,7 +62,9 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
         while batch := list(islice(documents, BATCH)):
             with self.track_time("batch"):
                 failure = self._draw(batch)
-            if failure is not None:  # raised here, where no line has a text: datatrove logs what lines have
+            if (
+                failure is not None
+            ):  # raised here, where no line has a text: datatrove logs what lines have
                 raise failure
             for document in batch:
                 self.stat_update("released")
@@ -69,7 +75,9 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
         try:
             for document in batch:
                 self._check(document)
-            results = self._release.draw([each.text for each in batch], [each.id for each in batch], "text")
+            results = self._release.draw(
+                [each.text for each in batch], [each.id for each in batch], "text"
+            )
             texts = [None if each is None else each.text for each in results]
         except TextveilError as error:
             return error.with_traceback(None)

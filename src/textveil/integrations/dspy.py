@@ -93,7 +93,9 @@ class ProtectedLM(BaseLM):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"ProtectedLM({self.model!r}, {self._guard!r})"
 
-    def _begun(self, prompt: Any, messages: Any, kwargs: Body) -> tuple[GuardedRequest, list[Body], Body]:
+    def _begun(
+        self, prompt: Any, messages: Any, kwargs: Body
+    ) -> tuple[GuardedRequest, list[Body], Body]:
         """A request, the released messages and settings."""
         if messages is None:
             if not isinstance(prompt, str):
@@ -142,7 +144,13 @@ def _text(begun: GuardedRequest, came: str) -> str:
 
 def _said(output: Any) -> Body:
     """An output as a message."""
-    text = output if isinstance(output, str) else output.get("text") if isinstance(output, dict) else None
+    text = (
+        output
+        if isinstance(output, str)
+        else output.get("text")
+        if isinstance(output, dict)
+        else None
+    )
     return {"role": "assistant", **({"content": text} if isinstance(text, str) else {})}
 
 
@@ -160,14 +168,20 @@ class TextveilAdapter(Adapter):  # type: ignore[misc]
     def __init__(self, inner: Adapter | None = None, guard: ChatGuard | None = None) -> None:
         self._inner, self._guard = inner or ChatAdapter(), guard or ChatGuard()
         if _asks_itself(self._inner):
-            raise ConfigError("the inner adapter holds a model that would see originals: give it a ProtectedLM instead")
+            raise ConfigError(
+                "the inner adapter holds a model that would see originals: give it a ProtectedLM instead"
+            )
         super().__init__(callbacks=self._inner.callbacks)
 
-    def __call__(self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body) -> Any:
+    def __call__(
+        self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
+    ) -> Any:
         """See `dspy.Adapter`."""
         return self._inner(self._protected(lm), lm_kwargs, signature, demos, inputs)
 
-    async def acall(self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body) -> Any:
+    async def acall(
+        self, lm: BaseLM, lm_kwargs: Body, signature: Any, demos: list[Body], inputs: Body
+    ) -> Any:
         """See `dspy.Adapter`."""
         return await self._inner.acall(self._protected(lm), lm_kwargs, signature, demos, inputs)
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Guarantee
-from textveil.integrations.releases import check_columns, holds_text, listed, privatizer_of, statement
+from textveil.integrations.releases import (
+    check_columns,
+    holds_text,
+    listed,
+    privatizer_of,
+    statement,
+)
 from textveil.pipeline import Privatizer, Protector, Result
 
 if TYPE_CHECKING:
@@ -66,7 +72,9 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
         if not holds_text(frame.index.get_level_values(level).dropna()):
             continue
         if levels.count(name) > 1 or name in frame.columns:
-            raise InputError("an index with text has the name of a column, or of another index: rename it")
+            raise InputError(
+                "an index with text has the name of a column, or of another index: rename it"
+            )
         texts.append(name)
     check_columns([*frame.columns, *levels], texts, columns, keep)
 
@@ -75,15 +83,23 @@ def texts_of(column: Any) -> list[Any]:
     """The values of a column of pandas; None for rows without one."""
     import pandas
 
-    return [None if pandas.api.types.is_scalar(value) and pandas.isna(value) else value for value in column]
+    return [
+        None if pandas.api.types.is_scalar(value) and pandas.isna(value) else value
+        for value in column
+    ]
 
 
-def _pandas(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:
+def _pandas(
+    frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
+) -> tuple[Any, Guarantee | None]:
     import pandas
 
     check_frame(frame, columns, keep)
     made, results = frame.copy(), list[Result | None]()
-    made.attrs, made.columns = {}, frame.columns.set_names([None] * frame.columns.nlevels)  # of the original
+    made.attrs, made.columns = (
+        {},
+        frame.columns.set_names([None] * frame.columns.nlevels),
+    )  # of the original
     for name in columns:
         drawn = _drawn(veil, name, texts_of(frame[name]))
         made[name] = pandas.Series(
@@ -100,7 +116,9 @@ def _levels(index: Any) -> list[Any]:
     return [f"level_{i}" if name is None else name for i, name in enumerate(index.names)]
 
 
-def _polars(frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]) -> tuple[Any, Guarantee | None]:
+def _polars(
+    frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
+) -> tuple[Any, Guarantee | None]:
     import polars
 
     texts = [name for name in frame.columns if holds_text(frame[name].to_list())]

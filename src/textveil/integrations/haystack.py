@@ -54,11 +54,22 @@ SAID = record(
     role=PASSED,
     meta=PASSED,
     name=PASSED,
-    content=each(record(text=PROTECTED, tool_call=SAID_CALL, reasoning=record(reasoning_text=PROTECTED, extra=PASSED))),
+    content=each(
+        record(
+            text=PROTECTED,
+            tool_call=SAID_CALL,
+            reasoning=record(reasoning_text=PROTECTED, extra=PASSED),
+        )
+    ),
 )
 """A reply; what else is in it is restored as text (`Act.UNKNOWN`)."""
 SETTINGS = record(generation=whole(Act.SCHEMA), tools=whole(Act.SCHEMA))
-HAYSTACK = host("haystack", request=record(messages=each(MESSAGE), settings=SETTINGS), answer=SAID, message=MESSAGE)
+HAYSTACK = host(
+    "haystack",
+    request=record(messages=each(MESSAGE), settings=SETTINGS),
+    answer=SAID,
+    message=MESSAGE,
+)
 
 
 @component
@@ -140,7 +151,9 @@ class ProtectedChatGenerator:
         conversation: str | None = None,
     ) -> dict[str, list[ChatMessage]]:
         """The same in an event loop."""
-        begun, given = await asyncio.to_thread(self._begun, messages, generation_kwargs, tools, conversation)
+        begun, given = await asyncio.to_thread(
+            self._begun, messages, generation_kwargs, tools, conversation
+        )
         callback: Any = streaming_callback or getattr(self.generator, "streaming_callback", None)
         pieces = _Chunks(begun)
 
@@ -159,13 +172,19 @@ class ProtectedChatGenerator:
         return {"replies": await asyncio.to_thread(_restored, begun, came["replies"])}
 
     def _begun(
-        self, messages: list[ChatMessage] | str, settings: Body | None, tools: Any, conversation: str | None
+        self,
+        messages: list[ChatMessage] | str,
+        settings: Body | None,
+        tools: Any,
+        conversation: str | None,
     ) -> tuple[GuardedRequest, Body]:
         """A request, and what the inner generator is asked."""
         if isinstance(messages, str):
             messages = [ChatMessage.from_user(messages)]
         own = list(flatten_tools_or_toolsets(tools or getattr(self.generator, "tools", None)))
-        described = [{"description": each.description, "parameters": each.parameters} for each in own]
+        described = [
+            {"description": each.description, "parameters": each.parameters} for each in own
+        ]
         data, passed = plain(settings or {})
         body = {
             "messages": [each.to_dict() for each in messages],
@@ -216,7 +235,9 @@ class _Chunks:
             made = replace(made, reasoning=replace(chunk.reasoning, reasoning_text=said))
         if chunk.tool_calls:
             calls = [
-                replace(each, arguments=self._piece(each.index, chunk, each.arguments, Act.ARGUMENTS))
+                replace(
+                    each, arguments=self._piece(each.index, chunk, each.arguments, Act.ARGUMENTS)
+                )
                 if each.arguments
                 else each
                 for each in chunk.tool_calls
@@ -234,13 +255,17 @@ class _Chunks:
             rest = self._restoring.rest(key)
             if not rest:
                 continue
-            made = replace(chunk, content="", tool_calls=None, reasoning=None, start=False, finish_reason=None)
+            made = replace(
+                chunk, content="", tool_calls=None, reasoning=None, start=False, finish_reason=None
+            )
             if key == "text":
                 yield replace(made, content=rest)
             elif key == "reasoning" and chunk.reasoning is not None:
                 yield replace(made, reasoning=replace(chunk.reasoning, reasoning_text=rest))
             else:
-                calls = [replace(each, arguments=rest, tool_name=None) for each in chunk.tool_calls or ()]
+                calls = [
+                    replace(each, arguments=rest, tool_name=None) for each in chunk.tool_calls or ()
+                ]
                 yield replace(made, tool_calls=[each for each in calls if each.index == key])
         self._last.clear()
 
@@ -260,7 +285,10 @@ class DocumentPrivatizer:
     """
 
     def __init__(
-        self, profile: str = "document", options: dict[str, Any] | None = None, keep: list[str] | None = None
+        self,
+        profile: str = "document",
+        options: dict[str, Any] | None = None,
+        keep: list[str] | None = None,
     ) -> None:
         self.profile, self.options, self.keep = profile, options, keep
         self._privatizer = privatizer_of(Privatizer.from_profile(profile, **(options or {})))
@@ -276,7 +304,9 @@ class DocumentPrivatizer:
                 "lists of words or expressions of protect may be private, and are not written into a pipeline's file: "
                 "add this component to the pipeline in Python"
             )
-        made: Body = default_to_dict(self, profile=self.profile, options=self.options, keep=self.keep)
+        made: Body = default_to_dict(
+            self, profile=self.profile, options=self.options, keep=self.keep
+        )
         return made
 
     def __repr__(self) -> str:
@@ -286,7 +316,9 @@ class DocumentPrivatizer:
         """Whether an option is a private list."""
         protect = (self.options or {}).get("protect")
         own = protect if isinstance(protect, dict) else vars(protect) if protect is not None else {}
-        return any(own.get(name) for name in ("always", "always_matching", "never", "never_matching"))
+        return any(
+            own.get(name) for name in ("always", "always_matching", "never", "never_matching")
+        )
 
     @classmethod
     def from_dict(cls, data: Body) -> "DocumentPrivatizer":

@@ -33,7 +33,12 @@ from textveil.integrations import current
 with needed():
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
+    from langchain_core.messages import (
+        AIMessage,
+        AIMessageChunk,
+        BaseMessage,
+        message_chunk_to_message,
+    )
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
     from langchain_core.runnables import Runnable, RunnableConfig
     from pydantic import ConfigDict, Field
@@ -51,14 +56,16 @@ SEALED_EXTRAS = LeafRule(fields={"signature": SEALED, "thought_signature": SEALE
 BESIDE = {**NUMBERED, **KEPT_UNTIL_HERE, "annotations": DROPPED, "extras": SEALED_EXTRAS}
 SUMMARY = each(record(type=one_of("summary_text", "reasoning_text"), text=PROTECTED, index=NUMBER))
 MEDIA_FIELDS = (
-    "base64 data detail file file_id format image_url input_audio media mime_type source source_type url video_url"
+    "base64 data detail file file_id format image_url input_audio "
+    "media mime_type source source_type url video_url"
 )
 
 
 def _kinds(**kinds: dict[str, LeafRule]) -> LeafRule:
     """A block, by its type."""
     return LeafRule(
-        tag="type", kinds={kind: LeafRule(fields={"type": one_of(kind), **own}) for kind, own in kinds.items()}
+        tag="type",
+        kinds={kind: LeafRule(fields={"type": one_of(kind), **own}) for kind, own in kinds.items()},
     )
 
 
@@ -66,7 +73,12 @@ TEXT_BLOCK = {"text": PROTECTED, **BESIDE}
 SAID_TEXTS: dict[str, dict[str, LeafRule]] = {
     "text": {"text": PROTECTED},
     "refusal": {"refusal": PROTECTED},
-    "reasoning": {"reasoning": PROTECTED, "summary": SUMMARY, "content": SUMMARY, "encrypted_content": SEALED},
+    "reasoning": {
+        "reasoning": PROTECTED,
+        "summary": SUMMARY,
+        "content": SUMMARY,
+        "encrypted_content": SEALED,
+    },
     "thinking": {"thinking": text(Act.SIGNED), "signature": SEALED},
     "redacted_thinking": {"data": SEALED},
     "tool_call": {"name": NAME, "args": OBJECT},
@@ -83,16 +95,31 @@ _PLAIN_FILE = dict.fromkeys(("text", "title", "context"), PROTECTED) | dict.from
 )
 BLOCK = _kinds(
     **{kind: {**own, **BESIDE} for kind, own in SAID_TEXTS.items()},
-    tool_result={"tool_use_id": ID, "is_error": NUMBER, "content": either(PROTECTED, each(_kinds(text=TEXT_BLOCK)))},
+    tool_result={
+        "tool_use_id": ID,
+        "is_error": NUMBER,
+        "content": either(PROTECTED, each(_kinds(text=TEXT_BLOCK))),
+    },
     **{"text-plain": {**_PLAIN_FILE, "mime_type": NAME, **BESIDE}},
     **{
         kind: {**dict.fromkeys(MEDIA_FIELDS.split(), MEDIA), **BESIDE}
-        for kind in ("image", "image_url", "audio", "input_audio", "video", "file", "media", "document")
+        for kind in (
+            "image",
+            "image_url",
+            "audio",
+            "input_audio",
+            "video",
+            "file",
+            "media",
+            "document",
+        )
     },
 )
 CONTENT = either(PROTECTED, each(either(PROTECTED, BLOCK)))
 CALL = record(name=NAME, args=OBJECT, id=ID, type=one_of("tool_call"))
-BAD_CALL = record(name=NAME, args=ARGUMENTS, id=ID, error=PROTECTED, type=one_of("invalid_tool_call"))
+BAD_CALL = record(
+    name=NAME, args=ARGUMENTS, id=ID, error=PROTECTED, type=one_of("invalid_tool_call")
+)
 MORE = LeafRule(
     fields={
         "tool_calls": each(TOOL_CALL),
@@ -109,7 +136,12 @@ ABOUT = LeafRule(fields={"model_provider": NAME, "output_version": NAME}, others
 
 
 def _message(**own: LeafRule) -> LeafRule:
-    fields = {"content": CONTENT, "additional_kwargs": MORE, "response_metadata": ABOUT, "name": text(Act.LABEL)}
+    fields = {
+        "content": CONTENT,
+        "additional_kwargs": MORE,
+        "response_metadata": ABOUT,
+        "name": text(Act.LABEL),
+    }
     return LeafRule(fields={**fields, **own}, others=DROPPED)
 
 
@@ -133,8 +165,14 @@ MESSAGE = LeafRule(
 REQUEST = record(messages=each(MESSAGE), stop=each(PROTECTED), settings=whole(Act.SCHEMA))
 
 # What an answer holds besides is restored as text (`Act.UNKNOWN`).
-_SAID_KINDS = {**SAID_TEXTS, "tool_call_chunk": {"args": ARGUMENTS}, "server_tool_call_chunk": {"args": ARGUMENTS}}
-SAID_BLOCK = _kinds(**_SAID_KINDS, input_json_delta={"partial_json": ARGUMENTS}, **{"": {"text": PROTECTED}})
+_SAID_KINDS = {
+    **SAID_TEXTS,
+    "tool_call_chunk": {"args": ARGUMENTS},
+    "server_tool_call_chunk": {"args": ARGUMENTS},
+}
+SAID_BLOCK = _kinds(
+    **_SAID_KINDS, input_json_delta={"partial_json": ARGUMENTS}, **{"": {"text": PROTECTED}}
+)
 SAID = record(
     content=either(PROTECTED, each(either(PROTECTED, SAID_BLOCK))),
     additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT),
@@ -145,8 +183,12 @@ SAID = record(
     name=PASSED,
     chunk_position=PASSED,
     tool_calls=each(record(name=PASSED, args=OBJECT, id=PASSED, type=PASSED)),
-    invalid_tool_calls=each(record(name=PASSED, args=ARGUMENTS, id=PASSED, error=PROTECTED, type=PASSED)),
-    tool_call_chunks=each(record(name=PASSED, args=ARGUMENTS, id=PASSED, index=PASSED, type=PASSED)),
+    invalid_tool_calls=each(
+        record(name=PASSED, args=ARGUMENTS, id=PASSED, error=PROTECTED, type=PASSED)
+    ),
+    tool_call_chunks=each(
+        record(name=PASSED, args=ARGUMENTS, id=PASSED, index=PASSED, type=PASSED)
+    ),
 )
 """An answer, whole or a piece."""
 
@@ -170,7 +212,9 @@ def _as(message: BaseMessage, plain: Body) -> BaseMessage:
         message = message_chunk_to_message(message)
     fields = type(message).model_fields
     empty = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
-    made = message.model_copy(update={name: plain.get(name, empty[name]) for name in fields if name != "type"})
+    made = message.model_copy(
+        update={name: plain.get(name, empty[name]) for name in fields if name != "type"}
+    )
     made.__pydantic_extra__ = {}
     return made
 
@@ -287,7 +331,11 @@ class ProtectedChatModel(BaseChatModel):
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def _begun(
-        self, messages: Sequence[BaseMessage], stop: list[str] | None, kwargs: Body, run_manager: Any
+        self,
+        messages: Sequence[BaseMessage],
+        stop: list[str] | None,
+        kwargs: Body,
+        run_manager: Any,
     ) -> Callable[[Callable[..., GuardedRequest]], tuple[GuardedRequest, list[BaseMessage], Body]]:
         """What begins a request: it gives the request, the released messages and settings."""
         metadata = getattr(run_manager, "metadata", None) or {}
@@ -295,11 +343,17 @@ class ProtectedChatModel(BaseChatModel):
         settings, passed = plain(kwargs)
         body = {"messages": list(map(_plain, messages)), "stop": stop, "settings": settings}
 
-        def begin(guard: Callable[..., GuardedRequest]) -> tuple[GuardedRequest, list[BaseMessage], Body]:
+        def begin(
+            guard: Callable[..., GuardedRequest],
+        ) -> tuple[GuardedRequest, list[BaseMessage], Body]:
             begun = guard(LANGCHAIN, body, None if name is None else str(name))
             sent = [_as(*both) for both in zip(messages, begun.sent["messages"], strict=True)]
             options = {**passed, **(begun.sent.get("settings") or {})}
-            return begun, sent, options | ({} if stop is None else {"stop": begun.sent.get("stop", stop)})
+            return (
+                begun,
+                sent,
+                options | ({} if stop is None else {"stop": begun.sent.get("stop", stop)}),
+            )
 
         return begin
 
@@ -355,10 +409,16 @@ class _Pieces:
         return [(came, made)]
 
     def _out(self, plain: Body) -> Iterator[AIMessageChunk]:
-        own = {name: plain[name] for name in AIMessageChunk.model_fields if plain.get(name) is not None}
-        own.setdefault("content", [] if self._made is not None and isinstance(self._made.content, list) else "")
+        own = {
+            name: plain[name] for name in AIMessageChunk.model_fields if plain.get(name) is not None
+        }
+        own.setdefault(
+            "content", [] if self._made is not None and isinstance(self._made.content, list) else ""
+        )
         calls = own.get("tool_call_chunks") or []
-        own["tool_call_chunks"] = [{"name": None, "id": None, "index": None, **call} for call in calls]
+        own["tool_call_chunks"] = [
+            {"name": None, "id": None, "index": None, **call} for call in calls
+        ]
         own["type"], own["id"] = "AIMessageChunk", self._id
         made = AIMessageChunk(**own)
         self._made = made if self._made is None else self._made + made

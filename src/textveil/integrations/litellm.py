@@ -68,10 +68,17 @@ class TextveilGuardrail(CustomGuardrail):
         options.setdefault("supported_event_hooks", self.get_supported_event_hooks())
         try:
             _check(options)
-            self._guard = ChatGuard(profile, store=store, media=media, unknown=unknown, schemas=schemas)
+            self._guard = ChatGuard(
+                profile, store=store, media=media, unknown=unknown, schemas=schemas
+            )
             super().__init__(guardrail_name=guardrail_name, **options)
-        except (ValueError, TypeError) as error:  # after which LiteLLM would start without this guardrail
-            failure = TextveilError(str(error) if isinstance(error, TextveilError) else "options of LiteLLM are wrong")
+        except (
+            ValueError,
+            TypeError,
+        ) as error:  # after which LiteLLM would start without this guardrail
+            failure = TextveilError(
+                str(error) if isinstance(error, TextveilError) else "options of LiteLLM are wrong"
+            )
         else:
             return
         raise failure
@@ -94,38 +101,56 @@ class TextveilGuardrail(CustomGuardrail):
         """Whole and streamed alike."""
         return True
 
-    async def async_pre_call_hook(self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str) -> Body:
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: Body, call_type: str
+    ) -> Body:
         """The request as the model may see it."""
-        if self.should_run_guardrail(data=data, event_type=GuardrailEventHooks.pre_call) is not True:
+        if (
+            self.should_run_guardrail(data=data, event_type=GuardrailEventHooks.pre_call)
+            is not True
+        ):
             return data
         if call_type not in ("completion", "acompletion"):
             raise self._refused(
                 f"only chat completions are protected here, and not {call_type}: use a textveil gateway"
             )
         if not _are_names(data.get("fallbacks")):
-            raise self._refused("fallbacks may only be names of models, since what else is in them is not protected")
+            raise self._refused(
+                "fallbacks may only be names of models, since what else is in them is not protected"
+            )
         asked = (data.get("proxy_server_request") or {}).get("body") or {}
         names = {*(CHAT.request.fields or ()), *asked} - OWN
         body = {name: data[name] for name in names if name in data}
-        whose = [getattr(user_api_key_dict, name, None) for name in ("api_key", "user_id", "end_user_id")]
+        whose = [
+            getattr(user_api_key_dict, name, None) for name in ("api_key", "user_id", "end_user_id")
+        ]
         try:
-            begun = await self._guard.abegin(CHAT, body, " ".join(str(each or "-") for each in whose))
+            begun = await self._guard.abegin(
+                CHAT, body, " ".join(str(each or "-") for each in whose)
+            )
         except TextveilError as error:
             failure = str(error)
         else:
             made = {name: value for name, value in data.items() if name not in body} | begun.sent
-            made["litellm_metadata"] = {**(data.get("litellm_metadata") or {}), NAME: (name := fresh_name())}
+            made["litellm_metadata"] = {
+                **(data.get("litellm_metadata") or {}),
+                NAME: (name := fresh_name()),
+            }
             self._begun[name] = begun
             while len(self._begun) > MOST:
                 self._begun.popitem(last=False)
             return made
         raise self._refused(failure)
 
-    async def async_post_call_failure_hook(self, request_data: Body, *args: Any, **kwargs: Any) -> None:
+    async def async_post_call_failure_hook(
+        self, request_data: Body, *args: Any, **kwargs: Any
+    ) -> None:
         """Forgets a request without an answer."""
         self._of(request_data)
 
-    async def async_post_call_success_hook(self, data: Body, user_api_key_dict: Any, response: Any) -> Any:
+    async def async_post_call_success_hook(
+        self, data: Body, user_api_key_dict: Any, response: Any
+    ) -> Any:
         """The whole answer with the originals."""
         begun = self._of(data)
         if begun is None or not isinstance(response, ModelResponse):
@@ -165,7 +190,9 @@ class TextveilGuardrail(CustomGuardrail):
         return self._begun.pop(name, None) if isinstance(name, str) else None
 
     def _refused(self, said: str) -> Exception:
-        made: Exception = GuardrailRaisedException(guardrail_name=self.guardrail_name, message=f"textveil: {said}")
+        made: Exception = GuardrailRaisedException(
+            guardrail_name=self.guardrail_name, message=f"textveil: {said}"
+        )
         return made
 
 
@@ -176,7 +203,10 @@ def _check(options: Body) -> None:
             raise ConfigError(f"with {name} requests would be sent as they came: leave it out")
     mode = options.get("event_hook")
     hooks = mode if isinstance(mode, list) else [mode]
-    if mode is not None and {getattr(each, "value", each) for each in hooks} != {"pre_call", "post_call"}:
+    if mode is not None and {getattr(each, "value", each) for each in hooks} != {
+        "pre_call",
+        "post_call",
+    }:
         raise ConfigError("mode must be [pre_call, post_call]")
 
 
@@ -190,8 +220,12 @@ def _are_names(fallbacks: Any) -> bool:
     """Whether fallbacks are names of models only: no messages of their own."""
     if isinstance(fallbacks, dict):
         return all(
-            isinstance(each, list) and all(isinstance(name, str) for name in each) for each in fallbacks.values()
+            isinstance(each, list) and all(isinstance(name, str) for name in each)
+            for each in fallbacks.values()
         )
     if isinstance(fallbacks, list):
-        return all(isinstance(each, str) or (isinstance(each, dict) and _are_names(each)) for each in fallbacks)
+        return all(
+            isinstance(each, str) or (isinstance(each, dict) and _are_names(each))
+            for each in fallbacks
+        )
     return fallbacks is None

@@ -12,7 +12,18 @@ from textveil.config.extras import needed
 from textveil.errors import ConfigError, InputError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.inprocess import host, plain
-from textveil.gateway.leaves import ID, NAME, NUMBER, Act, LeafRule, each, record, tagged, text, whole
+from textveil.gateway.leaves import (
+    ID,
+    NAME,
+    NUMBER,
+    Act,
+    LeafRule,
+    each,
+    record,
+    tagged,
+    text,
+    whole,
+)
 from textveil.gateway.protocols.chat import SEALED, TOOL_CALL
 from textveil.integrations import current
 from textveil.integrations.releases import check_metadata, listed, privatizer_of
@@ -39,11 +50,17 @@ Body = dict[str, Any]
 
 # ---- messages --------------------------------------------------------------------------------------------------------
 
-PROTECTED, ARGUMENTS, MEDIA, DROPPED = text(), whole(Act.ARGUMENTS), whole(Act.MEDIA), whole(Act.DROP)
+PROTECTED, ARGUMENTS, MEDIA, DROPPED = (
+    text(),
+    whole(Act.ARGUMENTS),
+    whole(Act.MEDIA),
+    whole(Act.DROP),
+)
 PASSED, OBJECT = whole(Act.PASS), whole(Act.OBJECT)
 _FILE = dict.fromkeys(("path", "url", "image", "audio", "video", "data"), MEDIA)
 _ABOUT = dict.fromkeys(
-    ("image_mimetype", "video_mimetype", "document_mimetype", "format", "detail", "fps", "title"), MEDIA
+    ("image_mimetype", "video_mimetype", "document_mimetype", "format", "detail", "fps", "title"),
+    MEDIA,
 )
 SIGNATURE = LeafRule(fields={"signature": SEALED}, others=DROPPED)
 BLOCK = tagged(
@@ -73,12 +90,19 @@ SAID_BLOCK = tagged(
     thinking=record(content=PROTECTED, num_tokens=PASSED, additional_information=PASSED),
     tool_call=record(tool_call_id=PASSED, tool_name=PASSED, tool_kwargs=ARGUMENTS),
 )
-SAID = record(role=PASSED, additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT), blocks=each(SAID_BLOCK))
+SAID = record(
+    role=PASSED,
+    additional_kwargs=LeafRule(fields=MORE.fields, others=OBJECT),
+    blocks=each(SAID_BLOCK),
+)
 """A message of an answer; what else is in it is restored as text (`Act.UNKNOWN`)."""
 
 
 LLAMAINDEX = host(
-    "llamaindex", request=record(messages=each(MESSAGE), settings=whole(Act.SCHEMA)), answer=SAID, message=MESSAGE
+    "llamaindex",
+    request=record(messages=each(MESSAGE), settings=whole(Act.SCHEMA)),
+    answer=SAID,
+    message=MESSAGE,
 )
 
 
@@ -94,7 +118,9 @@ def _as(message: ChatMessage, plain: Body) -> ChatMessage:
     if len(came) == len(made):
         same = zip(message.blocks, came, read, made, strict=True)
         read = [own if before == after else new for own, before, new, after in same]
-    return ChatMessage(role=message.role, blocks=read, additional_kwargs=plain.get("additional_kwargs") or {})
+    return ChatMessage(
+        role=message.role, blocks=read, additional_kwargs=plain.get("additional_kwargs") or {}
+    )
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
@@ -112,7 +138,9 @@ class ProtectedLLM(FunctionCallingLLM):
     conversation: str | None = Field(default=None, exclude=True, repr=False)
     _guard: ChatGuard = PrivateAttr()
 
-    def __init__(self, inner: LLM, guard: ChatGuard | None = None, *, conversation: str | None = None) -> None:
+    def __init__(
+        self, inner: LLM, guard: ChatGuard | None = None, *, conversation: str | None = None
+    ) -> None:
         super().__init__(inner=inner, conversation=conversation)
         self._guard = guard or ChatGuard()
 
@@ -139,7 +167,9 @@ class ProtectedLLM(FunctionCallingLLM):
         came = await self.inner.achat(sent, **options)
         return await asyncio.to_thread(_whole, begun, came)
 
-    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Generator[ChatResponse]:
+    def stream_chat(
+        self, messages: Sequence[ChatMessage], **kwargs: Any
+    ) -> Generator[ChatResponse]:
         """The same, as it comes."""
         begun, sent, options = self._begun(messages, kwargs)
 
@@ -152,7 +182,9 @@ class ProtectedLLM(FunctionCallingLLM):
 
         return told()
 
-    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> AsyncGenerator[ChatResponse]:
+    async def astream_chat(
+        self, messages: Sequence[ChatMessage], **kwargs: Any
+    ) -> AsyncGenerator[ChatResponse]:
         """The same, as it comes."""
         begun, sent, options = await asyncio.to_thread(self._begun, messages, kwargs)
 
@@ -174,13 +206,19 @@ class ProtectedLLM(FunctionCallingLLM):
         came = self.inner.complete(_prompt(sent), formatted=formatted, **options)
         return _completed(came, begun.restoring.text(came.text))
 
-    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+    async def acomplete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponse:
         """The same."""
-        begun, sent, options = await asyncio.to_thread(self._begun, [ChatMessage(content=prompt)], kwargs)
+        begun, sent, options = await asyncio.to_thread(
+            self._begun, [ChatMessage(content=prompt)], kwargs
+        )
         came = await self.inner.acomplete(_prompt(sent), formatted=formatted, **options)
         return _completed(came, begun.restoring.text(came.text))
 
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Generator[CompletionResponse]:
+    def stream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> Generator[CompletionResponse]:
         """The same, as it comes."""
         begun, sent, options = self._begun([ChatMessage(content=prompt)], kwargs)
 
@@ -197,11 +235,15 @@ class ProtectedLLM(FunctionCallingLLM):
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> AsyncGenerator[CompletionResponse]:
         """The same, as it comes."""
-        begun, sent, options = await asyncio.to_thread(self._begun, [ChatMessage(content=prompt)], kwargs)
+        begun, sent, options = await asyncio.to_thread(
+            self._begun, [ChatMessage(content=prompt)], kwargs
+        )
 
         async def told() -> AsyncGenerator[CompletionResponse]:
             pieces = _Text(begun)
-            async for came in await self.inner.astream_complete(_prompt(sent), formatted=formatted, **options):
+            async for came in await self.inner.astream_complete(
+                _prompt(sent), formatted=formatted, **options
+            ):
                 yield _completed(came, pieces.text, pieces.feed(came.delta or ""))
             if rest := pieces.close():
                 yield CompletionResponse(text=pieces.text, delta=rest)
@@ -213,7 +255,9 @@ class ProtectedLLM(FunctionCallingLLM):
     def _prepare_chat_with_tools(self, tools: Sequence[Any], *args: Any, **kwargs: Any) -> Body:
         return self._calling._prepare_chat_with_tools(tools, *args, **kwargs)
 
-    def get_tool_calls_from_response(self, response: ChatResponse, *args: Any, **kwargs: Any) -> list[Any]:
+    def get_tool_calls_from_response(
+        self, response: ChatResponse, *args: Any, **kwargs: Any
+    ) -> list[Any]:
         """The calls in a restored answer."""
         return self._calling.get_tool_calls_from_response(response, *args, **kwargs)
 
@@ -225,7 +269,9 @@ class ProtectedLLM(FunctionCallingLLM):
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    def _begun(self, messages: Sequence[ChatMessage], kwargs: Body) -> tuple[GuardedRequest, list[ChatMessage], Body]:
+    def _begun(
+        self, messages: Sequence[ChatMessage], kwargs: Body
+    ) -> tuple[GuardedRequest, list[ChatMessage], Body]:
         """A request, the released messages and settings."""
         settings, passed = plain(kwargs)
         body = {"messages": list(map(_plain, messages)), "settings": settings}
@@ -289,7 +335,12 @@ class _Stream:
         """The answer as it came and as it was restored."""
         if self._last is None:
             return []
-        return [(_plain(self._last.message), _plain(self._made(self._last, self._text.text, "").message))]
+        return [
+            (
+                _plain(self._last.message),
+                _plain(self._made(self._last, self._text.text, "").message),
+            )
+        ]
 
     def _made(self, came: ChatResponse, said: str, delta: str) -> ChatResponse:
         own = _as(came.message, self._begun.restored(_plain(came.message)))
@@ -335,7 +386,9 @@ class NodeProtector(BaseNodePostprocessor):
         return "textveil nodes"
 
     def __getstate__(self) -> dict[str, Any]:
-        raise ConfigError("a NodeProtector holds what it hid, and goes to no file or other process: make another one")
+        raise ConfigError(
+            "a NodeProtector holds what it hid, and goes to no file or other process: make another one"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "NodeProtector":
         return self
@@ -347,7 +400,9 @@ class NodeProtector(BaseNodePostprocessor):
             ConfigError: the caller is in none (`textveil.integrations.conversation`).
         """
         if current() is None:
-            raise ConfigError("answers are restored in a conversation: with textveil.integrations.conversation(NAME)")
+            raise ConfigError(
+                "answers are restored in a conversation: with textveil.integrations.conversation(NAME)"
+            )
         return self._session().restore(answer)
 
     def _session(self) -> Session:
@@ -358,20 +413,33 @@ class NodeProtector(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         session = self._session()
-        return [NodeWithScore(node=self._released(each.node, session), score=each.score) for each in nodes]
+        return [
+            NodeWithScore(node=self._released(each.node, session), score=each.score)
+            for each in nodes
+        ]
 
     def _released(self, node: Any, session: Session) -> TextNode:
         if type(node).__name__ not in ("TextNode", "Document", "IndexNode"):
-            raise InputError(f"only nodes of text can be protected, not {type(node).__name__}: leave them out")
-        metadata = {name: value for name, value in node.metadata.items() if name in self._keep or _passes(name, value)}
+            raise InputError(
+                f"only nodes of text can be protected, not {type(node).__name__}: leave them out"
+            )
+        metadata = {
+            name: value
+            for name, value in node.metadata.items()
+            if name in self._keep or _passes(name, value)
+        }
         return TextNode(
             id_=node.node_id,
             text=self._privatizer.with_parts(source="tool")
             .privatize(node.get_content(metadata_mode=MetadataMode.NONE), session)
             .text,
             metadata=metadata,
-            excluded_embed_metadata_keys=[each for each in node.excluded_embed_metadata_keys if each in metadata],
-            excluded_llm_metadata_keys=[each for each in node.excluded_llm_metadata_keys if each in metadata],
+            excluded_embed_metadata_keys=[
+                each for each in node.excluded_embed_metadata_keys if each in metadata
+            ],
+            excluded_llm_metadata_keys=[
+                each for each in node.excluded_llm_metadata_keys if each in metadata
+            ],
         )
 
 

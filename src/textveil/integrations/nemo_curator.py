@@ -78,10 +78,15 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
     def _released(self, task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
         check_frame(frame, [self._text], [self._id, *self._keep])
-        drawn = self._release.draw(texts_of(frame[self._text]), frame[self._id].tolist(), self._text)
+        drawn = self._release.draw(
+            texts_of(frame[self._text]), frame[self._id].tolist(), self._text
+        )
         made = frame.copy()
         made.attrs = {}
         made[self._text] = [None if each is None else each.text for each in drawn]
         return DocumentBatch(
-            dataset_name=task.dataset_name, data=made, _metadata=task._metadata, _stage_perf=task._stage_perf
+            dataset_name=task.dataset_name,
+            data=made,
+            _metadata=task._metadata,
+            _stage_perf=task._stage_perf,
         )

@@ -43,14 +43,24 @@ class TextveilPipe:
     class Valves(BaseModel):
         """What administrators set."""
 
-        models: str = Field("", description="Models that are offered with protection: their ids, separated by commas.")
+        models: str = Field(
+            "",
+            description="Models that are offered with protection: their ids, separated by commas.",
+        )
         profile: str = Field("prompt", description="How texts are protected.")
-        store: str = Field("memory:", description="URL of the store in which it is kept what became of messages.")
+        store: str = Field(
+            "memory:", description="URL of the store in which it is kept what became of messages."
+        )
         media: Literal["refuse", "pass"] = Field("refuse", description="Images, audio and files.")
-        unknown: Literal["refuse", "drop"] = Field("refuse", description="Fields that nobody knows.")
-        schemas: Literal["protect", "pass"] = Field("protect", description="What programs say about their tools.")
+        unknown: Literal["refuse", "drop"] = Field(
+            "refuse", description="Fields that nobody knows."
+        )
+        schemas: Literal["protect", "pass"] = Field(
+            "protect", description="What programs say about their tools."
+        )
         task_model: Literal["refuse", "pass"] = Field(
-            "refuse", description="Chats while Open WebUI asks a model that is not protected for titles and the like."
+            "refuse",
+            description="Chats while Open WebUI asks a model that is not protected for titles and the like.",
         )
 
     def __init__(self) -> None:
@@ -91,12 +101,20 @@ class TextveilPipe:
         whose = f"{asker.id} {metadata.get('chat_id') or '-'}"
         begun = await guard.abegin(CHAT, {**body, "model": model}, whose)
         came = await generate_chat_completion(
-            request, {**begun.sent, "model": model}, asker, bypass_filter=True, bypass_system_prompt=True
+            request,
+            {**begun.sent, "model": model},
+            asker,
+            bypass_filter=True,
+            bypass_system_prompt=True,
         )
         if hasattr(came, "body_iterator"):
-            return type(came)(_streamed(begun, came), media_type="text/event-stream", background=came.background)
+            return type(came)(
+                _streamed(begun, came), media_type="text/event-stream", background=came.background
+            )
         if not isinstance(came, dict) or "choices" not in came:
-            raise EndpointError(f"the model gave no answer (status {getattr(came, 'status_code', 'unknown')})")
+            raise EndpointError(
+                f"the model gave no answer (status {getattr(came, 'status_code', 'unknown')})"
+            )
         made: Body = begun.restored(came)
         await begun.aanswered(zip(CHAT.said(came), CHAT.said(made), strict=True))
         return made
@@ -105,14 +123,22 @@ class TextveilPipe:
         """Refuses settings of Open WebUI under which originals would go elsewhere."""
         if model not in self._models():
             raise ConfigError("this model is not offered any more: name it in the valve models")
-        if getattr(request.state, "direct", False) or any(map(_told_more, _bases(request.app.state.MODELS, model))):
-            raise ConfigError("functions, pipelines, arenas and direct connections are told more than the request")
+        if getattr(request.state, "direct", False) or any(
+            map(_told_more, _bases(request.app.state.MODELS, model))
+        ):
+            raise ConfigError(
+                "functions, pipelines, arenas and direct connections are told more than the request"
+            )
         if ENABLE_FORWARD_USER_INFO_HEADERS:
-            raise ConfigError("ENABLE_FORWARD_USER_INFO_HEADERS tells models who asks: leave it out")
+            raise ConfigError(
+                "ENABLE_FORWARD_USER_INFO_HEADERS tells models who asks: leave it out"
+            )
         for kind in ("openai", "ollama"):
             connections = await Config.get(f"{kind}.api_configs") or {}
             if any("{{" in json.dumps(each.get("headers") or {}) for each in connections.values()):
-                raise ConfigError("headers of a connection that have {{...}} tell models who asks: leave them out")
+                raise ConfigError(
+                    "headers of a connection that have {{...}} tell models who asks: leave them out"
+                )
         task = await Config.get("task.model.external")
         if task and not str(task).startswith(f"{function}.") and self.valves.task_model == "refuse":
             raise ConfigError(
@@ -129,7 +155,11 @@ class TextveilPipe:
             if self._made is None or self._made[0] != self.valves:
                 own = self.valves
                 guard = ChatGuard(
-                    own.profile, store=own.store, media=own.media, unknown=own.unknown, schemas=own.schemas
+                    own.profile,
+                    store=own.store,
+                    media=own.media,
+                    unknown=own.unknown,
+                    schemas=own.schemas,
                 )
                 self._made = own, guard
             return self._made[1]
@@ -145,7 +175,9 @@ def _bases(models: Mapping[str, Any], model: str) -> list[Body]:
     name: str | None = model
     while name is not None and len(found) <= len(models):
         if name not in models:
-            raise ConfigError("Open WebUI does not know the model, or the one that it was made from")
+            raise ConfigError(
+                "Open WebUI does not know the model, or the one that it was made from"
+            )
         found.append(models[name] or {})
         name = (found[-1].get("info") or {}).get("base_model_id")
     return found
@@ -173,7 +205,9 @@ async def _streamed(begun: GuardedRequest, response: Any) -> AsyncGenerator[str]
         yield made.written()
     await begun.aanswered(pieces.messages)
     if not whole:
-        yield Event("", {"error": {"detail": "textveil: the answer broke off, or is no chat completion"}}).written()
+        yield Event(
+            "", {"error": {"detail": "textveil: the answer broke off, or is no chat completion"}}
+        ).written()
 
 
 async def _events(response: Any) -> AsyncGenerator[Any]:
@@ -182,7 +216,9 @@ async def _events(response: Any) -> AsyncGenerator[Any]:
     rest = b""
     try:
         async for piece in body:
-            *lines, rest = (rest + (piece.encode() if isinstance(piece, str) else bytes(piece))).split(b"\n")
+            *lines, rest = (
+                rest + (piece.encode() if isinstance(piece, str) else bytes(piece))
+            ).split(b"\n")
             for line in lines:
                 if (said := _said(line)) is not None:
                     yield said

@@ -43,14 +43,18 @@ class TextveilRecognizer(EntityRecognizer):
         score: of all that it finds.
     """
 
-    def __init__(self, protector: Protector | None = None, *, language: str = "en", score: float = 0.95) -> None:
+    def __init__(
+        self, protector: Protector | None = None, *, language: str = "en", score: float = 0.95
+    ) -> None:
         self._finding, self._score = _finding((protector or Protector()).privatizer), score
         super().__init__([NAMES.get(each, each) for each in TYPES], "textveil", language)
 
     def load(self) -> None:
         """Nothing: the protector is there."""
 
-    def analyze(self, text: str, entities: Sequence[str], nlp_artifacts: Any = None) -> list[RecognizerResult]:
+    def analyze(
+        self, text: str, entities: Sequence[str], nlp_artifacts: Any = None
+    ) -> list[RecognizerResult]:
         """The parts of a text that would be hidden: of types that are asked for, or that nobody can ask for.
 
         Raises:
@@ -92,7 +96,10 @@ class TextveilOperator(Operator):
             ):  # a word that is drawn as itself may come out: that is the law
                 return str(released.text)
             session = session or _NUMBERS.setdefault(privatizer, Session())
-        type_ = re.sub("[^A-Z0-9_]+", "_", str(params["entity_type"]).upper())[:64].strip("_") or "ENTITY"
+        type_ = (
+            re.sub("[^A-Z0-9_]+", "_", str(params["entity_type"]).upper())[:64].strip("_")
+            or "ENTITY"
+        )
         assert session is not None, "or it was refused"
 
         def placed(known: Snapshot) -> tuple[str, SessionDelta]:
@@ -139,7 +146,9 @@ class TextveilRestorer(Operator):
             ConfigError: there is no session.
         """
         if not isinstance((params or {}).get("session"), Session):
-            raise ConfigError("the operator textveil needs the session that hid what is to be restored")
+            raise ConfigError(
+                "the operator textveil needs the session that hid what is to be restored"
+            )
 
     def operator_name(self) -> str:
         """How it is asked for: textveil."""

@@ -47,7 +47,9 @@ def privatizer_of(given: Privatizer | Protector | str) -> Privatizer:
         return given.privatizer
     if isinstance(given, Privatizer):
         return given
-    raise ConfigError(f"give a Privatizer, a Protector or the name of a profile, not {type(given).__name__}")
+    raise ConfigError(
+        f"give a Privatizer, a Protector or the name of a profile, not {type(given).__name__}"
+    )
 
 
 class TableRelease:
@@ -67,12 +69,18 @@ class TableRelease:
         ConfigError: the privatizer is none, or cannot go to other processes.
     """
 
-    def __init__(self, privatizer: Privatizer | Protector | str, *, key: bytes | None = None) -> None:
+    def __init__(
+        self, privatizer: Privatizer | Protector | str, *, key: bytes | None = None
+    ) -> None:
         self._privatizer = privatizer_of(privatizer).with_parts(randomness=SystemRandomness())
         if self._privatizer.words.lasting:
-            raise ConfigError("words.lasting is for sessions of a subject, and rows have none: leave it out")
+            raise ConfigError(
+                "words.lasting is for sessions of a subject, and rows have none: leave it out"
+            )
         try:
-            self._packed = pickle.dumps(self._privatizer)  # once, so that a cache that hashes it sees one release
+            self._packed = pickle.dumps(
+                self._privatizer
+            )  # once, so that a cache that hashes it sees one release
         except Exception as error:
             raise ConfigError(
                 "a release may go to other processes, so all parts of its privatizer must pickle "
@@ -83,7 +91,9 @@ class TableRelease:
         KeyedRandomness(made)  # or it is refused
         folder = Path(tempfile.mkdtemp(prefix="textveil-"))  # that nobody else can read
         self._path, self._digest = folder / "key", sha256(made).hexdigest()
-        with os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        with os.fdopen(
+            os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        ) as stream:
             stream.write(made)
         self._end = weakref.finalize(self, _destroy, folder, os.getpid())
 
@@ -118,10 +128,14 @@ class TableRelease:
             ConfigError: this is not the object that began the release.
         """
         if "_end" not in vars(self):
-            raise ConfigError("a release is finished by the object that began it, not by a copy in another process")
+            raise ConfigError(
+                "a release is finished by the object that began it, not by a copy in another process"
+            )
         self._end()
 
-    def draw(self, texts: Sequence[str | None], ids: Sequence[object], column: str) -> list[Result | None]:
+    def draw(
+        self, texts: Sequence[str | None], ids: Sequence[object], column: str
+    ) -> list[Result | None]:
         """The releases of some rows of a column; None for a row without a text.
 
         Args:
@@ -136,13 +150,19 @@ class TableRelease:
             raise InputError("every row of a release needs an id of its own")
         for text in texts:
             if text is not None and not isinstance(text, str):
-                raise InputError(f"column {column!r} must hold texts, and has {type(text).__name__}")
+                raise InputError(
+                    f"column {column!r} must hold texts, and has {type(text).__name__}"
+                )
         named = [_named(each) for each in ids]
         if len(set(named)) < len(named):
-            raise ConfigError("every row of a release needs an id of its own, and an id occurs twice")
+            raise ConfigError(
+                "every row of a release needs an id of its own, and an id occurs twice"
+            )
         present = [i for i, text in enumerate(texts) if text is not None]
         source = KeyedRandomness(self._key(), field=column, ids=[named[i] for i in present])
-        drawn = self._privatizer.with_parts(randomness=source).privatize_many([str(texts[i]) for i in present])
+        drawn = self._privatizer.with_parts(randomness=source).privatize_many(
+            [str(texts[i]) for i in present]
+        )
         made: list[Result | None] = [None] * len(texts)
         for i, result in zip(present, drawn, strict=True):
             made[i] = result
@@ -189,9 +209,13 @@ def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> Non
         if name in keep:
             continue
         if not _is_label(name):
-            raise InputError(f"the name of field {i} in the metadata may be text: name it in keep, or remove it before")
+            raise InputError(
+                f"the name of field {i} in the metadata may be text: name it in keep, or remove it before"
+            )
         if holds_text(value):
-            raise InputError(f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove it before")
+            raise InputError(
+                f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove it before"
+            )
 
 
 def check_columns(
@@ -213,7 +237,11 @@ def check_columns(
         if name not in names:
             known = [each for each in names if _is_label(each)]
             raise InputError(f"there is no column {quote(name)}; {propose(str(name), known)}")
-    odd = [i for i, name in enumerate(names, 1) if not (_is_label(name) or name in columns or name in others)]
+    odd = [
+        i
+        for i, name in enumerate(names, 1)
+        if not (_is_label(name) or name in columns or name in others)
+    ]
     if odd:  # such as the values of another column, of which a pivot makes labels
         raise InputError(
             f"the label of column {odd[0]} may be text: name it in keep to let it stay, or rename it before"

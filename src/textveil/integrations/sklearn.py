@@ -43,13 +43,21 @@ class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, profile: str = "document", *, epsilon: float | None = None, options: Mapping[str, Any] | None = None
+        self,
+        profile: str = "document",
+        *,
+        epsilon: float | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.profile, self.epsilon, self.options = profile, epsilon, options
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Options are hidden wherever scikit-learn shows parameters."""
-        if name == "options" and isinstance(value, Mapping) and not isinstance(value, PrivateOptions):
+        if (
+            name == "options"
+            and isinstance(value, Mapping)
+            and not isinstance(value, PrivateOptions)
+        ):
             value = PrivateOptions(value)
         super().__setattr__(name, value)
 

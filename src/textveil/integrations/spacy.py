@@ -45,7 +45,9 @@ class DocPrivatizer:
         while batch := list(islice(docs, batch_size)):
             for doc in batch:
                 doc._.set(NAME, None)
-            for doc, result in zip(batch, self._privatizer.privatize_many([doc.text for doc in batch]), strict=True):
+            for doc, result in zip(
+                batch, self._privatizer.privatize_many([doc.text for doc in batch]), strict=True
+            ):
                 doc._.set(NAME, _shown(result))
                 yield doc
 
@@ -62,7 +64,9 @@ def _shown(result: Result) -> dict[str, Any]:
     }
 
 
-@Language.factory(NAME, default_config={"profile": "prompt", "options": {}}, assigns=[f"doc._.{NAME}"])
+@Language.factory(
+    NAME, default_config={"profile": "prompt", "options": {}}, assigns=[f"doc._.{NAME}"]
+)
 def make(nlp: Language, name: str, profile: str, options: dict[str, Any]) -> DocPrivatizer:
     """The component for a pipeline; spaCy finds it by its entry point."""
     return DocPrivatizer(profile, options)

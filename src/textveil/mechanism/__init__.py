@@ -25,7 +25,13 @@ from textveil.mechanism.fill import Fill
 from textveil.mechanism.guess import guessing
 from textveil.mechanism.information import entropy, fitting, information, kept, limit
 from textveil.mechanism.moved_figures import Figures
-from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
+from textveil.mechanism.noise import (
+    CoordinateLaplace,
+    MultivariateLaplace,
+    NoiseName,
+    NoNoise,
+    VonMisesFisher,
+)
 from textveil.mechanism.oov import WordRule, apart
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb

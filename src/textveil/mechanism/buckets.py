@@ -54,7 +54,11 @@ class Buckets:
 
     @classmethod
     def of(
-        cls, scores: Values, buckets: int, ends: tuple[float, float] | None = None, counted: Values | None = None
+        cls,
+        scores: Values,
+        buckets: int,
+        ends: tuple[float, float] | None = None,
+        counted: Values | None = None,
     ) -> "Buckets":
         """Cuts scores [m, V] between two ends; None: between the smallest and the largest of each row.
 
@@ -74,22 +78,30 @@ class Buckets:
             number[part] = which
             which += np.arange(len(own))[:, None] * buckets
             each = None if counted is None else counted[part]
-            many = np.bincount(which.ravel(), each if each is None else each.ravel(), len(own) * buckets)
-            sums = np.bincount(which.ravel(), (own if each is None else own * each).ravel(), len(own) * buckets)
+            many = np.bincount(
+                which.ravel(), each if each is None else each.ravel(), len(own) * buckets
+            )
+            sums = np.bincount(
+                which.ravel(), (own if each is None else own * each).ravel(), len(own) * buckets
+            )
             counts[part] = np.ceil(many).reshape(-1, buckets)
             means[part] = (sums / np.where(many > 0, many, 1)).reshape(-1, buckets)
         return cls(number=number, counts=counts, means=means)
 
     def take(self, lines: Ids) -> "Buckets":
         """Some of the rows, in any order, and as often as wanted."""
-        return Buckets(number=self.number[lines], counts=self.counts[lines], means=self.means[lines])
+        return Buckets(
+            number=self.number[lines], counts=self.counts[lines], means=self.means[lines]
+        )
 
     def weights(self, rate: Values) -> Ints:
         """ceil(2^50 exp(rate (mean - largest mean))), 0 for empty buckets, int64 [m, N], from rate [m]."""
         full = self.counts > 0
         top = np.where(full, self.means, -np.inf).max(axis=1, keepdims=True)
         exponent = np.maximum(rate[:, None] * (self.means - top), -EXPONENT_CAP)
-        return np.where(full, np.ceil(SCALE * np.exp(np.minimum(exponent, 0.0))), 0).astype(np.int64)
+        return np.where(full, np.ceil(SCALE * np.exp(np.minimum(exponent, 0.0))), 0).astype(
+            np.int64
+        )
 
     def log_probs(self, rate: Values) -> Values:
         """ln of a candidate's probability in each bucket, [m, N]; minus infinity where there is none."""
@@ -121,7 +133,9 @@ class Bucketized:
 
     def cut(self, table: EmbeddingTable, utility: Hybrid, scores: Values) -> Buckets:
         """Scores [m, V] in buckets."""
-        return Buckets.of(scores, self.buckets, utility.ends(table) if self.edges == "public" else None)
+        return Buckets.of(
+            scores, self.buckets, utility.ends(table) if self.edges == "public" else None
+        )
 
     def constant(self, table: EmbeddingTable, utility: Hybrid, nominal: Values) -> Values:
         """The loss [m] at one position under nominal [m], its context being fixed: exact, certified, or a bound."""
@@ -129,7 +143,9 @@ class Bucketized:
         curve = self.curve(table, utility)
         if curve is not None:
             at, losses = curve
-            bound = np.minimum(bound, (losses + np.abs(nominal[:, None] - at)).min(axis=1) + ROUNDING)
+            bound = np.minimum(
+                bound, (losses + np.abs(nominal[:, None] - at)).min(axis=1) + ROUNDING
+            )
         return bound
 
     def parameter(self, table: EmbeddingTable, utility: Hybrid, epsilon: Values) -> Values:
@@ -171,7 +187,9 @@ class Bucketized:
         """The paper's bound, epsilon + ln(max|B| / min|B|), for a small table and a static utility."""
         if not (utility.static and len(table) <= SMALL_TABLE):
             return None
-        counts = self.cut(table, utility, utility.given(table, np.arange(len(table)), None).values()).counts
+        counts = self.cut(
+            table, utility, utility.given(table, np.arange(len(table)), None).values()
+        ).counts
         found: Values = nominal + math.log(counts.max() / counts[counts > 0].min())
         return found
 
@@ -190,7 +208,12 @@ class Bucketized:
 
 
 def losses(
-    table: EmbeddingTable, utility: Hybrid, rule: Bucketized, nominals: Values, *, progress: Progress | None = None
+    table: EmbeddingTable,
+    utility: Hybrid,
+    rule: Bucketized,
+    nominals: Values,
+    *,
+    progress: Progress | None = None,
 ) -> Values:
     """The exact loss [g] of a static utility on a table, for nominal epsilons [g]; V^2 work for each.
 
@@ -214,7 +237,9 @@ def losses(
 
 
 @lru_cache(maxsize=16)
-def _curve(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> tuple[Values, Values] | None:
+def _curve(
+    table: EmbeddingTable, utility: Hybrid, rule: Bucketized
+) -> tuple[Values, Values] | None:
     if len(table) <= SMALL_TABLE:
         at = np.array(sorted({*NOMINALS, *([] if rule.nominal is None else [rule.nominal])}))
         return at, losses(table, utility, rule, at) * (1 + 1e-9)

@@ -98,7 +98,9 @@ class RanksGiven(_Given):
         weights = self.rule.weights(parameter).astype(np.float64)
         logs = np.log(weights) - np.log(weights @ np.diff(ends, prepend=0))[:, None]
         ranks = np.stack([self._ranks(near, row, int(ends[-2])) for row in released.tolist()])
-        law: Values = np.take_along_axis(logs, np.searchsorted(ends[:-1], ranks, side="right"), axis=1)
+        law: Values = np.take_along_axis(
+            logs, np.searchsorted(ends[:-1], ranks, side="right"), axis=1
+        )
         return law
 
     def _ranks(self, near: Near, row: int, most: int) -> Ids:
@@ -117,7 +119,10 @@ class RanksGiven(_Given):
             ranks[left] += (join(scores, liked[some, None]) > own[left]).sum(axis=0)
             start, size = start + size, 2 * size
             if start < len(liked):
-                left = left[(ranks[left] < most) & (join(near.best[left], liked[self.order[start]]) > own[left])]
+                left = left[
+                    (ranks[left] < most)
+                    & (join(near.best[left], liked[self.order[start]]) > own[left])
+                ]
         return ranks
 
 
@@ -147,14 +152,23 @@ class BucketsGiven(_Given):
         step = max(1, len(rest) // COUNTED)
         some = rest[step // 2 :: step]
         kept = np.concatenate([known, some])
-        stands = np.concatenate([np.ones(len(known)), np.full(len(some), len(rest) / max(1, len(some)))])
+        stands = np.concatenate(
+            [np.ones(len(known)), np.full(len(some), len(rest) / max(1, len(some)))]
+        )
         itself = join(near.itself, liked[near.rows])
         scores = np.concatenate([join(near.to(kept), liked[kept, None]), itself[None]])
-        counted = np.where(kept[:, None] == near.rows, 0.0, stands[:, None])  # the row itself comes last, and once
+        counted = np.where(
+            kept[:, None] == near.rows, 0.0, stands[:, None]
+        )  # the row itself comes last, and once
         counted = np.concatenate([counted, np.ones((1, len(itself)))])
         ends = self.utility.ends(self.table) if rule.edges == "public" else None
         cut = Buckets.of(scores.T, rule.buckets, ends, counted=counted.T)
         rates = rule.rate(self.table, self.utility, parameter)
         numbers = cut.number[:, np.searchsorted(known, released)]
         each = np.arange(len(itself))
-        return np.stack([cut.log_probs(np.full(len(each), rate))[each, numbers[:, q]] for q, rate in enumerate(rates)])
+        return np.stack(
+            [
+                cut.log_probs(np.full(len(each), rate))[each, numbers[:, q]]
+                for q, rate in enumerate(rates)
+            ]
+        )

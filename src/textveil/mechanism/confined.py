@@ -100,7 +100,10 @@ class NearestLists:
     def reason(self) -> str:  # noqa: D102
         if self.disjoint:
             return "an output shows which group its word is of" + self._kept
-        return "every word has candidates of its own, so an output rules out all words that have it not" + self._kept
+        return (
+            "every word has candidates of its own, so an output rules out all words that have it not"
+            + self._kept
+        )
 
     @property
     def _kept(self) -> str:
@@ -170,7 +173,9 @@ class NearestLists:
         kept = _nearness(table, k)
         new = np.isnan(kept[rows]).any(axis=1)
         missing, first = np.unique(rows[new], return_index=True)
-        kept[missing] = _scaled(_apart(table, missing, columns[new][first]))  # what two threads write is the same
+        kept[missing] = _scaled(
+            _apart(table, missing, columns[new][first])
+        )  # what two threads write is the same
         return columns, kept[rows]
 
 
@@ -207,7 +212,10 @@ class Groups:
         own = self.members[number, place]
         self.home = np.empty(len(table), np.int64)
         self.scores = np.empty((len(table), k))
-        self.home[own], self.scores[own] = number, _scaled(table.pairs.inside(self.members)[number, place])
+        self.home[own], self.scores[own] = (
+            number,
+            _scaled(table.pairs.inside(self.members)[number, place]),
+        )
 
 
 @lru_cache(maxsize=4)
@@ -229,7 +237,9 @@ def _stored(table: EmbeddingTable, k: int) -> Ids | None:
     groups = -(-len(table) // k)
     every = np.maximum(np.arange(groups * k) - (groups * k - len(table)), -1)
     if found.shape != (groups, k) or (np.sort(found, axis=None) != every).any():
-        raise TableError(f"the stored groups of {table.name} must hold each of its rows once; reinstall textveil")
+        raise TableError(
+            f"the stored groups of {table.name} must hold each of its rows once; reinstall textveil"
+        )
     return found
 
 
@@ -243,11 +253,15 @@ def partition(table: EmbeddingTable, k: int) -> Ids:
     left = np.arange(len(table))
     while number < len(members):
         left = left[home[left] < 0]
-        seeds = [row for row in range(position, min(position + 4 * SEEDS, len(table))) if home[row] < 0][:SEEDS]
+        seeds = [
+            row for row in range(position, min(position + 4 * SEEDS, len(table))) if home[row] < 0
+        ][:SEEDS]
         if not seeds:
             position += 4 * SEEDS
             continue
-        near = squares[left] - 2 * (vectors[seeds] @ vectors[left].T)  # but for a constant of the seed
+        near = squares[left] - 2 * (
+            vectors[seeds] @ vectors[left].T
+        )  # but for a constant of the seed
         for seed, line in zip(seeds, near, strict=True):
             if home[seed] >= 0:
                 continue
@@ -493,7 +507,9 @@ class Confined:
     def claim(self, table: EmbeddingTable) -> Claim:
         """None for all words; a restricted one where the candidates allow it."""
         if table.holds_pieces and isinstance(self.candidates, Sensitive):
-            raise ConfigError(f"a sensitive list needs words.unit=word: {table.name} holds word pieces")
+            raise ConfigError(
+                f"a sensitive list needs words.unit=word: {table.name} holds word pieces"
+            )
         return Claim(
             mechanism=self.name,
             options=plain(self),
@@ -529,13 +545,17 @@ class Confined:
         """Between which of these rows the restricted statement holds, [m, m]."""
         return self.candidates.pairs(table, rows)
 
-    def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
+    def published(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> tuple[Claim, Values] | None:
         """CusText and InferDPT claim local DP with their nominal epsilon; SanText+ claims nothing for all words."""
         if isinstance(self.candidates, Sensitive):
             return None
         return Claim(mechanism=self.name, kind="ldp", table=table.root.name), parameter
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The released rows [n]."""
         secret = block.secret
         released = np.empty(len(secret), np.int64)

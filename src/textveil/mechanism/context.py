@@ -57,7 +57,9 @@ class Context:
         """What words spend [n] where every position spends so much: in `original` all positions of the text."""
         if self.mode != "original":
             return spent
-        sums: Values = np.bincount(layout.texts, spent, minlength=len(layout.sizes)).astype(np.float64)
+        sums: Values = np.bincount(layout.texts, spent, minlength=len(layout.sizes)).astype(
+            np.float64
+        )
         return sums[layout.texts]
 
     def share(self, layout: Layout, epsilon: Values) -> Values:
@@ -75,7 +77,9 @@ class Context:
             ConfigError: the table holds word pieces, of which a position has several.
         """
         if self.mode != "none" and table.holds_pieces:
-            raise ConfigError(f"context {self.mode} needs words.unit=word: {table.name} holds word pieces")
+            raise ConfigError(
+                f"context {self.mode} needs words.unit=word: {table.name} holds word pieces"
+            )
 
     def logits(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
         """What the model expects at some positions: float32 [m, V].
@@ -92,7 +96,10 @@ class Context:
         found = block.memo.get(key)
         if found is None:
             found = self._read(table, block, wave, released)
-            if sum(each.size for each in block.memo.values() if isinstance(each, np.ndarray)) <= REMEMBERED:
+            if (
+                sum(each.size for each in block.memo.values() if isinstance(each, np.ndarray))
+                <= REMEMBERED
+            ):
                 block.memo[key] = found
         assert isinstance(found, np.ndarray)
         return found
@@ -101,17 +108,23 @@ class Context:
         layout = block.layout
         texts = np.unique(layout.texts[wave])  # only these are cut into pieces
         begins, ends = layout.documents[texts], layout.documents[texts + 1]
-        place = np.concatenate([np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)])
+        place = np.concatenate(
+            [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
+        )
         words, hidden = self._shown(table, block, released, place)
         documents = np.concatenate(([0], np.cumsum(ends - begins)))
         spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
         ragged = Ragged(words=words, documents=documents, spaced=spaced)
         asked = np.searchsorted(place, layout.positions[wave])
         if self.mode == "released":
-            hidden[asked] = False  # it is hidden as what is asked for, and has a window of its own about it
+            hidden[asked] = (
+                False  # it is hidden as what is asked for, and has a window of its own about it
+            )
         return _model(table, self.model).logits(ragged, asked, hidden=hidden)
 
-    def _shown(self, table: EmbeddingTable, block: Block, released: Ids, place: Ids) -> tuple[list[str], Flags]:
+    def _shown(
+        self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
+    ) -> tuple[list[str], Flags]:
         """The words at some places of a block as the model sees them, and which of them it does not see."""
         layout = block.layout
         roles, names = layout.roles[place], _names(table)
@@ -137,7 +150,13 @@ def _looked_at(block: Block) -> tuple[object, ...]:
     """All of a block that the model may be shown."""
     layout = block.layout
     spaced = None if layout.spaced is None else layout.spaced.tobytes()
-    return layout.roles.tobytes(), layout.documents.tobytes(), layout.verbatim, spaced, block.rows.tobytes()
+    return (
+        layout.roles.tobytes(),
+        layout.documents.tobytes(),
+        layout.verbatim,
+        spaced,
+        block.rows.tobytes(),
+    )
 
 
 @lru_cache(maxsize=4)

@@ -54,7 +54,9 @@ class Mechanism(Protocol):
         """The epsilon [n] that each protected position really spends under the parameter [n]."""
         ...
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The released rows, int64 [n], `PLACEHOLDER` for none; drawn by whole numbers, see above."""
         ...
 
@@ -210,6 +212,8 @@ class Restricting(Protocol):
 class Published(Protocol):
     """A mechanism of a paper whose claim an audit can hold against the law. Statements never print it."""
 
-    def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
+    def published(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> tuple[Claim, Values] | None:
         """The paper's claim and its epsilon [n] at each protected position; None: these options are not its own."""
         ...

@@ -67,8 +67,13 @@ class Names:
             ConfigError: the table has hardly any name of a list, or the budget is below what rounding costs.
         """
         rule = Staircase(sizes=(options.k,)) if options.rule == "rankcape" else Exponential()
-        lists = {label: _listing(label, table) for label, (type_, _) in LABELS.items() if type_ in types}
-        if options.k >= min(len(listing.rows) for listing in lists.values()) and options.rule == "rankcape":
+        lists = {
+            label: _listing(label, table) for label, (type_, _) in LABELS.items() if type_ in types
+        }
+        if (
+            options.k >= min(len(listing.rows) for listing in lists.values())
+            and options.rule == "rankcape"
+        ):
             raise ConfigError("names.k must be smaller than the shortest list of names")
         mechanism = Select(name=options.rule, utility=Distance(), rule=rule)
         for listing in lists.values():  # refuses now what it would refuse later
@@ -76,7 +81,9 @@ class Names:
             mechanism.calibrate(listing.table, Layout.of(1), asked)
         return cls(options=options, table=table, lists=lists, mechanism=mechanism)
 
-    def draw(self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness) -> tuple[Ids, Values]:
+    def draw(
+        self, protection: Protection, rows: Ids, documents: Ids, *, rng: Randomness
+    ) -> tuple[Ids, Values]:
         """A row of the whole table for every name, and its local DP.
 
         Args:
@@ -90,13 +97,17 @@ class Names:
         """
         found, spent = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
         for label, listing in self.lists.items():
-            where = np.flatnonzero(protection.named & (protection.group == protection.number(label)))
+            where = np.flatnonzero(
+                protection.named & (protection.group == protection.number(label))
+            )
             layout = Layout.of(*np.diff(np.searchsorted(where, documents)).tolist())
             block = Block(layout=layout, rows=self.nearest(label, rows[where]))
             parameter = self.parameter(label, layout)
             drawn = self.mechanism.privatize(listing.table, block, parameter, rng=rng)
             found[where] = listing.rows[drawn]
-            lost = self.mechanism.claim(listing.table).ldp(self.mechanism.spend(listing.table, layout, parameter))
+            lost = self.mechanism.claim(listing.table).ldp(
+                self.mechanism.spend(listing.table, layout, parameter)
+            )
             spent[where] = np.minimum(lost, self.mechanism.most(listing.table, layout, parameter))
         return found, np.minimum(spent, self.options.epsilon)
 
@@ -120,7 +131,9 @@ def _own(epsilon: float, mechanism: Select, table: EmbeddingTable) -> float:
         return epsilon
     own = (epsilon - claim.additive) / claim.diameter
     if own < 1e-6:
-        raise BudgetError("names.epsilon is too small for the rule exponential: take a larger one, or rankcape")
+        raise BudgetError(
+            "names.epsilon is too small for the rule exponential: take a larger one, or rankcape"
+        )
     return own
 
 

@@ -71,26 +71,37 @@ class Fill:
         """Nothing."""
         return np.zeros(len(parameter))
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The released rows [n], wave after wave; nothing of the block but its public rows is looked at."""
         block = _public(block)
         layout, released = block.layout, np.full(len(parameter), PLACEHOLDER, np.int64)
         for wave in self.context.schedule(layout):
             if not self.temperature:
                 for part in _parts(wave, table):
-                    released[part] = self.context.logits(table, block, part, released).argmax(axis=1)
+                    released[part] = self.context.logits(table, block, part, released).argmax(
+                        axis=1
+                    )
                 continue
             sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
             for chunk, draws in rng.open(sizes).chunks(max(1, CELLS // len(table))):
                 logits = self.context.logits(table, block, wave[chunk], released)
-                released[wave[chunk]] = weighted_choice(draws, self._weights(logits).astype(np.int64))
+                released[wave[chunk]] = weighted_choice(
+                    draws, self._weights(logits).astype(np.int64)
+                )
         return released
 
-    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None) -> Values:
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Values, released: Ids | None = None
+    ) -> Values:
         """ln Pr[row y] of every protected position, [n, V], given the rows [n] that are released before it."""
         block = _public(block)
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
-        law, seen = np.empty((len(parameter), len(table))), np.full(len(parameter), PLACEHOLDER, np.int64)
+        law, seen = (
+            np.empty((len(parameter), len(table))),
+            np.full(len(parameter), PLACEHOLDER, np.int64),
+        )
         for wave in self.context.schedule(block.layout):
             for part in _parts(wave, table):
                 weights = self._weights(self.context.logits(table, block, part, seen))

@@ -22,7 +22,9 @@ CELLS = 1 << 22
 """Probabilities that are held at once: 32 MiB."""
 
 
-def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values | None = None) -> Callable[[float], float]:
+def guessing(
+    mechanism: Mechanism, table: EmbeddingTable, prior: Values | None = None
+) -> Callable[[float], float]:
     """How often the best guess is right, as a function of the mechanism's parameter.
 
     Whoever sees the released row y guesses the x that maximises prior(x) P(y | x), and is right with probability
@@ -56,7 +58,9 @@ def guessing(mechanism: Mechanism, table: EmbeddingTable, prior: Values | None =
         assert isinstance(mechanism.utility, Distance), "with a context words are not drawn alone"
         return _staircase(mechanism.rule, table, heads)
     if not isinstance(mechanism, Law):
-        raise ConfigError(f"{name} has no law that is written down, so how often a word is guessed is not known")
+        raise ConfigError(
+            f"{name} has no law that is written down, so how often a word is guessed is not known"
+        )
 
     def guessed(parameter: float) -> float:
         best, untold = np.zeros(len(table)), 0.0

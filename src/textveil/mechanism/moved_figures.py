@@ -46,11 +46,18 @@ class Figures:
         types = {"day_epsilon": DATES[0], "year_epsilon": AGE, "unit_epsilon and figures.unit": ""}
         for name, type_ in types.items():
             if max(made._scale(type_).as_integer_ratio()) > LARGEST_RATIO:
-                raise BudgetError(f"figures.{name} must be numbers that are not as small, large or exact: round them")
+                raise BudgetError(
+                    f"figures.{name} must be numbers that are not as small, large or exact: round them"
+                )
         return made
 
     def draw(
-        self, figures: Mapping[int, Figure], protection: Protection, documents: Ids, *, rng: Randomness
+        self,
+        figures: Mapping[int, Figure],
+        protection: Protection,
+        documents: Ids,
+        *,
+        rng: Randomness,
     ) -> tuple[Ids, Values]:
         """What is added to every figure, and its local DP.
 
@@ -68,7 +75,9 @@ class Figures:
         places = list(figures)
         bounds = np.searchsorted(np.array(places, np.int64), documents).tolist()
         scales: list[Fraction] = []
-        row: list[int] = []  # of each figure, among the scales: one for the dates of its text, or its own
+        row: list[
+            int
+        ] = []  # of each figure, among the scales: one for the dates of its text, or its own
         for start, stop in pairwise(bounds):
             first, types = len(scales), [protection.kind(i) for i in places[start:stop]]
             row += [first if type_ in DATES else first + j for j, type_ in enumerate(types, 1)]
@@ -88,7 +97,13 @@ class Figures:
     def per_unit(self, type_: str) -> float:
         """What a figure of a type loses for each day, year or unit."""
         options = self.options
-        return options.day_epsilon if type_ in DATES else options.year_epsilon if type_ == AGE else options.unit_epsilon
+        return (
+            options.day_epsilon
+            if type_ in DATES
+            else options.year_epsilon
+            if type_ == AGE
+            else options.unit_epsilon
+        )
 
     def bound(self, type_: str) -> float:
         """The local DP of a figure of a type; infinite where only a bound per day or unit holds."""
@@ -96,7 +111,13 @@ class Figures:
 
     def unit(self, type_: str) -> str:
         """What one `per_unit` is lost for: "day", "year", "100"."""
-        return "day" if type_ in DATES else "year" if type_ == AGE else _exact(self.options.unit or 1.0)
+        return (
+            "day"
+            if type_ in DATES
+            else "year"
+            if type_ == AGE
+            else _exact(self.options.unit or 1.0)
+        )
 
     def law(self, type_: str, *, seeded: bool) -> str:
         """What a drawn number depends on besides the figure that it moves."""

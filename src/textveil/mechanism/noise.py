@@ -75,11 +75,15 @@ class Noise(Protocol):
         """The parameter that costs a rate, [m]."""
         ...
 
-    def sample(self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values) -> Values:
+    def sample(
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
+    ) -> Values:
         """Noisy vectors [m, d] around centres [m, d] of the words in `rows` [m]."""
         ...
 
-    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
+    def log_density(
+        self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
+    ) -> Floats:
         """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
         ...
 
@@ -113,7 +117,9 @@ class NoNoise:
     ) -> Values:
         return centres
 
-    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
+    def log_density(
+        self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
+    ) -> Floats:
         """0 at the centre itself, minus infinity elsewhere: [m, k]."""
         found = np.full((len(noisy), len(centres)), -np.inf, noisy.dtype)
         for line, row in zip(found, noisy, strict=True):
@@ -160,11 +166,15 @@ class MultivariateLaplace:
     ) -> Values:
         return centres + multivariate_laplace(draws, parameter, table.dimension)
 
-    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
+    def log_density(
+        self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
+    ) -> Floats:
         """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
         found: Floats = noisy @ centres.T
         found *= -2
-        found += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum("ij,ij->i", centres, centres)
+        found += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum(
+            "ij,ij->i", centres, centres
+        )
         np.sqrt(np.maximum(found, 0, out=found), out=found)
         found *= -parameter
         return found
@@ -218,7 +228,9 @@ class CoordinateLaplace:
     ) -> Values:
         return centres + coordinate_laplace(draws, self._range(table) / parameter, table.dimension)
 
-    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
+    def log_density(
+        self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
+    ) -> Floats:
         """ln of the density at noisy [m, d] around centres [k, d], but for a constant of the parameter: [m, k]."""
         found = np.empty((len(noisy), len(centres)), noisy.dtype)
         for line, row in zip(found, noisy, strict=True):
@@ -256,9 +268,13 @@ class VonMisesFisher:
                 "the polar mechanism needs unit rows: use table.metric=chord (a projection is renormalised)"
             )
         if table.dimension < 2:
-            raise ConfigError("the polar mechanism needs at least two dimensions: a direction in one is a sign")
+            raise ConfigError(
+                "the polar mechanism needs at least two dimensions: a direction in one is a sign"
+            )
         if self.radius is not None and (mixed or table.projected):
-            raise ConfigError("radius is defined for a word's own row: drop the window, the projection or the radius")
+            raise ConfigError(
+                "radius is defined for a word's own row: drop the window, the projection or the radius"
+            )
 
     def metric(self, table: EmbeddingTable) -> str:  # noqa: D102
         return table.metric
@@ -289,7 +305,9 @@ class VonMisesFisher:
         length = norms[rows] + (coordinate_laplace(draws, scale, 1)[:, 0] if scale.any() else 0.0)
         return noisy * np.maximum(length, np.finfo(np.float32).tiny)[:, None]
 
-    def log_density(self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float) -> Floats:
+    def log_density(
+        self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
+    ) -> Floats:
         """ln of the density at the directions of noisy [m, d] around unit centres [k, d], but for a constant: [m, k].
 
         The constant is one of the parameter. A privatized radius is left out: it cannot change what is released.
@@ -314,4 +332,6 @@ def lengthening(table: EmbeddingTable) -> tuple[str, ...]:
     """What to say of a table on which distances can be longer than those that statements are made in."""
     if table.lipschitz == 1.0:
         return ()
-    return (f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which is charged",)
+    return (
+        f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which is charged",
+    )

@@ -27,7 +27,8 @@ _REASONS = {
     "drop": "unknown words vanish, and what is left tells that they were there (words.oov=drop)",
 }
 _NUMBERS = (
-    f"numbers outside the table get no row but are moved up by at most {STEPS - 1} (words.numbers=add): supports differ"
+    f"numbers outside the table get no row but are moved up by "
+    f"at most {STEPS - 1} (words.numbers=add): supports differ"
 )
 
 
@@ -71,7 +72,9 @@ def rules(words: Sequence[str], unknown: Flags, options: WordsOptions) -> NDArra
     others = {"uniform": WordRule.UNIFORM, "drop": WordRule.DROP}.get(options.oov, WordRule.HOUSE)
     found = np.where(unknown, others, WordRule.HOUSE).astype(np.int8)
     if options.numbers == "add":
-        found[[i for i in np.flatnonzero(unknown).tolist() if _INTEGER.fullmatch(words[i])]] = WordRule.ADD
+        found[[i for i in np.flatnonzero(unknown).tolist() if _INTEGER.fullmatch(words[i])]] = (
+            WordRule.ADD
+        )
     return found
 
 

@@ -12,7 +12,13 @@ from textveil.mechanism.buckets import Bucketized
 from textveil.mechanism.confined import Ball, Confined, NearestLists, Sensitive
 from textveil.mechanism.context import Context, Mode
 from textveil.mechanism.fill import Fill
-from textveil.mechanism.noise import CoordinateLaplace, MultivariateLaplace, NoiseName, NoNoise, VonMisesFisher
+from textveil.mechanism.noise import (
+    CoordinateLaplace,
+    MultivariateLaplace,
+    NoiseName,
+    NoNoise,
+    VonMisesFisher,
+)
 from textveil.mechanism.perturb import Perturb
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select
@@ -69,7 +75,13 @@ def stencil(
         STENCIL in d-chi-STENCIL, section 3.1.
     """
     window = Window(L=L, sigma=sigma, side=side, window_over=window_over, balanced=balanced)
-    return Perturb(name="stencil", mix=window, noise=NoNoise(), exclude_original=exclude_original, project=project)
+    return Perturb(
+        name="stencil",
+        mix=window,
+        noise=NoNoise(),
+        exclude_original=exclude_original,
+        project=project,
+    )
 
 
 def d_chi_stencil(
@@ -150,7 +162,9 @@ def polar(
     return Perturb(name="polar", noise=VonMisesFisher(kappa=kappa, radius=radius), project=project)
 
 
-def laplace(*, nominal: float | None = None, calibration: Literal["honest", "paper"] = "honest") -> Perturb:
+def laplace(
+    *, nominal: float | None = None, calibration: Literal["honest", "paper"] = "honest"
+) -> Perturb:
     """Independent Laplace noise on every coordinate; the nearest word is released.
 
     --epsilon is per unit of l1 distance (scale 1/epsilon). `nominal` is instead an epsilon for the whole table:
@@ -167,10 +181,14 @@ def laplace(*, nominal: float | None = None, calibration: Literal["honest", "pap
     Source:
         the Laplace baseline of STAMP, section 5.2.
     """
-    return Perturb(name="laplace", noise=CoordinateLaplace(nominal=nominal, calibration=calibration))
+    return Perturb(
+        name="laplace", noise=CoordinateLaplace(nominal=nominal, calibration=calibration)
+    )
 
 
-def exponential(*, c: float | None = None, calibration: Literal["exact", "paper"] = "exact") -> Select:
+def exponential(
+    *, c: float | None = None, calibration: Literal["exact", "paper"] = "exact"
+) -> Select:
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance).
 
     Weights are integers and the draw is exact, so that every word of the table can come out. `calibration` exact finds
@@ -229,11 +247,17 @@ def santext_plus(*, c: float | None = None, share: float = 0.5, p: float = 0.2) 
     Source:
         SanText+ (Yue et al. 2021), section 4.2.
     """
-    return Confined(name="santext+", candidates=Sensitive(share=share, p=p, rule=Exponential(c=c, calibration="paper")))
+    return Confined(
+        name="santext+",
+        candidates=Sensitive(share=share, p=p, rule=Exponential(c=c, calibration="paper")),
+    )
 
 
 def custext(
-    *, k: int = 20, mapping: Literal["conservative", "aggressive"] = "conservative", nominal: float | None = None
+    *,
+    k: int = 20,
+    mapping: Literal["conservative", "aggressive"] = "conservative",
+    nominal: float | None = None,
 ) -> Confined:
     """Draws each word from a list of k words, nearer ones more often.
 
@@ -255,7 +279,10 @@ def custext(
 
 
 def custext_plus(
-    *, k: int = 20, mapping: Literal["conservative", "aggressive"] = "conservative", nominal: float | None = None
+    *,
+    k: int = 20,
+    mapping: Literal["conservative", "aggressive"] = "conservative",
+    nominal: float | None = None,
 ) -> Confined:
     """CusText that leaves stop words as they are, also where they count as private.
 
@@ -376,7 +403,9 @@ def cape(
         bound=bound,
         floor=floor,
     )
-    return Select(name="cape", utility=utility, rule=Bucketized(buckets=buckets, edges=edges, nominal=nominal))
+    return Select(
+        name="cape", utility=utility, rule=Bucketized(buckets=buckets, edges=edges, nominal=nominal)
+    )
 
 
 def rankcape(
@@ -420,12 +449,17 @@ def rankcape(
             floor=floor,
         )
     return Select(
-        name="rankcape", utility=utility, rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights)
+        name="rankcape",
+        utility=utility,
+        rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights),
     )
 
 
 def mask_and_fill(
-    *, order: Literal["together", "in turn"] = "together", temperature: float = 0.0, model: str | None = None
+    *,
+    order: Literal["together", "in turn"] = "together",
+    temperature: float = 0.0,
+    model: str | None = None,
 ) -> Fill:
     """A language model writes every protected word anew, from the words that pass.
 

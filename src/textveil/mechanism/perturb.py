@@ -62,7 +62,9 @@ class Perturb:
         """
         if self.project is not None:
             if isinstance(self.noise, CoordinateLaplace):
-                raise ConfigError("laplace has no projected variant: a projection can lengthen l1 distances")
+                raise ConfigError(
+                    "laplace has no projected variant: a projection can lengthen l1 distances"
+                )
             table = table.project(self.project, renormalize=isinstance(self.noise, VonMisesFisher))
         self.noise.check(table, mixed=self._mixed)
         return table
@@ -104,7 +106,9 @@ class Perturb:
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """The largest parameter of every row that keeps all words in its window within their epsilon."""
-        return self.noise.parameter(self.view(table), self.mix.matrix(layout).rate(epsilon), mixed=self._mixed)
+        return self.noise.parameter(
+            self.view(table), self.mix.matrix(layout).rate(epsilon), mixed=self._mixed
+        )
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """The noise's own parameter for all rows, where it was set by name."""
@@ -116,15 +120,21 @@ class Perturb:
         """epsilon_j = sum over released rows i of rate(parameter_i) f_ij; infinite with `exclude_original`."""
         if self.exclude_original:
             return np.full(len(parameter), np.inf)
-        return self.mix.matrix(layout).spend(self.noise.rate(self.view(table), parameter, mixed=self._mixed))
+        return self.mix.matrix(layout).spend(
+            self.noise.rate(self.view(table), parameter, mixed=self._mixed)
+        )
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The released rows [n], each drawn from its text's own stream."""
         view = self.view(table)
         secret = block.secret
         released = np.empty(len(secret), np.int64)
         for chunk, noisy in self._noisy(view, block, parameter, rng):
-            released[chunk] = view.nearest(noisy, exclude=secret[chunk] if self.exclude_original else None)
+            released[chunk] = view.nearest(
+                noisy, exclude=secret[chunk] if self.exclude_original else None
+            )
         return released
 
     def _noisy(

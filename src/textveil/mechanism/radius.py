@@ -34,7 +34,11 @@ def lengths(scales: Values) -> tuple[Values, Values, Values]:
     """
     largest = float(scales.max())
     # the sum is beyond this with probability below 1e-13: its mean, far deviations, and one large coordinate
-    reach = float((2 * scales**2).sum()) + 9 * float(np.sqrt((20 * scales**4).sum())) + (34 * largest) ** 2
+    reach = (
+        float((2 * scales**2).sum())
+        + 9 * float(np.sqrt((20 * scales**4).sum()))
+        + (34 * largest) ** 2
+    )
     law = _law(scales, reach, 0.0)
     law /= law.sum()
     reached = np.sqrt(np.arange(BINS) * (reach / BINS))
@@ -42,12 +46,16 @@ def lengths(scales: Values) -> tuple[Values, Values, Values]:
         reach /= FINER
         fine = _law(scales, reach, DAMPING)
         law = np.concatenate((fine * (low / fine.sum()), law[BINS // FINER :]))
-        reached = np.concatenate((np.sqrt(np.arange(BINS) * (reach / BINS)), reached[BINS // FINER :]))
+        reached = np.concatenate(
+            (np.sqrt(np.arange(BINS) * (reach / BINS)), reached[BINS // FINER :])
+        )
     part = np.searchsorted(CUTS, np.cumsum(law))
     starts = np.flatnonzero(np.diff(part, prepend=-1))
     masses = np.add.reduceat(law, starts)
     means: Values = np.add.reduceat(law * reached, starts) / masses
-    ends = np.concatenate(([0.0], (reached[starts[1:] - 1] + reached[starts[1:]]) / 2, reached[-1:]))
+    ends = np.concatenate(
+        ([0.0], (reached[starts[1:] - 1] + reached[starts[1:]]) / 2, reached[-1:])
+    )
     return means, masses, ends
 
 
@@ -64,8 +72,15 @@ def _law(scales: Values, reach: float, damping: float) -> Values:
     total = np.zeros(BINS + 1, np.complex128)
     for scale, count in zip(distinct, counts, strict=True):
         inside = np.diff(-np.expm1(-ends / scale))
-        means = np.divide(np.diff(2 * scale**2 * _third(ends / scale)), inside, out=np.zeros(BINS), where=inside > 0)
-        share = np.clip(means / step - np.arange(BINS), 0, 1)  # of what is between two points: it keeps its mean
+        means = np.divide(
+            np.diff(2 * scale**2 * _third(ends / scale)),
+            inside,
+            out=np.zeros(BINS),
+            where=inside > 0,
+        )
+        share = np.clip(
+            means / step - np.arange(BINS), 0, 1
+        )  # of what is between two points: it keeps its mean
         mass = inside * (1 - share)
         mass[1:] += (inside * share)[:-1]
         total += count * np.log(np.fft.rfft(mass * damped, 2 * BINS))

@@ -45,7 +45,9 @@ class Resolved:
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """The smallest parameter that any of the books asks for."""
-        found: Values = np.min([self.mechanism.calibrate(view, layout, epsilon) for view in table.views], axis=0)
+        found: Values = np.min(
+            [self.mechanism.calibrate(view, layout, epsilon) for view in table.views], axis=0
+        )
         return found
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
@@ -54,10 +56,14 @@ class Resolved:
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:
         """The most that is spent over any of the books."""
-        found: Values = np.max([self.mechanism.spend(view, layout, parameter) for view in table.views], axis=0)
+        found: Values = np.max(
+            [self.mechanism.spend(view, layout, parameter) for view in table.views], axis=0
+        )
         return found
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The released rows [n], each of the book of the position's own."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
         for view, start, own, part in self._parts(table, block):
@@ -71,7 +77,11 @@ class Resolved:
         """ln Pr[row y | block] per position, [n, V]; no row of another book can be."""
         law = np.full((len(parameter), len(table)), -np.inf)
         for view, start, own, part in self._parts(table, block):
-            found = self.mechanism.log_probs(view, part, parameter[own]) if isinstance(self.mechanism, Law) else None
+            found = (
+                self.mechanism.log_probs(view, part, parameter[own])
+                if isinstance(self.mechanism, Law)
+                else None
+            )
             if found is None:
                 return None
             law[own, start : start + len(view)] = found
@@ -92,7 +102,9 @@ class Resolved:
         return law
 
     @staticmethod
-    def _parts(table: EmbeddingTable, block: Block) -> Iterator[tuple[EmbeddingTable, int, Ids, Block]]:
+    def _parts(
+        table: EmbeddingTable, block: Block
+    ) -> Iterator[tuple[EmbeddingTable, int, Ids, Block]]:
         """Each book, also one of no position, so that the number of draws tells nothing and depends on nothing.
 
         Yields:

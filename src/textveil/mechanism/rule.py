@@ -92,7 +92,9 @@ class Exponential:
         """ceil(2^50 exp(-c min(d, cap))) for every candidate, int64 [m, V]."""
         return self._whole(distances, c).astype(np.int64)
 
-    def draw(self, draws: Draws, table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None = None) -> Ids:
+    def draw(
+        self, draws: Draws, table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None = None
+    ) -> Ids:
         """A candidate for every row, with probability exactly proportional to `weights` of the distances of pairs.
 
         Candidates are proposed by whole numbers that are nowhere below their weights, made once for equal rows from
@@ -113,7 +115,9 @@ class Exponential:
             ConfigError: no row may come out.
         """
         if among is not None and not among.any():
-            raise ConfigError("at least one row of the table must be a candidate, and none is: check the candidates")
+            raise ConfigError(
+                "at least one row of the table must be a candidate, and none is: check the candidates"
+            )
         values = draws.bits(2 * PROPOSALS)
         order, starts = _grouped(rows, c)
         chosen = np.full(len(rows), -1)
@@ -126,7 +130,9 @@ class Exponential:
             upper, sums = _upper(table, rows[one], c[one], among)
             for start in range(0, len(part), AT_ONCE):
                 run, lines = part[start : start + AT_ONCE], which[start : start + AT_ONCE]
-                chosen[run] = self._accepted(table, rows[run], c[run], values[run], lines, upper, sums)
+                chosen[run] = self._accepted(
+                    table, rows[run], c[run], values[run], lines, upper, sums
+                )
         everything = np.arange(len(table))
         for i in np.flatnonzero(chosen < 0).tolist():
             distances = table.pairs.distances(np.full(len(table), rows[i]), everything)
@@ -167,7 +173,9 @@ class Exponential:
         left = np.arange(len(rows))
         for proposal in range(PROPOSALS):
             target = values[left, 2 * proposal]
-            whole = target < MOST - MOST % total[left]  # the last, incomplete run of remainders is refused
+            whole = (
+                target < MOST - MOST % total[left]
+            )  # the last, incomplete run of remainders is refused
             target = before[left] + target % total[left]
             block = np.searchsorted(ends, target, side="right")
             rest = target - (ends[block] - sums[block])
@@ -177,7 +185,9 @@ class Exponential:
             most = blocks[block, place].astype(np.int64)
             rest -= inside[lines, place] - most
             candidate = (block % width) * BLOCK + place
-            weight = self.weights(table.pairs.distances(rows[left], candidate)[:, None], c[left])[:, 0]
+            weight = self.weights(table.pairs.distances(rows[left], candidate)[:, None], c[left])[
+                :, 0
+            ]
             if (weight > most << shift).any():
                 raise ArithmeticError("a bound of the exact draw does not hold")
             fine = (rest << shift) + (values[left, 2 * proposal + 1] >> (BITS - shift))
@@ -214,7 +224,9 @@ def _grouped(rows: Ids, c: Values) -> tuple[Ids, Ids]:
     """An order in which equal pairs of a row and its parameter stand together, and where each pair begins and ends."""
     order = np.lexsort((c, rows))
     changes = (np.diff(rows[order]) != 0) | (np.diff(c[order]) != 0)
-    return order, np.flatnonzero(np.concatenate(([True], changes, [True]))) if len(rows) else np.zeros(1, np.int64)
+    return order, np.flatnonzero(np.concatenate(([True], changes, [True]))) if len(
+        rows
+    ) else np.zeros(1, np.int64)
 
 
 def _bits(table: EmbeddingTable) -> int:
@@ -236,7 +248,9 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
         float32 [p, blocks, `BLOCK`], filled up with zeros; int64 [p * blocks].
     """
     largest = np.float32(_bits(table) + math.log2(1 + 2.0**-14))
-    exact = np.float32 if len(table) <= SMALL else np.float64  # sums of blocks of whole numbers, below 2^24 or 2^53
+    exact = (
+        np.float32 if len(table) <= SMALL else np.float64
+    )  # sums of blocks of whole numbers, below 2^24 or 2^53
     width = -(-len(table) // BLOCK)
     upper = np.zeros((len(rows), width * BLOCK), np.float32)
     sums = np.empty((len(rows), width), np.int64)
@@ -250,6 +264,8 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
         if among is not None:
             weights *= among[start:stop]
         part = slice(start // BLOCK, -(-stop // BLOCK))
-        blocks = upper[lines, part.start * BLOCK : part.stop * BLOCK].reshape(len(bounds), -1, BLOCK)
+        blocks = upper[lines, part.start * BLOCK : part.stop * BLOCK].reshape(
+            len(bounds), -1, BLOCK
+        )
         sums[lines, part] = blocks.astype(exact, copy=False) @ np.ones(BLOCK, exact)
     return upper.reshape(len(rows), width, BLOCK), sums.ravel()

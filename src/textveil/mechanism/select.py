@@ -49,9 +49,13 @@ class Select:
 
     def __post_init__(self) -> None:
         if isinstance(self.rule, Exponential) and not isinstance(self.utility, Distance):
-            raise ConfigError("the exponential rule draws by the table's distance: utility must be Distance()")
+            raise ConfigError(
+                "the exponential rule draws by the table's distance: utility must be Distance()"
+            )
         if isinstance(self.rule, Bucketized) and not isinstance(self.utility, Hybrid):
-            raise ConfigError("buckets need scores whose range is known: utility must be Hybrid(...)")
+            raise ConfigError(
+                "buckets need scores whose range is known: utility must be Hybrid(...)"
+            )
 
     @property
     def context(self) -> Context:
@@ -64,12 +68,16 @@ class Select:
         metric = isinstance(self.rule, Exponential)
         caveats, assumptions = list(self.caveats), [PRECISION]
         if self.context.mode == "original":
-            assumptions.append("the language model says the same of a text whatever texts it is asked about together")
+            assumptions.append(
+                "the language model says the same of a text whatever texts it is asked about together"
+            )
             caveats.append(
                 "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
             )
         if isinstance(self.rule, Bucketized):
-            self.rule.constant(table, self._hybrid, np.zeros(1))  # says at once which option is missing
+            self.rule.constant(
+                table, self._hybrid, np.zeros(1)
+            )  # says at once which option is missing
             caveats.append("the nominal epsilon is the paper's; it is no bound")
         return Claim(
             mechanism=self.name,
@@ -91,7 +99,11 @@ class Select:
         own = self.context.share(layout, epsilon)
         if isinstance(self.rule, Exponential):
             return self.rule.parameter(table, own / table.lipschitz)
-        return self.rule.parameter(table, self._hybrid, own) if isinstance(self.rule, Bucketized) else own
+        return (
+            self.rule.parameter(table, self._hybrid, own)
+            if isinstance(self.rule, Bucketized)
+            else own
+        )
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """The rule's own parameter of every position, where it was set by name."""
@@ -116,7 +128,9 @@ class Select:
             return self.rule.most(table, parameter)
         return np.full(len(parameter), np.inf)
 
-    def published(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> tuple[Claim, Values] | None:
+    def published(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> tuple[Claim, Values] | None:
         """What the papers claim: SanText 2c per unit of distance, Cape epsilon + ln(max|B| / min|B|)."""
         claim = self.claim(table)
         if isinstance(self.rule, Exponential):
@@ -128,12 +142,16 @@ class Select:
 
     @property
     def _hybrid(self) -> Hybrid:
-        assert isinstance(self.utility, Hybrid), "buckets and contexts need a score whose range is known"
+        assert isinstance(self.utility, Hybrid), (
+            "buckets and contexts need a score whose range is known"
+        )
         return self.utility
 
     # ---- drawing ---------------------------------------------------------------------------------------------
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """The released rows [n], wave after wave."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
         layout = block.layout
@@ -171,7 +189,9 @@ class Select:
         for wave in self.context.schedule(block.layout):
             for start in range(0, len(wave), limit):
                 part = wave[start : start + limit]
-                law[part] = self._law(table, self.utility.scores(table, block, part, seen), parameter[part])
+                law[part] = self._law(
+                    table, self.utility.scores(table, block, part, seen), parameter[part]
+                )
             seen[wave] = before[wave]
         return law
 
@@ -250,6 +270,8 @@ class Placeholder:
         """Nothing."""
         return np.zeros(len(parameter))
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """A placeholder at every position, drawn from nothing."""
         return np.full(len(parameter), PLACEHOLDER, np.int64)

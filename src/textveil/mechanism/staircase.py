@@ -56,7 +56,9 @@ class Staircase:
     def __post_init__(self) -> None:
         given = self.heights
         if not 1 <= len(self.sizes) <= MOST_LEVELS:
-            raise ConfigError(f"a staircase needs the sizes of 1 to {MOST_LEVELS} levels, got {len(self.sizes)}")
+            raise ConfigError(
+                f"a staircase needs the sizes of 1 to {MOST_LEVELS} levels, got {len(self.sizes)}"
+            )
         if given is not None and not (
             len(given) == len(self.sizes) + 1
             and given[0] == 1
@@ -69,8 +71,14 @@ class Staircase:
 
     def weights(self, epsilon: Values) -> Ints:
         """W_k as multiples of 2^-50, int64 [m, K]."""
-        heights = np.linspace(1, 0, len(self.sizes) + 1) if self.heights is None else np.array(self.heights)
-        return np.maximum(np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1).astype(np.int64)
+        heights = (
+            np.linspace(1, 0, len(self.sizes) + 1)
+            if self.heights is None
+            else np.array(self.heights)
+        )
+        return np.maximum(np.ceil(SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1).astype(
+            np.int64
+        )
 
     def ends(self, table: EmbeddingTable) -> Ids:
         """The rank after the last of each level, int64 [K]; a small table has no more ranks than words."""
@@ -89,7 +97,9 @@ class Staircase:
         steps = weights - np.append(weights[:, 1:], np.zeros((len(weights), 1), np.int64), axis=1)
         level = weighted_choice(draws, steps, counts=ends)
         rank: Ids = draws.integers(ends[level])
-        best = scores.best(int(ends[-2]))  # for all rows, drawn from or not: time shall not tell of the draw
+        best = scores.best(
+            int(ends[-2])
+        )  # for all rows, drawn from or not: time shall not tell of the draw
         ranked = level < len(ends) - 1
         found: Ids = np.where(ranked, best[np.arange(len(rank)), np.where(ranked, rank, 0)], rank)
         return found
@@ -139,7 +149,9 @@ class Staircase:
         return found
 
 
-def _beyond(table: EmbeddingTable, rows: Ids, distances: Values, end: int, last: Ids, reach: Values) -> Flags:
+def _beyond(
+    table: EmbeddingTable, rows: Ids, distances: Values, end: int, last: Ids, reach: Values
+) -> Flags:
     """Whether each row is not among the `end` nearest of each private row, bool [m, V].
 
     Args:
@@ -152,7 +164,9 @@ def _beyond(table: EmbeddingTable, rows: Ids, distances: Values, end: int, last:
     """
     beyond: Flags = distances > reach
     which, private = np.nonzero(np.abs(distances - reach) < CLOSE)
-    exact = table.pairs.distances(private, rows[which])  # as ranks are decided, ties going to the lowest row
+    exact = table.pairs.distances(
+        private, rows[which]
+    )  # as ranks are decided, ties going to the lowest row
     behind = (exact > reach[private]) | ((exact == reach[private]) & (rows[which] > last[private]))
     beyond[which, private] = True if end == 1 else behind
     beyond[np.arange(len(rows)), rows] = False  # a row is the nearest to itself

@@ -163,7 +163,9 @@ class Hybrid:
                 "public text"
             )
         if bound <= floor:
-            raise ConfigError(f"mechanism.bound must be above mechanism.floor, got {bound:g} and {floor:g}")
+            raise ConfigError(
+                f"mechanism.bound must be above mechanism.floor, got {bound:g} and {floor:g}"
+            )
         return floor, bound
 
     def scores(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Blend:  # noqa: D102
@@ -223,7 +225,12 @@ def in_metric(table: EmbeddingTable, metric: Metric) -> EmbeddingTable:
     if metric == "euclidean":
         rows = rows * table.norms[:, None]
     return EmbeddingTable.build(
-        name=table.name, words=table.words, vectors=rows, metric=metric, device=table.device, pieces=table.pieces
+        name=table.name,
+        words=table.words,
+        vectors=rows,
+        metric=metric,
+        device=table.device,
+        pieces=table.pieces,
     )
 
 

@@ -39,7 +39,9 @@ class Mixing:
     def column_sums(self, rate: Values | None = None) -> Values:
         """C_j = sum over released rows i of f_ij, or of rate_i f_ij, for every position: float64 [T]."""
         shares = self.weights
-        if rate is not None:  # entries outside the text weigh 0 and cost nothing, even at an infinite rate
+        if (
+            rate is not None
+        ):  # entries outside the text weigh 0 and cost nothing, even at an infinite rate
             shares = np.multiply(shares, rate[:, None], where=shares > 0, out=np.zeros_like(shares))
         sums = np.bincount(self.columns.ravel(), shares.ravel(), minlength=self.size)
         return sums.astype(np.float64)
@@ -55,7 +57,9 @@ class Mixing:
         """
         quotient = np.full(self.size, np.inf)
         quotient[self.positions] = epsilon / self.column_sums()[self.positions]
-        rate: Values = np.where(self.weights > 0, quotient[self.columns], np.inf).min(axis=1, initial=np.inf)
+        rate: Values = np.where(self.weights > 0, quotient[self.columns], np.inf).min(
+            axis=1, initial=np.inf
+        )
         return rate
 
 
@@ -83,9 +87,13 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.balanced and self.L == 2:
-            raise ConfigError("balanced needs L other than 2: a window of two words collapses to the word itself")
+            raise ConfigError(
+                "balanced needs L other than 2: a window of two words collapses to the word itself"
+            )
         if self.balanced and self.window_over == "all":
-            raise ConfigError("balanced needs window_over=protected: words that pass would be weighted away")
+            raise ConfigError(
+                "balanced needs window_over=protected: words that pass would be weighted away"
+            )
 
     def matrix(self, layout: Layout) -> Mixing:
         """F for the protected positions of a layout; depends on nothing secret."""
@@ -99,7 +107,11 @@ class Window:
         positions = layout.positions
         if self.L == 1:
             return Mixing(layout, positions[:, None], np.ones((len(positions), 1)))
-        members = positions if self.window_over == "protected" else np.flatnonzero(layout.roles != Role.HOLE)
+        members = (
+            positions
+            if self.window_over == "protected"
+            else np.flatnonzero(layout.roles != Role.HOLE)
+        )
         rank = np.searchsorted(members, positions)
         text = np.searchsorted(layout.documents, positions, side="right") - 1
         first = np.searchsorted(members, layout.documents[text])[:, None]

@@ -4,10 +4,24 @@ In: texts, or their words. Out: logits over a table's words or of labels, entity
 Not here: anything random, and what is done with the answers.
 """
 
-from textveil.models.calibration import LogitRange, bundled_range, measure_logits, stored_bound, stored_range
+from textveil.models.calibration import (
+    LogitRange,
+    bundled_range,
+    measure_logits,
+    stored_bound,
+    stored_range,
+)
 from textveil.models.context import ContextKind, ContextModel, LanguageModel, load_context
 from textveil.models.endpoint import NO_KEY, Address, Endpoint, Key
-from textveil.models.entities import DETAILS, TOLD, Entity, Evidence, Tagger, TokenClassifier, load_tagger
+from textveil.models.entities import (
+    DETAILS,
+    TOLD,
+    Entity,
+    Evidence,
+    Tagger,
+    TokenClassifier,
+    load_tagger,
+)
 from textveil.models.labels import SequenceClassifier, load_labels
 from textveil.models.networks import Model, untrained
 from textveil.models.ragged import Ragged

@@ -33,12 +33,18 @@ BASES = {"tagger": e5.SHA256["words.safetensors"]}
 def manifest(name: str) -> dict[str, Any]:
     """An adapter's configuration, the checksum of its base, and its files with theirs."""
     try:
-        found: dict[str, Any] = json.loads(_folder().joinpath(f"{name}.json").read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(
+            _folder().joinpath(f"{name}.json").read_text(encoding="utf-8")
+        )
         base, _, _ = (found[key] for key in ("base", "config", "files"))
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ModelError(f"cannot read the manifest of the adapter {name!r}; reinstall textveil") from error
+        raise ModelError(
+            f"cannot read the manifest of the adapter {name!r}; reinstall textveil"
+        ) from error
     if base != (needed := BASES.get(name, minilm.SHA256)):
-        raise ModelError(f"the adapter {name!r} needs the base model with sha256 {needed}; reinstall textveil")
+        raise ModelError(
+            f"the adapter {name!r} needs the base model with sha256 {needed}; reinstall textveil"
+        )
     return found
 
 
@@ -53,15 +59,20 @@ def tensors(name: str) -> dict[str, Any]:
         try:
             data = _folder().joinpath(file).read_bytes()
         except OSError as error:
-            raise ModelError(f"the file {file} of the adapter {name!r} is missing; reinstall textveil") from error
+            raise ModelError(
+                f"the file {file} of the adapter {name!r} is missing; reinstall textveil"
+            ) from error
         if (seen := hashlib.sha256(data).hexdigest()) != sha256:
             raise ModelError(f"{file} must have sha256 {sha256}, got {seen}; reinstall textveil")
         try:
             found |= {
-                key: each if each.dtype == np.int8 else each.astype(np.float32) for key, each in load(data).items()
+                key: each if each.dtype == np.int8 else each.astype(np.float32)
+                for key, each in load(data).items()
             }
         except SafetensorError as error:
-            raise ModelError(f"{file} is not a valid safetensors file; reinstall textveil") from error
+            raise ModelError(
+                f"{file} is not a valid safetensors file; reinstall textveil"
+            ) from error
     return found
 
 
@@ -87,7 +98,9 @@ class Merged(Mapping[str, Floats]):
             if factor not in ("up", "down"):
                 continue
             if name not in base:
-                raise ModelError(f"an adapter changes {name}, which the base does not have; reinstall textveil")
+                raise ModelError(
+                    f"an adapter changes {name}, which the base does not have; reinstall textveil"
+                )
             if (other := f"{name}.{'down' if factor == 'up' else 'up'}") not in changes:
                 raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
         own = [key for key in changes if not key.endswith((".up", ".down", ".scale"))]
@@ -101,7 +114,9 @@ class Merged(Mapping[str, Floats]):
             own: Floats = self._changes[name]
             return own
         if f"{name}.up" in self._changes:
-            changed: Floats = self._base[name] + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
+            changed: Floats = (
+                self._base[name] + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
+            )
             return changed
         found: Floats = self._base[name]
         return found

@@ -234,17 +234,34 @@ def load(job: BundledJob, layers: int | None = None) -> Encoder:
     weights = adapters.Merged(base, {} if job == "sentences" else adapters.tensors(job))
     needed = {*OUTPUTS[job], *_names(LAYERS[job])}
     if wrong := (needed - {*weights}) | ({*weights} - needed - {*base}):
-        raise ModelError(f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil")
+        raise ModelError(
+            f"the adapter {job!r} does not fit the encoder at {min(wrong)}; reinstall textveil"
+        )
     return Encoder(job=job, layers=layers or LAYERS[job], weights=weights, precision=precision(job))
 
 
 def _names(layers: int) -> Iterator[str]:
     """The weights of an encoder of so many layers."""
-    linear = (*(f"attention.self.{part}" for part in ("query", "key", "value")), "attention.output.dense")
-    parts = (*linear, "intermediate.dense", "output.dense", "attention.output.LayerNorm", "output.LayerNorm")
+    linear = (
+        *(f"attention.self.{part}" for part in ("query", "key", "value")),
+        "attention.output.dense",
+    )
+    parts = (
+        *linear,
+        "intermediate.dense",
+        "output.dense",
+        "attention.output.LayerNorm",
+        "output.LayerNorm",
+    )
     blocks = (f"bert.encoder.layer.{layer}.{part}" for layer in range(layers) for part in parts)
-    yield from (f"{name}.{kind}" for name in (f"{EMBEDDINGS}.LayerNorm", *blocks) for kind in ("weight", "bias"))
-    yield from (f"{EMBEDDINGS}.{kind}_embeddings.weight" for kind in ("word", "position", "token_type"))
+    yield from (
+        f"{name}.{kind}"
+        for name in (f"{EMBEDDINGS}.LayerNorm", *blocks)
+        for kind in ("weight", "bias")
+    )
+    yield from (
+        f"{EMBEDDINGS}.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")
+    )
 
 
 # ---- graphs ------------------------------------------------------------------------------------------------
@@ -256,7 +273,10 @@ def _products() -> Runner:
 
     def make() -> Graph:
         graph = Graph()
-        states, rows = graph.input("states", np.float32, "m", "d"), graph.input("rows", np.float32, "v", "d")
+        states, rows = (
+            graph.input("states", np.float32, "m", "d"),
+            graph.input("rows", np.float32, "v", "d"),
+        )
         bias = graph.input("bias", np.float32, "v")
         graph.output(graph.apply("Gemm", states, rows, bias, transB=1), np.float32, "m", "v")
         return graph
@@ -264,13 +284,17 @@ def _products() -> Runner:
     return Runner(make)
 
 
-def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats], precision: Precision = "float32") -> Graph:
+def graph(
+    job: BundledJob, layers: int, weights: Mapping[str, Floats], precision: Precision = "float32"
+) -> Graph:
     """The network of a job: `embedded` [n, L, d] to logits, and for the masked LM only at the places `at` [m]."""
     made = Layers(weights, precision)
     states = made.norm(made.embedded, EMBEDDINGS)
     at = made.graph.input("at", np.int64, "m") if job == "masked-lm" else None
     for layer in range(layers):
-        states = made.layer(states, f"bert.encoder.layer.{layer}", at if layer == layers - 1 else None)
+        states = made.layer(
+            states, f"bert.encoder.layer.{layer}", at if layer == layers - 1 else None
+        )
     if job == "sentences":
         made.graph.output(made.apart(states), np.float32, "n", "l", WIDTH)
     elif job == "masked-lm":
@@ -279,7 +303,9 @@ def graph(job: BundledJob, layers: int, weights: Mapping[str, Floats], precision
     else:
         name = OUTPUTS[job][0].removesuffix(".weight")
         labels = len(weights[f"{name}.bias"])
-        made.graph.output(made.apart(made.linear(states, name), labels), np.float32, "n", "l", labels)
+        made.graph.output(
+            made.apart(made.linear(states, name), labels), np.float32, "n", "l", labels
+        )
     return made.graph
 
 
@@ -307,12 +333,16 @@ class Layers:
         self._weights, self._precision = weights, precision
         given = self.graph.input("embedded", np.float32, "n", "l", WIDTH)
         self._shape = self.graph.apply("Shape", given, start=0, end=2)
-        self.embedded = self.graph.apply("Reshape", given, self.graph.constant(np.array([-1, WIDTH])))
+        self.embedded = self.graph.apply(
+            "Reshape", given, self.graph.constant(np.array([-1, WIDTH]))
+        )
         self._quantized: dict[str, tuple[str, str]] = {}
 
     def apart(self, states: str, width: int = WIDTH) -> str:
         """States by sequence and piece, [n, L, d]."""
-        shape = self.graph.apply("Concat", self._shape, self.graph.constant(np.array([width])), axis=0)
+        shape = self.graph.apply(
+            "Concat", self._shape, self.graph.constant(np.array([width])), axis=0
+        )
         return self.graph.apply("Reshape", states, shape)
 
     def layer(self, states: str, name: str, at: str | None = None) -> str:
@@ -320,22 +350,34 @@ class Layers:
         seen = self.attention(states, f"{name}.attention.self")
         if at is not None:
             seen, states = (self.graph.apply("Gather", each, at) for each in (seen, states))
-        summed = self.graph.apply("Add", self.linear(seen, f"{name}.attention.output.dense"), states)
+        summed = self.graph.apply(
+            "Add", self.linear(seen, f"{name}.attention.output.dense"), states
+        )
         states = self.norm(summed, f"{name}.attention.output")
         inner = self.gelu(states, f"{name}.intermediate.dense")
-        return self.norm(self.graph.apply("Add", self.linear(inner, f"{name}.output.dense"), states), f"{name}.output")
+        return self.norm(
+            self.graph.apply("Add", self.linear(inner, f"{name}.output.dense"), states),
+            f"{name}.output",
+        )
 
     def attention(self, states: str, name: str) -> str:
         """What the heads of a layer see."""
-        parts = [self.apart(self._product(states, f"{name}.{part}.weight")) for part in ("query", "key", "value")]
-        bias = np.concatenate([self._weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")])
+        parts = [
+            self.apart(self._product(states, f"{name}.{part}.weight"))
+            for part in ("query", "key", "value")
+        ]
+        bias = np.concatenate(
+            [self._weights[f"{name}.{part}.bias"] for part in ("query", "key", "value")]
+        )
         weight = self.graph.weight(f"{name}.bias", bias)
         seen = self.graph.apply("MultiHeadAttention", *parts, weight, own=True, num_heads=HEADS)
         return self.graph.apply("Reshape", seen, self.graph.constant(np.array([-1, WIDTH])))
 
     def linear(self, states: str, name: str) -> str:
         """A linear layer."""
-        return self.graph.apply("Add", self._product(states, f"{name}.weight"), self._weight(f"{name}.bias"))
+        return self.graph.apply(
+            "Add", self._product(states, f"{name}.weight"), self._weight(f"{name}.bias")
+        )
 
     def gelu(self, states: str, name: str) -> str:
         """A linear layer and GELU, with the error function."""
@@ -355,21 +397,29 @@ class Layers:
         given, scales = self._rows(states)
         numbers = self.graph.weight(name, whole.T)
         zero = self.graph.constant(np.array(128, np.uint8))
-        product = self.graph.apply("Cast", self.graph.apply("MatMulInteger", given, numbers, zero), to=1)
+        product = self.graph.apply(
+            "Cast", self.graph.apply("MatMulInteger", given, numbers, zero), to=1
+        )
         return self.graph.apply(
-            "Mul", self.graph.apply("Mul", product, scales), self.graph.weight(f"{name} scale", scale)
+            "Mul",
+            self.graph.apply("Mul", product, scales),
+            self.graph.weight(f"{name} scale", scale),
         )
 
     def _rows(self, states: str) -> tuple[str, str]:
         """States as integers with a zero of 128 [n L, d], and the scale of each piece [n L, 1]."""
         if states not in self._quantized:
             last = self.graph.constant(np.array([1]))
-            largest = self.graph.apply("ReduceMax", self.graph.apply("Abs", states), last, keepdims=1)
+            largest = self.graph.apply(
+                "ReduceMax", self.graph.apply("Abs", states), last, keepdims=1
+            )
             scales = self.graph.apply("Mul", largest, self.graph.constant(1 / 127))
             scales = self.graph.apply("Max", scales, self.graph.constant(float(SMALLEST)))
             flat = self.graph.apply("Squeeze", scales, last)
             zeros = self.graph.apply(
-                "Expand", self.graph.constant(np.array([128], np.uint8)), self.graph.apply("Shape", flat)
+                "Expand",
+                self.graph.constant(np.array([128], np.uint8)),
+                self.graph.apply("Shape", flat),
             )
             integers = self.graph.apply("QuantizeLinear", states, flat, zeros, axis=0)
             self._quantized[states] = integers, scales

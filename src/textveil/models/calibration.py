@@ -90,13 +90,16 @@ class LogitRange:
         try:
             if found["width"] == cls.width:
                 fields: dict[str, Any] = {
-                    name: found[name] for name in ("model", "table", "positions", "largest", "lowest")
+                    name: found[name]
+                    for name in ("model", "table", "positions", "largest", "lowest")
                 }
                 fields |= {name: tuple(map(int, found[name])) for name in ("candidates", "best")}
                 return cls(**fields)
         except (LookupError, TypeError, ValueError):
             pass
-        raise InputError("not a range of logits; give a file written by `textveil table calibrate --output`")
+        raise InputError(
+            "not a range of logits; give a file written by `textveil table calibrate --output`"
+        )
 
 
 def measure_logits(
@@ -120,9 +123,13 @@ def measure_logits(
         InputError: there is no such word, or a position is out of range.
     """
     if positions is None:
-        positions = np.array([i for i, word in enumerate(texts.words) if not is_public(word)], np.int64)
+        positions = np.array(
+            [i for i, word in enumerate(texts.words) if not is_public(word)], np.int64
+        )
     if not len(positions):
-        raise InputError("the texts have no word outside the public list; give texts with such words")
+        raise InputError(
+            "the texts have no word outside the public list; give texts with such words"
+        )
     half = int(REACH / LogitRange.width)
     candidates, best = np.zeros(2 * half, np.int64), np.zeros(2 * half, np.int64)
     largest, done = -np.inf, 0
@@ -165,7 +172,11 @@ def bundled_range(table: EmbeddingTable) -> LogitRange:
 @cache
 def _packaged(name: str) -> LogitRange | None:
     source = files("textveil").joinpath("data", "logits", f"{name}.json")
-    return LogitRange.from_json(json.loads(source.read_text(encoding="utf-8"))) if source.is_file() else None
+    return (
+        LogitRange.from_json(json.loads(source.read_text(encoding="utf-8")))
+        if source.is_file()
+        else None
+    )
 
 
 def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:

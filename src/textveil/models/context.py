@@ -90,14 +90,22 @@ class LanguageModel:
             found[which] = logits
         return found
 
-    def batches(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Iterator[tuple[Ints, Floats]]:
+    def batches(
+        self, texts: Ragged, positions: Ints, hidden: Flags | None = None
+    ) -> Iterator[tuple[Ints, Floats]]:
         """The same in batches as they are computed: indices into `positions`, and logits [m, V]."""
         pieces = Cut.of(self.model, texts, hidden)
         positions = np.asarray(positions)
-        if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
-            raise InputError("positions must be whole numbers")  # a bool mask would be read as positions 0 and 1
+        if positions.ndim != 1 or (
+            len(positions) and not np.issubdtype(positions.dtype, np.integer)
+        ):
+            raise InputError(
+                "positions must be whole numbers"
+            )  # a bool mask would be read as positions 0 and 1
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
-            raise InputError(f"positions must be indices of the {len(texts.words)} words, counted from 0")
+            raise InputError(
+                f"positions must be indices of the {len(texts.words)} words, counted from 0"
+            )
         positions = positions.astype(np.int64)
         left, right = self._reach(pieces, texts.documents, positions, hidden)
         step, most = max(1, SLAB // self.window), max(1, CELLS // self.size)
@@ -116,7 +124,9 @@ class LanguageModel:
                     own = slice(done, done + most)
                     yield start + asked[own], self.head.logits(states[own])
 
-    def _reach(self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None) -> tuple[Ints, Ints]:
+    def _reach(
+        self, pieces: Cut, documents: Ints, positions: Ints, hidden: Flags | None
+    ) -> tuple[Ints, Ints]:
         """How many pieces are visible to the left and right of each position [n].
 
         A word that is not hidden elsewhere gets a window centred on it. Hidden words of a text share half-overlapping
@@ -141,7 +151,9 @@ class LanguageModel:
             np.where(hidden[positions], windows.lengths[own] - before - 1, rights),
         )
 
-    def _sequences(self, pieces: Cut, positions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+    def _sequences(
+        self, pieces: Cut, positions: Ints, left: Ints, right: Ints
+    ) -> tuple[Ints, Ints, Ints]:
         """Sequences int64 [n, L], their lengths [n], and where in each the answer is read [n]."""
         model = self.model
         causal = model.mask is None
@@ -154,7 +166,9 @@ class LanguageModel:
             (pieces.words[positions] - left - lead)[:, None] + column,
             (pieces.words[positions + 1] - 1)[:, None] + column - at[:, None],
         )
-        ids = pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)  # a causal model may see no word at all
+        ids = (
+            pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)
+        )  # a causal model may see no word at all
         rows = ids[np.clip(source, 0, len(ids) - 1)]
         rows[:, :lead] = model.before
         if causal:
@@ -191,9 +205,13 @@ def load_context(
         ModelError: there is no such model, or its output layer cannot be removed.
     """
     if not isinstance(table, EmbeddingTable):
-        raise ConfigError(f"table must be an embedding table (load_table), got {type(table).__name__}")
+        raise ConfigError(
+            f"table must be an embedding table (load_table), got {type(table).__name__}"
+        )
     if window < 8 or batch < 1:
-        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+        raise ConfigError(
+            f"window must be at least 8 and batch at least 1, got {window} and {batch}"
+        )
     if kind is not None and kind not in get_args(ContextKind):
         raise ConfigError(f"kind must be one of {', '.join(get_args(ContextKind))}")
     model = _load(source, kind, device)
@@ -210,7 +228,9 @@ def load_context(
 
 
 def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> Model:
-    jobs: list[Job] = [kind] if kind else ["masked-lm"] if source is None else ["masked-lm", "causal-lm"]
+    jobs: list[Job] = (
+        [kind] if kind else ["masked-lm"] if source is None else ["masked-lm", "causal-lm"]
+    )
     errors = []
     for job in jobs:
         try:
@@ -219,7 +239,9 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
                 return _causal(model)
             if model.mask is not None:
                 return model
-            raise ModelError(f"{model.name} has no mask piece; choose a masked language model, or kind=causal-lm")
+            raise ModelError(
+                f"{model.name} has no mask piece; choose a masked language model, or kind=causal-lm"
+            )
         except NoModelError:
             raise
         except ModelError as error:
@@ -229,11 +251,15 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
 
 def _causal(model: Model) -> Model:
     """The model as a causal one. A masked model would load without complaint, and repeat the last piece."""
-    ids = np.stack([np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2)  # a meaningless text
+    ids = np.stack(
+        [np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2
+    )  # a meaningless text
     ids[1, -1] = ids[0, -2]
     one, other = model.network.run(ids, np.array([8, 8]))[:, :-1]
     if not np.allclose(one, other, rtol=1e-3, atol=1e-3):
-        raise ModelError(f"{model.name} looks at what follows a position; choose a causal language model")
+        raise ModelError(
+            f"{model.name} looks at what follows a position; choose a causal language model"
+        )
     return replace(model, mask=None, after=())
 
 
@@ -243,14 +269,21 @@ def _first(model: Model) -> tuple[int, ...]:
         return (piece,)
     if model.mask is not None:
         return ()
-    raise ModelError(f"{model.name} has no piece that begins a text; set bos_token_id in its config")
+    raise ModelError(
+        f"{model.name} has no piece that begins a text; set bos_token_id in its config"
+    )
 
 
-def _restrict(model: Model, table: EmbeddingTable, rows: Floats, bias: Floats | None) -> tuple[Floats, Floats]:
+def _restrict(
+    model: Model, table: EmbeddingTable, rows: Floats, bias: Floats | None
+) -> tuple[Floats, Floats]:
     """The output layer for the words of a table: the rows of their pieces, or the mean of several."""
     pieces = cut(model, [(word, True) for word in table.words])
     vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
-    own = [[vocabulary[word]] if word in vocabulary else ids for word, ids in zip(table.words, pieces, strict=True)]
+    own = [
+        [vocabulary[word]] if word in vocabulary else ids
+        for word, ids in zip(table.words, pieces, strict=True)
+    ]
     lengths = np.fromiter(map(len, own), np.int64, len(own))
     flat = np.fromiter((piece for ids in own for piece in ids), np.int64, int(lengths.sum()))
     begins = np.cumsum(lengths) - lengths

@@ -64,7 +64,9 @@ class Packed:
     def __getitem__(self, ids: Ints) -> Floats:
         """The embeddings of some pieces, float32 [..., d]; each is unpacked once."""
         which, place = np.unique(ids, return_inverse=True)
-        return unpacked(self._packed[which]).reshape(len(which), self.shape[1])[place.reshape(np.shape(ids))]
+        return unpacked(self._packed[which]).reshape(len(which), self.shape[1])[
+            place.reshape(np.shape(ids))
+        ]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         found: Floats = unpacked(self._packed).reshape(self.shape)
@@ -114,7 +116,11 @@ def _checked(name: str) -> Path:
         with file.open("rb") as held:
             found = hashlib.file_digest(held, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"cannot read {name} of {MODEL} ({error.strerror}); reinstall textveil") from error
+        raise ModelError(
+            f"cannot read {name} of {MODEL} ({error.strerror}); reinstall textveil"
+        ) from error
     if found != SHA256[name]:
-        raise ModelError(f"{name} of {MODEL} must have sha256 {SHA256[name]}, got {found}; reinstall textveil")
+        raise ModelError(
+            f"{name} of {MODEL} must have sha256 {SHA256[name]}, got {found}; reinstall textveil"
+        )
     return file

@@ -31,7 +31,9 @@ KEY = "TEXTVEIL_LLM_KEY"
 NO_KEY = "none"
 """Sent if there is no key: local servers want none, but the client insists on one."""
 
-HEADERS = frozenset({"host", "connection", "accept", "accept-encoding", "content-type", "content-length"})
+HEADERS = frozenset(
+    {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
+)
 """Headers that are kept; key and user agent are added."""
 
 NO_COMPLETION = "did not answer with a chat completion in JSON; check the url"
@@ -51,8 +53,14 @@ def _address(url: str) -> str:
         parts = urlsplit("")
     if "@" in parts.netloc:
         raise ConfigError(f"endpoint.url must not hold a name or password; put the key in {KEY}")
-    if not (whole and re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE) and not re.search(r"[?#\\]", url)):
-        raise ConfigError("endpoint.url must have the form http://HOST:PORT/PATH or https://HOST/PATH, such as .../v1")
+    if not (
+        whole
+        and re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE)
+        and not re.search(r"[?#\\]", url)
+    ):
+        raise ConfigError(
+            "endpoint.url must have the form http://HOST:PORT/PATH or https://HOST/PATH, such as .../v1"
+        )
     return url
 
 
@@ -153,7 +161,9 @@ class Endpoint:
                 with _unlogged():
                     chunks = client.chat.completions.create(
                         model=self.model,
-                        messages=cast(Any, [{"role": role, "content": content} for role, content in messages]),
+                        messages=cast(
+                            Any, [{"role": role, "content": content} for role, content in messages]
+                        ),
                         temperature=omit if self.temperature is None else self.temperature,
                         stream=True,
                     )
@@ -168,7 +178,9 @@ class Endpoint:
             except Exception as error:
                 failure = BROKEN_OFF if begun else self._explain(error)
         if not (begun and ended):
-            raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")  # out here as in `_answer`
+            raise EndpointError(
+                f"the endpoint {urlsplit(self.url).netloc} {failure}"
+            )  # out here as in `_answer`
 
     def _connect(self) -> "OpenAI":
         with needed():
@@ -206,11 +218,16 @@ class Endpoint:
             with _unlogged():
                 completion: object = client.chat.completions.create(
                     model=self.model,
-                    messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+                    messages=[
+                        {"role": "system", "content": system},
+                        {"role": "user", "content": user},
+                    ],
                     temperature=omit if self.temperature is None else self.temperature,
                     max_tokens=omit if max_tokens is None else max_tokens,
                 )
-            if not isinstance(completion, ChatCompletion):  # the client passes on what it cannot parse
+            if not isinstance(
+                completion, ChatCompletion
+            ):  # the client passes on what it cannot parse
                 failure = NO_COMPLETION
             elif text := _text(completion):
                 return text

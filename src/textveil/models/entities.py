@@ -77,7 +77,9 @@ SHAPES = CASINGS * lexicon.MARKS
 ALIASES = {
     **dict.fromkeys(("PER", "PERSON"), "PERSON"),
     **dict.fromkeys(("LOC", "LOCATION", "GPE"), "LOCATION"),
-    **dict.fromkeys(("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"),
+    **dict.fromkeys(
+        ("ORG", "ORGANIZATION", "ORGANISATION", "CORPORATION", "GROUP"), "ORGANIZATION"
+    ),
 }
 """Other taggers' names for the three types; any other type keeps its name."""
 
@@ -247,7 +249,9 @@ class TokenClassifier:
         outputs = self.outputs(texts)
         return self.spans(texts, self._probabilities(outputs), outputs[:, len(self.types) :])
 
-    def spans(self, texts: Ragged, probabilities: Floats, readings: Floats | None = None) -> list[Entity]:
+    def spans(
+        self, texts: Ragged, probabilities: Floats, readings: Floats | None = None
+    ) -> list[Entity]:
         """The entities of all texts, from the probabilities of their words' labels.
 
         Consecutive entity words form a span until a word begins a new one: a word whose B- labels are together more
@@ -260,7 +264,9 @@ class TokenClassifier:
             readings: float32 [T, R], the network's other outputs; without them entities have no evidence.
         """
         names = list(self._labels_of)
-        by_type = np.stack([probabilities[:, own].sum(axis=1) for own in self._labels_of.values()], axis=1)
+        by_type = np.stack(
+            [probabilities[:, own].sum(axis=1) for own in self._labels_of.values()], axis=1
+        )
         inside = by_type.sum(axis=1)
         text = np.repeat(np.arange(len(texts.documents) - 1), np.diff(texts.documents))
         details = by_type[:, [name in DETAILS for name in names]].sum(axis=1)
@@ -268,7 +274,9 @@ class TokenClassifier:
         tagged = self._tagged(texts, inside, 2 * details > inside, text, marks)
         new = np.ones(len(tagged), bool)
         new[1:] = (
-            (tagged[1:] != tagged[:-1]) | (text[1:] != text[:-1]) | (tagged & self._begins(probabilities, by_type))[1:]
+            (tagged[1:] != tagged[:-1])
+            | (text[1:] != text[:-1])
+            | (tagged & self._begins(probabilities, by_type))[1:]
         )
         starts = np.flatnonzero(new)
         ends = np.append(starts[1:], len(tagged))
@@ -280,7 +288,10 @@ class TokenClassifier:
         named = tagged[starts]
         columns = text[starts], starts - first, ends - first, kinds, scores, standing
         found = zip(*(column[named].tolist() for column in columns), strict=True)
-        entities = [Entity(b, start, end, names[kind], score, own) for b, start, end, kind, score, own in found]
+        entities = [
+            Entity(b, start, end, names[kind], score, own)
+            for b, start, end, kind, score, own in found
+        ]
         if readings is None or not readings.size or not marks.size or not entities:
             return entities
         places = starts[named], ends[named], text[starts[named]]
@@ -293,7 +304,9 @@ class TokenClassifier:
         found /= found.sum(axis=1, keepdims=True)
         return found
 
-    def _tagged(self, texts: Ragged, inside: Floats, detail: Flags, text: Ints, marks: Ints) -> Flags:
+    def _tagged(
+        self, texts: Ragged, inside: Floats, detail: Flags, text: Ints, marks: Ints
+    ) -> Flags:
         """Which words are part of an entity, bool [T].
 
         Args:
@@ -332,11 +345,16 @@ class TokenClassifier:
         """How likely each span is to be private: the share of its type's private labels, with the cut at .5."""
         if self.private is None:
             return np.ones(len(starts))
-        own = np.stack([probabilities[:, self.private & self._labels_of[name]].sum(axis=1) for name in names], axis=1)
+        own = np.stack(
+            [probabilities[:, self.private & self._labels_of[name]].sum(axis=1) for name in names],
+            axis=1,
+        )
         place = np.arange(len(starts))
         share = np.add.reduceat(own, starts)[place, kinds].astype(float) / masses[place, kinds]
         # a cut of c moves to .5, and 0 and 1 stay: the odds are multiplied by those of 1 - c
-        private: NDArray[np.float64] = share * (1 - self.cut) / (share * (1 - self.cut) + (1 - share) * self.cut)
+        private: NDArray[np.float64] = (
+            share * (1 - self.cut) / (share * (1 - self.cut) + (1 - share) * self.cut)
+        )
         return private.clip(0.0, 1.0)
 
     def _begins(self, probabilities: Floats, by_type: Floats) -> Flags:
@@ -367,7 +385,13 @@ class TokenClassifier:
 
 
 def _evidence(
-    documents: Ints, probabilities: Floats, marks: Ints, readings: Floats, starts: Ints, ends: Ints, text: Ints
+    documents: Ints,
+    probabilities: Floats,
+    marks: Ints,
+    readings: Floats,
+    starts: Ints,
+    ends: Ints,
+    text: Ints,
 ) -> list[Evidence]:
     """The evidence of K entities.
 
@@ -385,11 +409,16 @@ def _evidence(
         each[:, KINDS.index(label[label.find("-") + 1 :])] += column
     logs = np.log(np.maximum(each, FAINT))
     listed = np.stack([marks & mark > 0 for mark in LISTS], axis=1)
-    first, last = np.maximum(documents[text], starts - NEAR), np.minimum(documents[text + 1], ends + NEAR)
+    first, last = (
+        np.maximum(documents[text], starts - NEAR),
+        np.minimum(documents[text + 1], ends + NEAR),
+    )
     size, around = (ends - starts)[:, None], (last - first)[:, None]
     half = readings.shape[1] // 2
     over = _over(np.add, readings[:, :half], starts, ends) / size
-    rest = _over(np.add, readings[:, half:], first, starts) + _over(np.add, readings[:, half:], ends, last)
+    rest = _over(np.add, readings[:, half:], first, starts) + _over(
+        np.add, readings[:, half:], ends, last
+    )
     told = np.concatenate(
         (
             _over(np.add, logs, starts, ends) / size,
@@ -401,13 +430,17 @@ def _evidence(
         axis=1,
     )
     parts = (told, over, rest / np.maximum(around - size, 1))
-    return [Evidence(*map(tuple, each)) for each in zip(*(part.tolist() for part in parts), strict=True)]
+    return [
+        Evidence(*map(tuple, each)) for each in zip(*(part.tolist() for part in parts), strict=True)
+    ]
 
 
 def _over(what: np.ufunc, rows: Floats | Flags, starts: Ints, ends: Ints) -> NDArray[np.float64]:
     """What a function makes of the rows from each start to its end alone; zeros where there are none."""
     padded = np.concatenate([rows, np.zeros_like(rows[:1])]).astype(np.float64)
-    found: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[::2]
+    found: NDArray[np.float64] = what.reduceat(padded, np.stack([starts, ends], axis=1).ravel())[
+        ::2
+    ]
     found[starts == ends] = 0
     return found
 
@@ -446,7 +479,9 @@ def load_tagger(
     if threshold is not None and not 0 < threshold < 1:
         raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
     if window < 8 or batch < 1:
-        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+        raise ConfigError(
+            f"window must be at least 8 and batch at least 1, got {window} and {batch}"
+        )
     model = load("tagger", source, device=device)
     labels = [label.partition(" ")[0] for label in LABELS] if source is None else _labels(model)
     parts = [_parts(label, labels) for label in labels]
@@ -457,15 +492,23 @@ def load_tagger(
         threshold=threshold,
         window=min(window, model.longest),
         batch=batch,
-        private=np.array([label.endswith(f" {STANDINGS[0]}") for label in LABELS]) if source is None else None,
+        private=np.array([label.endswith(f" {STANDINGS[0]}") for label in LABELS])
+        if source is None
+        else None,
         cut=CUT,
     )
 
 
 def _labels(model: Model) -> list[str]:
     labels = list(model.network.labels)
-    if "O" not in labels or len(labels) < 2 or all(label.startswith("LABEL_") for label in labels if label != "O"):
-        raise ModelError(f"{model.name} must name its labels, O among them; set id2label in its config.json")
+    if (
+        "O" not in labels
+        or len(labels) < 2
+        or all(label.startswith("LABEL_") for label in labels if label != "O")
+    ):
+        raise ModelError(
+            f"{model.name} must name its labels, O among them; set id2label in its config.json"
+        )
     return labels
 
 

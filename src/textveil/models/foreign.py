@@ -92,10 +92,15 @@ class TorchNetwork:
                 return piece
         return None
 
-    def inputs(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> dict[str, torch.Tensor]:
+    def inputs(
+        self, ids: Ints, lengths: Ints, types: Ints | None = None
+    ) -> dict[str, torch.Tensor]:
         """Sequences as the module's arguments, with the padding masked."""
         seen = np.arange(ids.shape[1]) < lengths[:, None]
-        given = {"input_ids": np.where(seen, ids, self.filler or 0), "attention_mask": seen.astype(np.int64)}
+        given = {
+            "input_ids": np.where(seen, ids, self.filler or 0),
+            "attention_mask": seen.astype(np.int64),
+        }
         if types is not None:
             given["token_type_ids"] = types
         return {name: torch.from_numpy(array).to(self.device) for name, array in given.items()}
@@ -131,11 +136,17 @@ class TorchNetwork:
             self.module.set_output_embeddings(_Through())
             with torch.inference_mode():
                 again = layer(torch.from_numpy(self.run(ids, lengths)).to(self.device))
-            last = isinstance(layer, nn.Linear) and np.allclose(_numpy(again), whole, rtol=1e-4, atol=1e-4)
+            last = isinstance(layer, nn.Linear) and np.allclose(
+                _numpy(again), whole, rtol=1e-4, atol=1e-4
+            )
         except Exception as error:  # whatever a network does without its output layer
-            raise ModelError(f"cannot remove the output layer of {self.name}; choose another model") from error
+            raise ModelError(
+                f"cannot remove the output layer of {self.name}; choose another model"
+            ) from error
         if not last:
-            raise ModelError(f"the output layer of {self.name} must be linear and the last step; choose another model")
+            raise ModelError(
+                f"the output layer of {self.name} must be linear and the last step; choose another model"
+            )
         return _numpy(layer.weight), None if layer.bias is None else _numpy(layer.bias)
 
     def head(self, rows: Floats, bias: Floats) -> "TorchHead":
@@ -171,7 +182,9 @@ class TorchHead:
 
     @cached_property
     def _placed(self) -> tuple[torch.Tensor, torch.Tensor]:
-        rows, bias = (torch.from_numpy(each).to(self.network.device) for each in (self.rows, self.bias))
+        rows, bias = (
+            torch.from_numpy(each).to(self.network.device) for each in (self.rows, self.bias)
+        )
         return rows, bias
 
 
@@ -222,7 +235,11 @@ def load(job: str, source: str | Path, device: str, **config: Any) -> Loaded:
     backend.no_truncation()
     backend.no_padding()
     unknown = tokenizer.eos_token_id if tokenizer.unk_token_id is None else tokenizer.unk_token_id
-    special = {"mask": tokenizer.mask_token_id, "unknown": unknown, "limit": tokenizer.model_max_length}
+    special = {
+        "mask": tokenizer.mask_token_id,
+        "unknown": unknown,
+        "limit": tokenizer.model_max_length,
+    }
     return Loaded(name, _ready(name, network, device), backend, special, tuple(sorted(lost)))
 
 
@@ -243,8 +260,12 @@ def places(network: nn.Module) -> int:
     config: Any = network.config
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-    found = (getattr(config, name, None) or 0 for name in ("max_position_embeddings", "n_positions"))
+            return module.num_embeddings - (
+                0 if module.padding_idx is None else module.padding_idx + 1
+            )
+    found = (
+        getattr(config, name, None) or 0 for name in ("max_position_embeddings", "n_positions")
+    )
     return next((int(number) for number in found if number > 0), 512)  # XLNet says -1
 
 

@@ -42,7 +42,9 @@ class Frame(NamedTuple):
         lead = len(model.before) + len(bare)
         size = len(pair.ids) - lead - len(bare) - len(model.after)
         if size < 0:
-            raise ModelError(f"the tokenizer of {model.name} cannot join two texts; choose another model")
+            raise ModelError(
+                f"the tokenizer of {model.name} cannot join two texts; choose another model"
+            )
         between = tuple(pair.ids[lead : lead + size])
         return cls(between, (pair.type_ids[0], pair.type_ids[lead + size]))
 
@@ -72,7 +74,9 @@ class Sequences:
 
         A network without a padding piece gets them one by one, because it cannot tell where a padded one ends.
         """
-        return batches(self.lengths, 1 if model.network.filler is None else pieces, alike=model.network.alike)
+        return batches(
+            self.lengths, 1 if model.network.filler is None else pieces, alike=model.network.alike
+        )
 
     def inputs(self, model: Model, which: Ints) -> tuple[Ints, Ints, Ints | None]:
         """Some of the sequences as a network's arguments: pieces, lengths, token types."""
@@ -82,7 +86,11 @@ class Sequences:
             ids[i, : self.lengths[row]] = self.rows[row]
         if self.frame is None or model.network.segments == 1:
             return ids, self.lengths[which], None
-        return ids, self.lengths[which], np.where(np.arange(size) < self.leads[which, None], *self.frame.types)
+        return (
+            ids,
+            self.lengths[which],
+            np.where(np.arange(size) < self.leads[which, None], *self.frame.types),
+        )
 
 
 def cut(model: Model, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
@@ -99,7 +107,9 @@ def cut(model: Model, texts: Sequence[str]) -> list[tuple[list[int], Offsets]]:
     except Exception:  # the Rust side raises bare Exception, which may quote the text
         encodings = None
     if encodings is None:
-        raise ModelError(f"the tokenizer of {model.name} failed on a text; give it an unknown token")
+        raise ModelError(
+            f"the tokenizer of {model.name} failed on a text; give it an unknown token"
+        )
     return [(encoding.ids, encoding.offsets) for encoding in encodings]
 
 
@@ -145,4 +155,6 @@ def sequences(
     lengths, lead_lengths, owner, begun = (
         np.array(each, np.int64) for each in (list(map(len, rows)), leads, owners, begins)
     )
-    return Sequences(rows=rows, lengths=lengths, leads=lead_lengths, owners=owner, begins=begun, frame=frame)
+    return Sequences(
+        rows=rows, lengths=lengths, leads=lead_lengths, owners=owner, begins=begun, frame=frame
+    )

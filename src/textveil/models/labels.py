@@ -56,9 +56,13 @@ class SequenceClassifier:
         """
         sizes = {len(each) for each in texts}
         if len(sizes) > 1 or not sizes <= {1, 2}:
-            raise InputError("a classifier takes one text per example, or two per example, the same for all")
+            raise InputError(
+                "a classifier takes one text per example, or two per example, the same for all"
+            )
         pairs = sizes == {2}
-        read = [ids or [self.model.unknown] for ids, _ in cut(self.model, [each[-1] for each in texts])]
+        read = [
+            ids or [self.model.unknown] for ids, _ in cut(self.model, [each[-1] for each in texts])
+        ]
         if not pairs:
             return sequences(self.model, read, self.window)
         firsts = [ids for ids, _ in cut(self.model, [each[0] for each in texts])]
@@ -100,6 +104,8 @@ def load_labels(
         ModelError: there is no such model.
     """
     if window < 8 or batch < 1:
-        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+        raise ConfigError(
+            f"window must be at least 8 and batch at least 1, got {window} and {batch}"
+        )
     model = source if isinstance(source, Model) else load("classifier", source, device=device)
     return SequenceClassifier(model=model, window=min(window, model.longest), batch=batch)

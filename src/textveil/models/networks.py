@@ -19,7 +19,13 @@ from textveil.table import minilm
 
 Job = Literal["masked-lm", "causal-lm", "tagger", "reader", "classifier"]
 
-SHORTEST: dict[Job, int] = {"masked-lm": 8, "causal-lm": 8, "tagger": 8, "reader": 32, "classifier": 8}
+SHORTEST: dict[Job, int] = {
+    "masked-lm": 8,
+    "causal-lm": 8,
+    "tagger": 8,
+    "reader": 32,
+    "classifier": 8,
+}
 """Smallest number of pieces that a network must take at once."""
 
 FIRST_LAYERS = re.compile(r"bundled:([1-9][0-9]?)")
@@ -151,11 +157,15 @@ def load(job: Job, source: str | Path | None = None, *, device: str = "cpu") -> 
     else:
         model = _foreign(job, str(source), device)
     if model.longest < SHORTEST[job]:
-        raise ModelError(f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}")
+        raise ModelError(
+            f"{model.name} takes {model.longest} pieces at once; {job} needs {SHORTEST[job]}"
+        )
     return model
 
 
-def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") -> tuple[Model, tuple[str, ...]]:
+def untrained(
+    source: str | Path | None, labels: int, *, device: str = "cpu"
+) -> tuple[Model, tuple[str, ...]]:
     """A sequence classifier that has yet to be trained.
 
     Args:
@@ -173,9 +183,13 @@ def untrained(source: str | Path | None, labels: int, *, device: str = "cpu") ->
     """
     check_device(device)
     where = bundled.bundled_folder() if source is None else str(source)
-    found = _torch().load("classifier", where, device, num_labels=labels, ignore_mismatched_sizes=True)
+    found = _torch().load(
+        "classifier", where, device, num_labels=labels, ignore_mismatched_sizes=True
+    )
     found.network.module.requires_grad_(True)
-    model = _framed(found.name if source else ENCODER, found.network, found.tokenizer, **found.special)
+    model = _framed(
+        found.name if source else ENCODER, found.network, found.tokenizer, **found.special
+    )
     return model, found.missing
 
 
@@ -202,21 +216,35 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
     """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
     if job == "causal-lm" or job == "classifier":
         raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
-    network: Network = bundled.load(job, layers) if device == "cpu" else _torch().bundled_network(job, layers, device)
-    part = "" if layers in (None, bundled.LAYERS[job]) else f" ({layers} of {bundled.LAYERS[job]} layers)"
+    network: Network = (
+        bundled.load(job, layers)
+        if device == "cpu"
+        else _torch().bundled_network(job, layers, device)
+    )
+    part = (
+        ""
+        if layers in (None, bundled.LAYERS[job])
+        else f" ({layers} of {bundled.LAYERS[job]} layers)"
+    )
     if job == "tagger":
         special: dict[str, Any] = {"mask": None, "unknown": e5.UNKNOWN, "most": e5.LONGEST}
-        return _framed(f"{e5.MODEL}{part} + {job}", network, e5.read_tokenizer(), **special, bundled=True)
+        return _framed(
+            f"{e5.MODEL}{part} + {job}", network, e5.read_tokenizer(), **special, bundled=True
+        )
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _framed(f"{ENCODER}{part} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True)
+    return _framed(
+        f"{ENCODER}{part} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True
+    )
 
 
 def _foreign(job: Job, source: str, device: str) -> Model:
     found = _torch().load(job, source, device)
     lost = [key for key in found.missing if "pooler" not in key and "position_ids" not in key]
     if lost:
-        raise ModelError(f"{found.name!r} is not trained for {job}: it has no weights for {lost[0]}")
+        raise ModelError(
+            f"{found.name!r} is not trained for {job}: it has no weights for {lost[0]}"
+        )
     return _framed(found.name, found.network, found.tokenizer, **found.special)
 
 
@@ -237,10 +265,14 @@ def _framed(
         framed = tokenizer.encode("a").ids
         at = next(i for i in range(len(framed)) if framed[i : i + len(bare.ids)] == bare.ids != [])
     except Exception as error:  # the Rust side raises bare Exception
-        raise ModelError(f"the tokenizer of {name} failed on a word; give it an unknown token") from error
+        raise ModelError(
+            f"the tokenizer of {name} failed on a word; give it an unknown token"
+        ) from error
     # the bundled ones belong together, and asking for a whole vocabulary takes 50 ms
     if not bundled and (largest := max(tokenizer.get_vocab().values())) >= network.vocabulary:
-        raise ModelError(f"{name} has no embedding for piece {largest} of its tokenizer; they do not belong together")
+        raise ModelError(
+            f"{name} has no embedding for piece {largest} of its tokenizer; they do not belong together"
+        )
     added = bare.tokens[0].startswith(SPACES)
     return Model(
         name=name,

@@ -41,7 +41,9 @@ class Ragged:
         ends = self.documents
         sound = ends.ndim == 1 and len(ends) > 0 and ends[0] == 0 and ends[-1] == len(self.words)
         if not (sound and (np.diff(ends) >= 0).all() and len(self.spaced) == len(self.words)):
-            raise InputError("documents must rise from 0 to the number of words, and spaced have one entry a word")
+            raise InputError(
+                "documents must rise from 0 to the number of words, and spaced have one entry a word"
+            )
 
     @cached_property
     def marks(self) -> Ints:
@@ -83,7 +85,9 @@ class Ragged:
         for text in texts:
             check_texts(text, what="word")
         words = [word for text in texts for word in text]
-        documents = np.concatenate([[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]).astype(np.int64)
+        documents = np.concatenate(
+            [[0], np.cumsum([len(text) for text in texts], dtype=np.int64)]
+        ).astype(np.int64)
         return cls(words=words, documents=documents, spaced=np.ones(len(words), bool))
 
 
@@ -118,13 +122,20 @@ class Cut:
             raise InputError(
                 f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), got {type(texts).__name__}"
             )
-        keys: list[tuple[str, bool] | None] = list(zip(texts.words, texts.spaced.tolist(), strict=True))
+        keys: list[tuple[str, bool] | None] = list(
+            zip(texts.words, texts.spaced.tolist(), strict=True)
+        )
         if hidden is not None:
             if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
-                raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
+                raise InputError(
+                    f"hidden must be bool, with one entry for each of the {len(keys)} words"
+                )
             keys = [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
-        place: dict[tuple[str, bool] | None, int] = {None: 0, **{key: i for i, key in enumerate(distinct, 1)}}
+        place: dict[tuple[str, bool] | None, int] = {
+            None: 0,
+            **{key: i for i, key in enumerate(distinct, 1)},
+        }
         pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
@@ -145,7 +156,9 @@ def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
     except Exception:  # the Rust side raises bare Exception, which may quote the word
         encodings = None
     if encodings is None:
-        raise ModelError(f"the tokenizer of {model.name} failed on a word; give it an unknown token")
+        raise ModelError(
+            f"the tokenizer of {model.name} failed on a word; give it an unknown token"
+        )
     found = [encoding.ids or [model.unknown] for encoding in encodings]
     if model.spaces != "added":
         return found
@@ -236,7 +249,9 @@ class Windows:
         whole = lengths + lead + tail
         rows = np.zeros((len(which), int(whole.max(initial=0))), np.int64)
         place = np.repeat(np.arange(len(which)), lengths)
-        rows[place, spread(np.full(len(which), lead), lengths)] = ids[spread(self.begins[which], lengths)]
+        rows[place, spread(np.full(len(which), lead), lengths)] = ids[
+            spread(self.begins[which], lengths)
+        ]
         rows[:, :lead] = model.before
         for i, piece in enumerate(model.after):
             rows[np.arange(len(which)), lead + lengths + i] = piece

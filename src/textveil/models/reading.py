@@ -80,7 +80,9 @@ class SpanReader:
         """
         asked, read = cut(self.model, questions), cut(self.model, texts)
         if len(questions) != len(texts):
-            raise InputError(f"give one text per question, got {len(questions)} questions and {len(texts)} texts")
+            raise InputError(
+                f"give one text per question, got {len(questions)} questions and {len(texts)} texts"
+            )
         shown = sequences(
             self.model,
             [pieces for pieces, _ in read],
@@ -90,15 +92,21 @@ class SpanReader:
         )
         best: list[ExtractedAnswer] = [ExtractedAnswer("", 0, 0, -np.inf)] * len(texts)
         for which in shown.batches(self.model, self.batch):
-            for row, (score, first, last) in zip(which.tolist(), self._spans(shown, which), strict=True):
+            for row, (score, first, last) in zip(
+                which.tolist(), self._spans(shown, which), strict=True
+            ):
                 b, shift = int(shown.owners[row]), int(shown.begins[row] - shown.leads[row])
                 places = read[b][1]
                 start, end = places[shift + first][0], places[shift + last][1]
                 if score > best[b].score:
-                    found = texts[b][start:end].lstrip()  # in some families a piece includes the space before it
+                    found = texts[b][
+                        start:end
+                    ].lstrip()  # in some families a piece includes the space before it
                     start, found = end - len(found), found.rstrip()
                     best[b] = ExtractedAnswer(found, start, start + len(found), score)
-        return [ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best]
+        return [
+            ExtractedAnswer("", 0, 0, 0.0) if answer.score == -np.inf else answer for answer in best
+        ]
 
     def _spans(self, shown: Sequences, which: Ints) -> list[tuple[float, int, int]]:
         """The best span of each window: score, first and last piece, counted from the start of the sequence."""

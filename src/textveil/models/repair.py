@@ -78,7 +78,9 @@ def repair(
     """
     texts = [_text(each) for each in releases]
     asked = [i for i, text in enumerate(texts) if text.strip()]
-    found = _ask([(COHERENCE, texts[i], texts[i]) for i in asked], endpoint, attempts, temperature, report)
+    found = _ask(
+        [(COHERENCE, texts[i], texts[i]) for i in asked], endpoint, attempts, temperature, report
+    )
     return _merged(texts, asked, found)
 
 
@@ -114,9 +116,14 @@ def extract(
     Source: InferDPT (Tong et al., 2023), the extraction module, as in Cape's appendix D, reworded.
     """
     if len(prompts) != len(answers):
-        raise InputError(f"give one answer per prompt, got {len(prompts)} prompts and {len(answers)} answers")
+        raise InputError(
+            f"give one answer per prompt, got {len(prompts)} prompts and {len(answers)} answers"
+        )
     asked = [i for i, answer in enumerate(answers) if answer.strip()]
-    questions = [(EXTRACTION, f"REQUEST:\n{_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i]) for i in asked]
+    questions = [
+        (EXTRACTION, f"REQUEST:\n{_text(prompts[i])}\n\nDRAFT:\n{answers[i]}", answers[i])
+        for i in asked
+    ]
     return _merged(answers, asked, _ask(questions, endpoint, attempts, temperature, report))
 
 
@@ -144,8 +151,13 @@ def _ask(
     found: list[str | None] = [None] * len(questions)
     for _ in range(attempts):
         left = [i for i, text in enumerate(found) if text is None]
-        prompts = [(questions[i][0].format(placeholders=_reminder(wanted[i])), questions[i][1]) for i in left]
-        for i, answer in zip(left, calm.ask(prompts, report=report) if prompts else [], strict=True):
+        prompts = [
+            (questions[i][0].format(placeholders=_reminder(wanted[i])), questions[i][1])
+            for i in left
+        ]
+        for i, answer in zip(
+            left, calm.ask(prompts, report=report) if prompts else [], strict=True
+        ):
             if placeholders(answer) == wanted[i]:
                 found[i] = answer.encode(errors="replace").decode()  # JSON may hold lone surrogates
     return found

@@ -66,12 +66,20 @@ class Classifier:
             mine = windows.owner[piece] == which[row]
             moved[piece[mine]] = norms[row[mine], column[mine]]
         if not np.isfinite(moved).all():
-            raise ModelError(f"the gradients of {self.name} are not finite; choose another classifier")
-        words = np.add.reduceat(np.append(moved, 0), pieces.words[:-1]) if len(texts.words) else np.zeros(0)
+            raise ModelError(
+                f"the gradients of {self.name} are not finite; choose another classifier"
+            )
+        words = (
+            np.add.reduceat(np.append(moved, 0), pieces.words[:-1])
+            if len(texts.words)
+            else np.zeros(0)
+        )
         most = np.zeros(len(texts.documents) - 1)
         home = np.repeat(np.arange(len(most)), np.diff(texts.documents))
         np.maximum.at(most, home, words)
-        found: Floats = np.divide(words, most[home], out=np.zeros_like(words), where=most[home] > 0).astype(np.float32)
+        found: Floats = np.divide(
+            words, most[home], out=np.zeros_like(words), where=most[home] > 0
+        ).astype(np.float32)
         return found
 
     def _classes(self, windows: Windows, ids: Ints, count: int) -> Ints:
@@ -89,7 +97,9 @@ class Classifier:
         return batches(lengths, 1 if self.model.network.filler is None else self.batch)
 
 
-def load_classifier(source: str | Path, *, window: int = 128, batch: int = 2048, device: str = "cpu") -> Classifier:
+def load_classifier(
+    source: str | Path, *, window: int = 128, batch: int = 2048, device: str = "cpu"
+) -> Classifier:
     """A classifier for saliency.
 
     Args:
@@ -103,6 +113,8 @@ def load_classifier(source: str | Path, *, window: int = 128, batch: int = 2048,
         ModelError: there is no such model.
     """
     if window < 8 or batch < 1:
-        raise ConfigError(f"window must be at least 8 and batch at least 1, got {window} and {batch}")
+        raise ConfigError(
+            f"window must be at least 8 and batch at least 1, got {window} and {batch}"
+        )
     model = load("classifier", source, device=device)
     return Classifier(model=model, window=min(window, model.longest), batch=batch)

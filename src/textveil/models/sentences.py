@@ -73,7 +73,9 @@ class Sentences:
                 owners.append(b)
         found = np.zeros((len(texts), self.dimension), np.float32)
         if parts:
-            np.add.at(found, owners, _unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None])
+            np.add.at(
+                found, owners, _unit(self.vectors(parts)) * np.array(sizes, np.float32)[:, None]
+            )
         return _unit(found)
 
     def _parts(self, text: str) -> Iterator[tuple[str, int]]:
@@ -81,8 +83,12 @@ class Sentences:
 
         Each part is tokenized again, because on its own it may have other pieces, and more of them.
         """
-        starts = [start for start, _ in self.tokenizer.encode(text, add_special_tokens=False).offsets]
-        count = len(starts) // self.window + 1  # one part more than would be full, as they end at words
+        starts = [
+            start for start, _ in self.tokenizer.encode(text, add_special_tokens=False).offsets
+        ]
+        count = (
+            len(starts) // self.window + 1
+        )  # one part more than would be full, as they end at words
         bounds = {0, len(text)}
         for i in range(1, count if len(starts) > self.window else 0):
             after, last = (starts[len(starts) * j // count] for j in (i - 1, i))
@@ -96,7 +102,9 @@ class Sentences:
             yield from self._parts(text[start:end])
 
 
-def load_sentences(source: str | Path | None = None, *, batch: int = 32, device: str = "cpu") -> Sentences:
+def load_sentences(
+    source: str | Path | None = None, *, batch: int = 32, device: str = "cpu"
+) -> Sentences:
     """A sentence encoder.
 
     Args:
@@ -113,7 +121,9 @@ def load_sentences(source: str | Path | None = None, *, batch: int = 32, device:
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    return _bundled(batch) if source is None and device == "cpu" else _foreign(source, batch, device)
+    return (
+        _bundled(batch) if source is None and device == "cpu" else _foreign(source, batch, device)
+    )
 
 
 def _bundled(batch: int) -> Sentences:
@@ -126,7 +136,9 @@ def _bundled(batch: int) -> Sentences:
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         found = np.empty((len(parts), bundled.WIDTH), np.float32)
         for which in batches(lengths, batch * LONGEST, alike=True):
-            found[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(axis=1)
+            found[which] = network.run(np.array([pieces[i] for i in which]), lengths[which]).mean(
+                axis=1
+            )
         return found
 
     return Sentences(
@@ -145,7 +157,11 @@ def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
 
     def load(where: str, local: bool) -> tuple[Any, int]:
         model: Any = library("sentence_transformers").SentenceTransformer(
-            where, device=device, local_files_only=local, trust_remote_code=False, model_kwargs={"dtype": "float32"}
+            where,
+            device=device,
+            local_files_only=local,
+            trust_remote_code=False,
+            model_kwargs={"dtype": "float32"},
         )
         return model, foreign.places(model[0].auto_model)
 
@@ -157,14 +173,20 @@ def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
     model.max_seq_length = limit = min(model.max_seq_length, most)
     window = limit - model.tokenizer.num_special_tokens_to_add()
     if window < 8:
-        raise ModelError(f"{name!r} takes {window} pieces at once besides special tokens, and must take at least 8")
-    tokenizer = Tokenizer.from_str(fast(name, model.tokenizer).to_str())  # the model truncates with its own
+        raise ModelError(
+            f"{name!r} takes {window} pieces at once besides special tokens, and must take at least 8"
+        )
+    tokenizer = Tokenizer.from_str(
+        fast(name, model.tokenizer).to_str()
+    )  # the model truncates with its own
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True
 
     def vectors(parts: list[str]) -> Floats:
-        found = model.encode(parts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True)
+        found = model.encode(
+            parts, batch_size=batch, show_progress_bar=False, convert_to_numpy=True
+        )
         return np.asarray(found, np.float32)
 
     return Sentences(

@@ -46,7 +46,13 @@ RETURNED = (
 
 
 def coarsely(
-    claim: Claim, table: EmbeddingTable, named: float | None, *, consistent: bool, drawn_groups: bool, besides: bool
+    claim: Claim,
+    table: EmbeddingTable,
+    named: float | None,
+    *,
+    consistent: bool,
+    drawn_groups: bool,
+    besides: bool,
 ) -> Claim:
     """The claim of a mechanism that runs over the codes of a book.
 
@@ -63,11 +69,16 @@ def coarsely(
     notes = [DRAWN_GROUPS if drawn_groups else OF_GROUP if isinstance(book, Books) else WITHIN]
     if isinstance(book, Books):
         of = [
-            [label for label, each in zip(GROUPS, book.of, strict=True) if each == at] for at in range(len(book.parts))
+            [label for label, each in zip(GROUPS, book.of, strict=True) if each == at]
+            for at in range(len(book.parts))
         ]
         heads = [each.shares_of_heads(prior) for each in book.parts]
         each = list(zip(book.parts, of, heads, strict=True))
-        notes += [f"{' and '.join(labels)} words: {fact}" for part, labels, head in each for fact in part.facts(head)]
+        notes += [
+            f"{' and '.join(labels)} words: {fact}"
+            for part, labels, head in each
+            for fact in part.facts(head)
+        ]
         said: object = [{"groups": labels, **part.to_json(head)} for part, labels, head in each]
     else:
         head = book.shares_of_heads(prior)

@@ -19,7 +19,9 @@ from textveil.session import AGAIN, LASTING, Notes, Session, Snapshot, digest, f
 from textveil.text import Tokens
 
 
-def alike(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, notes: Notes | None) -> Ids:
+def alike(
+    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, rows: Ids, notes: Notes | None
+) -> Ids:
     """The rows with those of equal words made equal: to the first in the text, or in the session.
 
     Args:
@@ -39,7 +41,9 @@ def alike(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, rows
     return made
 
 
-def drawn_before(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes) -> Flags:
+def drawn_before(
+    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes
+) -> Flags:
     """The words for which nothing is drawn anew, because the same word was drawn before: in the session or batch.
 
     Dates never count: one number of days moves them all, but each tells how far it is from the others.
@@ -58,7 +62,9 @@ def drawn_before(parts: Parts, tokens: Tokens, protection: Protection, plan: Pla
     places: dict[str, list[tuple[int, tuple[str, str]]]] = {}
     for i in np.flatnonzero(plan.classes >= 0).tolist():
         if not protection.moved[i]:
-            places.setdefault(_law(parts), []).append((i, (tokens.words[i], drawn_as(i, protection, plan.epsilon))))
+            places.setdefault(_law(parts), []).append(
+                (i, (tokens.words[i], drawn_as(i, protection, plan.epsilon)))
+            )
         elif parts.figures is not None and i in plan.figures and protection.kind(i) not in DATES:
             law = parts.figures.law(protection.kind(i), seeded=parts.randomness.seeded)
             places.setdefault(law, []).append((i, (plan.figures[i].key, protection.kind(i))))
@@ -70,7 +76,9 @@ def drawn_before(parts: Parts, tokens: Tokens, protection: Protection, plan: Pla
     return found
 
 
-def recall(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes, session: Session) -> None:
+def recall(
+    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes, session: Session
+) -> None:
     """Note what was drawn for the words of a batch in any session of the same subject (`words.lasting`).
 
     Args:
@@ -90,7 +98,12 @@ def recall(parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, not
 
 
 def moved_alike(
-    parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, steps: Ids, notes: Notes | None
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    plan: Plan,
+    steps: Ids,
+    notes: Notes | None,
 ) -> Ids:
     """What is added to words, with all dates moved alike and equal figures too: as the first in the text or session.
 
@@ -134,14 +147,31 @@ class Repeats:
     """
 
     def __init__(
-        self, parts: Parts, tokens: Tokens, protection: Protection, plan: Plan, notes: Notes, repeats: str
+        self,
+        parts: Parts,
+        tokens: Tokens,
+        protection: Protection,
+        plan: Plan,
+        notes: Notes,
+        repeats: str,
     ) -> None:
         self._law, self._notes = AGAIN + _law(parts), notes
-        drawn = (plan.roles == Role.PROTECT) | protection.named | protection.moved | (plan.rules != WordRule.HOUSE)
+        drawn = (
+            (plan.roles == Role.PROTECT)
+            | protection.named
+            | protection.moved
+            | (plan.rules != WordRule.HOUSE)
+        )
         self._words = np.flatnonzero(drawn)
         self._units = np.flatnonzero(drawn[plan.block.layout.unit_of])
-        owner, seen = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist(), Counter[tuple[int, str]]()
-        digests, names = [digest(repeats, text) for text in tokens.texts], dict[int, tuple[str, str]]()
+        owner, seen = (
+            np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist(),
+            Counter[tuple[int, str]](),
+        )
+        digests, names = (
+            [digest(repeats, text) for text in tokens.texts],
+            dict[int, tuple[str, str]](),
+        )
         for i, word in enumerate(tokens.words):
             place = owner[i], fold(word)
             seen[place] += 1
@@ -164,7 +194,9 @@ class Repeats:
         """A draw with what was drawn before in the place of what is known."""
         rows, steps = release.rows.copy(), release.steps.copy()
         rows[self._units] = self._notes.recalled(self._law, self._keys, rows[self._units].tolist())
-        steps[self._words] = self._notes.recalled(self._law, self._figures, steps[self._words].tolist())
+        steps[self._words] = self._notes.recalled(
+            self._law, self._figures, steps[self._words].tolist()
+        )
         return replace(release, rows=rows, steps=steps)
 
     def keep(self, rows: Ids, steps: Ids) -> None:

@@ -137,12 +137,17 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> l
             claim = claim.times(int(plan.counts.max(initial=1)))
         epsilon, ldp = float(spent[drawn].sum()), float(claim.ldp(spent[drawn]).sum())
         if len(drawn) or reasons:
-            found.append(_spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed]))
+            found.append(
+                _spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed])
+            )
     if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon
         found.append(_spend("ldp", "names", epsilon, epsilon, names, [seed]))
     if parts.figures is not None and (protection.moved & new).any():
-        moved = [parts.figures.bound(protection.kind(i)) for i in np.flatnonzero(protection.moved & new).tolist()]
+        moved = [
+            parts.figures.bound(protection.kind(i))
+            for i in np.flatnonzero(protection.moved & new).tolist()
+        ]
         reason = "" if np.isfinite(moved).all() else "dates and amounts have no largest distance"
         found.append(_spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed]))
     return found
@@ -156,8 +161,12 @@ def _account(parts: Parts) -> str:
     return f"{table.origin.name} in levels of book {book.nested.digest[:8]}"
 
 
-def _spend(metric: str, table: str, epsilon: float, ldp: float, words: int, reasons: Sequence[str]) -> Spend:
-    infinite = next(filter(None, reasons), "" if np.isfinite(epsilon + ldp) else "an infinite budget")
+def _spend(
+    metric: str, table: str, epsilon: float, ldp: float, words: int, reasons: Sequence[str]
+) -> Spend:
+    infinite = next(
+        filter(None, reasons), "" if np.isfinite(epsilon + ldp) else "an infinite budget"
+    )
     if infinite:
         return Spend(metric=metric, table=table, epsilon=0, ldp=0, words=words, infinite=infinite)
     return Spend(metric=metric, table=table, epsilon=micro(epsilon), ldp=micro(ldp), words=words)
@@ -176,14 +185,18 @@ def _named(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Value
     """A row for every word that is replaced by a name, and its local DP; -1 and 0 for all others."""
     if parts.names is None:
         return np.full(len(plan.roles), PLACEHOLDER, np.int64), np.zeros(len(plan.roles))
-    return parts.names.draw(protection, plan.originals, plan.block.layout.documents, rng=parts.randomness)
+    return parts.names.draw(
+        protection, plan.originals, plan.block.layout.documents, rng=parts.randomness
+    )
 
 
 def _moved(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, Values]:
     """What is added to every figure, and its local DP; 0 and 0 for all other words."""
     if parts.figures is None:
         return np.zeros(len(plan.roles), np.int64), np.zeros(len(plan.roles))
-    return parts.figures.draw(plan.figures, protection, plan.block.layout.documents, rng=parts.randomness)
+    return parts.figures.draw(
+        plan.figures, protection, plan.block.layout.documents, rng=parts.randomness
+    )
 
 
 def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:
@@ -199,13 +212,22 @@ def _checked(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Valu
 
 def _bounds(spent: object, n: int) -> Values:
     """What a mechanism returned, if it is one bound per protected position."""
-    if not (isinstance(spent, np.ndarray) and spent.shape == (n,) and spent.dtype.kind == "f" and (spent >= 0).all()):
-        raise MechanismError("a mechanism must bound what each protected word spends; nothing was released")
+    if not (
+        isinstance(spent, np.ndarray)
+        and spent.shape == (n,)
+        and spent.dtype.kind == "f"
+        and (spent >= 0).all()
+    ):
+        raise MechanismError(
+            "a mechanism must bound what each protected word spends; nothing was released"
+        )
     return spent.astype(np.float64)
 
 
 def _per_word(plan: Plan, spent: Values) -> Values:
     """Bounds of positions [n], summed to words [N]; infinite for words that pass."""
-    total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(np.float64)
+    total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(
+        np.float64
+    )
     total[(plan.roles == Role.PASS) | (plan.rules != WordRule.HOUSE)] = np.inf
     return total

@@ -66,7 +66,9 @@ def with_budget(config: Config, *, table: EmbeddingTable | None = None) -> Confi
 
     def success(epsilon: float) -> float:
         each = sorted({budget for budget in _budgets(config, epsilon) if budget > 0})
-        parameters = [mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in each]
+        parameters = [
+            mechanism.calibrate(loaded, Layout.of(1), np.array([budget]))[0] for budget in each
+        ]
         return max(guessed(float(parameter)) for parameter in parameters)
 
     return replace(config, epsilon=search(success, config.risk))
@@ -80,12 +82,18 @@ def _fitting(config: Config, books: Mapping[str, Book]) -> str:
     """
     budgets = _budgets(config, config.epsilon)
     if not budgets:
-        raise ConfigError(f"table.codes={FITTING} needs an epsilon, which says how many codes fit: give one")
-    names = [max(books, key=lambda name: information(books[name].masses, budget)) for budget in budgets]
+        raise ConfigError(
+            f"table.codes={FITTING} needs an epsilon, which says how many codes fit: give one"
+        )
+    names = [
+        max(books, key=lambda name: information(books[name].masses, budget)) for budget in budgets
+    ]
     if len({*names}) == 1:
         return names[0]
     if any("," in name for name in names):
-        raise ConfigError("table.codes takes the paths of four books with commas between them: a path must have none")
+        raise ConfigError(
+            "table.codes takes the paths of four books with commas between them: a path must have none"
+        )
     return ", ".join(names)
 
 
@@ -148,7 +156,9 @@ def said(config: Config) -> str:
     """What a statement says of a budget that was found; empty where it was given."""
     if config.risk is None:
         return ""
-    whose = "the packaged word frequencies" if config.prior is None else "the words of the public texts"
+    whose = (
+        "the packaged word frequencies" if config.prior is None else "the words of the public texts"
+    )
     most = "" if config.groups == GroupOptions() else ", the most of all groups,"
     apart = ", names and figures not counted" if config.names.types or config.figures.types else ""
     return (
@@ -161,7 +171,11 @@ def said(config: Config) -> str:
 def _check(config: Config) -> None:
     """Refuses options under which more is known of a word, or less of the law, than is counted here."""
     words = config.words
-    if words.unit != "word" or words.numbers != "table" or words.oov not in ("surrogate", "placeholder", "error"):
+    if (
+        words.unit != "word"
+        or words.numbers != "table"
+        or words.oov not in ("surrogate", "placeholder", "error")
+    ):
         raise ConfigError(
             "risk needs words.unit=word, words.numbers=table and words.oov surrogate, placeholder or error, got "
             f"words.unit={words.unit}, words.numbers={words.numbers} and words.oov={words.oov}: change these, or give "

@@ -55,7 +55,9 @@ def _kept(parts: Parts) -> tuple[int, int]:
     parameter = mechanism.parameters(table, block.layout)
     if parameter is None:
         if not isinstance(parts.budget, Grouped):
-            raise BudgetError("a profile without epsilon must set the mechanism's own parameter or groups.budgets")
+            raise BudgetError(
+                "a profile without epsilon must set the mechanism's own parameter or groups.budgets"
+            )
         mean = float(np.mean([each for each in parts.budget.budgets if math.isfinite(each)]))
         parameter = mechanism.calibrate(table, block.layout, np.full(len(rows), mean))
     released = mechanism.privatize(table, block, parameter, rng=SeededRandomness(0))

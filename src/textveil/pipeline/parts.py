@@ -13,7 +13,14 @@ from typing import Any, Self
 import numpy as np
 from pydantic_core import CoreSchema, core_schema
 
-from textveil.config import GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
+from textveil.config import (
+    GroupOptions,
+    NameOptions,
+    ProtectOptions,
+    Rerank,
+    WordsOptions,
+    registry,
+)
 from textveil.errors import TextveilWarning
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Figures, Law, Layout, Mechanism, Names, guessing, single
@@ -96,7 +103,9 @@ class Parts:
         if isinstance(state["table"], tuple):
             name, metric, device, book, spelling = state["table"]
             table = load_table(name, metric=metric, device=device)
-            state["table"] = table = table if book is None else table.coarse(book, spelling=spelling)
+            state["table"] = table = (
+                table if book is None else table.coarse(book, spelling=spelling)
+            )
             if state["words"].unit == "wordpiece":
                 state["pieces"] = WordPieces.load(state["words"].tokenizer, table)
             if state["names"] is not None:
@@ -121,7 +130,9 @@ def build(setup: Setup) -> Parts:
         budget=_budget(setup),
         rerank=setup.rerank,
         grouping=grouping,
-        names=Names.of(setup.names, grouping.named, table.origin) if grouping and grouping.named else None,
+        names=Names.of(setup.names, grouping.named, table.origin)
+        if grouping and grouping.named
+        else None,
         figures=Figures.of(setup.figures) if grouping and grouping.moved else None,
         randomness=SystemRandomness() if setup.seed is None else SeededRandomness(setup.seed),
         pieces=WordPieces.load(words.tokenizer, table) if words.unit == "wordpiece" else None,
@@ -173,10 +184,20 @@ def _named_at_most(setup: Setup) -> float | None:
 def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingTable, Values]]:
     """The view by each book, with the parameter under the largest finite budget of words that go through it."""
     chosen, book = setup.spending, setup.loaded.root.book
-    given = chosen.budgets if isinstance(chosen, Grouped) else [chosen.epsilon] if type(chosen) is Uniform else []
+    given = (
+        chosen.budgets
+        if isinstance(chosen, Grouped)
+        else [chosen.epsilon]
+        if type(chosen) is Uniform
+        else []
+    )
     of = book.of if isinstance(book, Books) and isinstance(chosen, Grouped) else None
     for at, view in enumerate(setup.loaded.views):
-        own = [each for i, each in enumerate(given) if 0 < each < math.inf and (of is None or of[i] == at)]
+        own = [
+            each
+            for i, each in enumerate(given)
+            if 0 < each < math.inf and (of is None or of[i] == at)
+        ]
         if setup.parameter is not None:
             yield view, setup.parameter
         elif own:
@@ -184,7 +205,11 @@ def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingT
 
 
 def _grouped_claim(
-    claim: Claim, grouping: Grouping, protect: ProtectOptions, groups: GroupOptions, names: NameOptions
+    claim: Claim,
+    grouping: Grouping,
+    protect: ProtectOptions,
+    groups: GroupOptions,
+    names: NameOptions,
 ) -> Claim:
     """The claim that says how words were grouped."""
     said = {**claim.options, "protect": protect.public(), "groups": asdict(groups)}
@@ -210,7 +235,9 @@ def _budget(setup: Setup) -> Budget | None:
             setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
     if chosen is not None and claim.kind == "none":
         warnings.warn(
-            f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}", TextveilWarning, stacklevel=4
+            f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",
+            TextveilWarning,
+            stacklevel=4,
         )
     needs_none = setup.parameter is not None and claim.parameter is None
     if needs_none and not setup.grouped:

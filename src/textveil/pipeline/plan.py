@@ -107,13 +107,17 @@ def protect(
             for b, text in enumerate(tokens.texts)
             for start, end in known.literals(text)
         ]
-        found = parts.grouping.spread(found, known.sought_in(found.tokens.texts, found.spans), literals)
+        found = parts.grouping.spread(
+            found, known.sought_in(found.tokens.texts, found.spans), literals
+        )
     tokens, public = found.tokens, listed(found.tokens.words, parts.words)
     protection = parts.grouping.decide(found, public)
     if parts.drawn_groups:
         assert parts.grouping.options.label_epsilon is not None, "options are checked"
         rng = source(parts, tokens, protection, None, first=first, step="labels")
-        protection = randomised(protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng)
+        protection = randomised(
+            protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng
+        )
     return *join(tokens, protection, _epsilon(parts, protection), public), found.news
 
 
@@ -154,7 +158,9 @@ def make_plan(
     idle = protection.hidden | protection.moved  # words whose row nobody looks at
     if epsilon is not None:
         idle = idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
-    rows, counts, known = _rows(parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle)
+    rows, counts, known = _rows(
+        parts, tokens.words, np.zeros_like(idle) if whole or not parts.claim.alone else idle
+    )
     unknown = ~known & ~protection.public & ~apart
     rules = oov.rules(tokens.words, unknown, parts.words)
     left = unknown & (rules == WordRule.HOUSE)
@@ -222,7 +228,11 @@ def _classes(
 def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
     """The group of a word with its budget: equal words with the same are one draw."""
     kind = protection.kind(word)
-    return kind if epsilon is None or protection.named[word] or protection.moved[word] else f"{kind} {epsilon[word]!r}"
+    return (
+        kind
+        if epsilon is None or protection.named[word] or protection.moved[word]
+        else f"{kind} {epsilon[word]!r}"
+    )
 
 
 def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
@@ -230,7 +240,9 @@ def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDA
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
     shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
-    return np.array([*shown, ""], object)[:-1]  # one more, so that no words are an array of strings too
+    return np.array([*shown, ""], object)[
+        :-1
+    ]  # one more, so that no words are an array of strings too
 
 
 def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:

@@ -138,7 +138,9 @@ class Privatizer(Parts):
         return privatizer
 
     @classmethod
-    def from_profile(cls, name: str, *, table: str | EmbeddingTable | None = None, **overrides: Any) -> Self:
+    def from_profile(
+        cls, name: str, *, table: str | EmbeddingTable | None = None, **overrides: Any
+    ) -> Self:
         """A privatizer from a packaged profile ("paper-stencil") with some options changed (`epsilon=80`, `L=4`).
 
         Raises:
@@ -150,7 +152,9 @@ class Privatizer(Parts):
 
     # ---- the sentence --------------------------------------------------------------------------------
 
-    def privatize(self, text: str, session: Session | None = None, *, query: str | None = None) -> Result:
+    def privatize(
+        self, text: str, session: Session | None = None, *, query: str | None = None
+    ) -> Result:
         """Privatizes one text.
 
         Args:
@@ -164,7 +168,9 @@ class Privatizer(Parts):
         """
         return self._batch([text], session, first=0, queries=None if query is None else [query])[0]
 
-    async def aprivatize(self, text: str, session: Session | None = None, *, query: str | None = None) -> Result:
+    async def aprivatize(
+        self, text: str, session: Session | None = None, *, query: str | None = None
+    ) -> Result:
         """The same in a thread, so that an event loop goes on meanwhile.
 
         Whoever is cancelled gets no result at once. A text whose turn had not come is then never looked at; one that
@@ -200,11 +206,17 @@ class Privatizer(Parts):
             yield from self._stream(texts, session, 0, queries)
 
     def _stream(
-        self, texts: Iterable[str], session: Session | None, done: int, queries: Iterable[str] | None
+        self,
+        texts: Iterable[str],
+        session: Session | None,
+        done: int,
+        queries: Iterable[str] | None,
     ) -> Iterator[Result]:
         batch: list[tuple[str, str | None]] = []
         characters = 0
-        for text, query in zip(texts, repeat(None)) if queries is None else zip(texts, queries, strict=True):
+        for text, query in (
+            zip(texts, repeat(None)) if queries is None else zip(texts, queries, strict=True)
+        ):
             batch.append((text, query))
             characters += len(text) if hasattr(text, "__len__") else 0
             if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
@@ -214,12 +226,21 @@ class Privatizer(Parts):
         if batch:
             yield from self._queried(batch, session, done)
 
-    def _queried(self, batch: Sequence[tuple[str, str | None]], session: Session | None, first: int) -> list[Result]:
+    def _queried(
+        self, batch: Sequence[tuple[str, str | None]], session: Session | None, first: int
+    ) -> list[Result]:
         queries = [query for _, query in batch if query is not None]
-        return self._batch([text for text, _ in batch], session, first=first, queries=queries or None)
+        return self._batch(
+            [text for text, _ in batch], session, first=first, queries=queries or None
+        )
 
     def _batch(
-        self, texts: Sequence[str], session: Session | None, *, first: int = 0, queries: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        session: Session | None,
+        *,
+        first: int = 0,
+        queries: Sequence[str] | None = None,
     ) -> list[Result]:
         if session is not None and not isinstance(session, Session):
             raise ConfigError(f"session must be a Session, got {type(session).__name__}")
@@ -276,7 +297,9 @@ class Privatizer(Parts):
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
             )
-        raise MechanismError(failure)  # out here, because the error's message and chain may hold words
+        raise MechanismError(
+            failure
+        )  # out here, because the error's message and chain may hold words
 
     def _sentence(
         self,
@@ -344,7 +367,20 @@ class Privatizer(Parts):
                 done=first,
             )[0]
             shown = self._reranked(as_drawn, protection, shown)
-        return self._finish(start, tokens, protection, plan, release, shown, notes, news, again, here, repeats, first)
+        return self._finish(
+            start,
+            tokens,
+            protection,
+            plan,
+            release,
+            shown,
+            notes,
+            news,
+            again,
+            here,
+            repeats,
+            first,
+        )
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -366,7 +402,9 @@ class Privatizer(Parts):
 
     def _unmeasured(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
         """The unmeasured scripts and languages of each text, where all other words pass and show them anyway."""
-        if self.grouping is None or not (isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])):
+        if self.grouping is None or not (
+            isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])
+        ):
             return [()] * len(texts)
         return self.grouping.unmeasured(texts)
 
@@ -395,7 +433,16 @@ class Privatizer(Parts):
         reranked, table = self.rerank.m > 1, self.table
         words = table.origin.words if reranked else table.words
         releases, earlier = spell(
-            self, tokens, protection, plan, shown, words=words, steps=steps, notes=notes, news=news, done=first
+            self,
+            tokens,
+            protection,
+            plan,
+            shown,
+            words=words,
+            steps=steps,
+            notes=notes,
+            news=news,
+            done=first,
         )
         positions = plan.block.layout.positions
         foreign = self._unmeasured(tokens.texts)
@@ -437,7 +484,9 @@ class Privatizer(Parts):
 
     def __repr__(self) -> str:
         """Name and table, no words."""
-        if not {"claim", "table"} <= vars(self).keys():  # seen while it is being built, as a debugger sees it
+        if (
+            not {"claim", "table"} <= vars(self).keys()
+        ):  # seen while it is being built, as a debugger sees it
             return f"{type(self).__name__}(not built)"
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"
 
@@ -449,5 +498,7 @@ def _section(name: str, section: Any, given: Any) -> Any:
     if isinstance(given, Mapping):
         return section(**given)
     if not isinstance(given, section):
-        raise ConfigError(f"{name} must be {section.__name__} or a mapping of its fields, got {type(given).__name__}")
+        raise ConfigError(
+            f"{name} must be {section.__name__} or a mapping of its fields, got {type(given).__name__}"
+        )
     return given

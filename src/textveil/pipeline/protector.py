@@ -38,7 +38,13 @@ class Protector:
 
     privatizer: Privatizer
 
-    def __init__(self, profile: str = "prompt", *, table: str | EmbeddingTable | None = None, **overrides: Any) -> None:
+    def __init__(
+        self,
+        profile: str = "prompt",
+        *,
+        table: str | EmbeddingTable | None = None,
+        **overrides: Any,
+    ) -> None:
         privatizer = Privatizer.from_profile(profile, table=table, **overrides)
         if not _hides(privatizer):
             raise ConfigError(
@@ -48,7 +54,9 @@ class Protector:
             )
         object.__setattr__(self, "privatizer", privatizer)
 
-    def protect(self, text: str, session: Session | None = None, *, source: Source = "user") -> Result:
+    def protect(
+        self, text: str, session: Session | None = None, *, source: Source = "user"
+    ) -> Result:
         """Hides what is private in a prompt.
 
         Args:
@@ -65,7 +73,9 @@ class Protector:
         """
         return self._of(source).privatize(text, session)
 
-    async def aprotect(self, text: str, session: Session | None = None, *, source: Source = "user") -> Result:
+    async def aprotect(
+        self, text: str, session: Session | None = None, *, source: Source = "user"
+    ) -> Result:
         """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
         return await self._of(source).aprivatize(text, session)
 

@@ -54,7 +54,9 @@ class Draft:
             words=len(groups),
             verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
             placeholders=tuple(
-                (i, self._type(span.start + places[i])) for i, kind in enumerate(kinds) if kind is Kind.PLACEHOLDER
+                (i, self._type(span.start + places[i]))
+                for i, kind in enumerate(kinds)
+                if kind is Kind.PLACEHOLDER
             ),
             numbers=tuple(i for i, kind in enumerate(kinds) if kind is Kind.NUMBER),
             dropped=tuple(i for i, kind in enumerate(self.kinds[span]) if kind is None),
@@ -63,8 +65,12 @@ class Draft:
             consistent=self.consistent,
             drawn_groups=self.drawn_groups,
             groups=tuple(labels) if len(names) > 2 else None,
-            pieces=None if self.pieces is None else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
-            casing=None if self.casing is None else tuple(self.casing[span.start + i] for i in places),
+            pieces=None
+            if self.pieces is None
+            else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
+            casing=None
+            if self.casing is None
+            else tuple(self.casing[span.start + i] for i in places),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
         gaps = _spaced(_closed(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
@@ -140,7 +146,10 @@ def spell(
             kinds[i], shown[i] = 3, moved
     copied: list[Casing] | None = None
     if parts.words.casing == "copy":
-        copied = [casing_of(word) if kind != 2 else "lower" for word, kind in zip(tokens.words, kinds, strict=True)]
+        copied = [
+            casing_of(word) if kind != 2 else "lower"
+            for word, kind in zip(tokens.words, kinds, strict=True)
+        ]
         for i in chosen:
             shown[i] = apply_casing(shown[i], copied[i])
     else:
@@ -167,7 +176,12 @@ def spell(
     values: list[list[Original]] = []
     for b, (start, stop) in enumerate(bounds):
         places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
-        values.append([Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i)) for i in places])
+        values.append(
+            [
+                Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i))
+                for i in places
+            ]
+        )
         given = [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values[-1]]
         if notes is not None:
             given = notes.placeholders(values[-1])
@@ -179,7 +193,11 @@ def spell(
             given = own.placeholders(values[-1])
         opaque = ranges_without_entities(tokens.texts[b]) if places else None
         for i, placeholder in zip(places, given, strict=True):
-            shown[i] = html.escape(placeholder) if _reads_entities(opaque, int(tokens.starts[i])) else placeholder
+            shown[i] = (
+                html.escape(placeholder)
+                if _reads_entities(opaque, int(tokens.starts[i]))
+                else placeholder
+            )
     for i in np.flatnonzero(plan.rules == WordRule.ADD).tolist():
         shown[i] = str(int(tokens.words[i]) + int(steps[i]))
     draft = Draft(
@@ -196,9 +214,15 @@ def spell(
     )
     releases = [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(bounds)]
     if notes is not None:
-        given_names = {i: Replaced(shown[i], tokens.words[i]) for i in np.flatnonzero(kinds == 1).tolist()}
+        given_names = {
+            i: Replaced(shown[i], tokens.words[i]) for i in np.flatnonzero(kinds == 1).tolist()
+        }
         for released, hidden, (start, stop) in zip(releases, values, bounds, strict=True):
-            replaced_here = [given_names[i] for i in range(start, stop) if i in given_names and protection.named[i]]
+            replaced_here = [
+                given_names[i]
+                for i in range(start, stop)
+                if i in given_names and protection.named[i]
+            ]
             notes.put(released.text, hidden, replaced_here, parts.source)
     return releases, earlier
 
@@ -240,8 +264,12 @@ def _in_string(text: str, opened: int, at: int) -> bool:
     return any(len(marks.findall(text, begin, at)) % 2 for marks in _MARKS)
 
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_VALUE = re.compile(r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+(?:\[(?:[^\[\]{}]*,)?\s*)?\Z""")
+_NUMBER = re.compile(
+    r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}"
+)
+_VALUE = re.compile(
+    r"""["']\s*:\s*(?:\[(?:[^\[\]{}]*,)?\s*)?\Z|\w[ \t]+[=!<>]?=[ \t]+(?:\[(?:[^\[\]{}]*,)?\s*)?\Z"""
+)
 _ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z")
 """{key: ...} and call(key=...)."""
 _ROW = re.compile(r"(?i)(?:\A|\n|[,:=(\[]|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
@@ -254,8 +282,14 @@ _ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer], which: slice) -> str:
     """What passes of some words, with its spaces, and a break in the place of every other word."""
-    words = (word if kind == 0 else "\0" for word, kind in zip(shown[which], kinds[which].tolist(), strict=True))
-    spaced = ((" " if space else "") + word for word, space in zip(words, tokens.spaced[which].tolist(), strict=True))
+    words = (
+        word if kind == 0 else "\0"
+        for word, kind in zip(shown[which], kinds[which].tolist(), strict=True)
+    )
+    spaced = (
+        (" " if space else "") + word
+        for word, space in zip(words, tokens.spaced[which].tolist(), strict=True)
+    )
     return "".join(spaced)
 
 
@@ -265,7 +299,9 @@ def _closed(gaps: list[str], places: Sequence[int]) -> list[str]:
         return gaps
     if not places:
         return [_widest(gaps)]
-    between = [gaps[j] if j == i + 1 else _widest([*gaps[i + 1 : j + 1], " "]) for i, j in pairwise(places)]
+    between = [
+        gaps[j] if j == i + 1 else _widest([*gaps[i + 1 : j + 1], " "]) for i, j in pairwise(places)
+    ]
     return [gaps[0], *between, gaps[-1]]
 
 

@@ -52,7 +52,9 @@ def rerank(options: Rerank, table: EmbeddingTable, releases: Sequence[Released],
     if options.m < 2 or not len(rows):
         return rows
     texts = Ragged.released(releases)
-    items = np.flatnonzero([item.kind is Kind.WORD for released in releases for item in released.items])
+    items = np.flatnonzero(
+        [item.kind is Kind.WORD for released in releases for item in released.items]
+    )
     book, origin = table.root.book, table.origin
     if book is None:
         near = table.neighbours(rows, min(options.m, len(table)))
@@ -83,7 +85,9 @@ def _frequent(table: EmbeddingTable, m: int) -> Ids:
     rows = rows[np.lexsort((-shares(origin)[rows], ~first[rows], book.codes[rows]))]
     sizes = np.bincount(book.codes[rows])
     rank = np.arange(min(m, int(sizes.max())))
-    found: Ids = rows[(np.cumsum(sizes) - sizes)[:, None] + np.where(rank < sizes[:, None], rank, 0)]
+    found: Ids = rows[
+        (np.cumsum(sizes) - sizes)[:, None] + np.where(rank < sizes[:, None], rank, 0)
+    ]
     return found
 
 

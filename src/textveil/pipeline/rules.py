@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from textveil.config import FigureOptions, GroupOptions, NameOptions, ProtectOptions, Rerank, WordsOptions, registry
+from textveil.config import (
+    FigureOptions,
+    GroupOptions,
+    NameOptions,
+    ProtectOptions,
+    Rerank,
+    WordsOptions,
+    registry,
+)
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.guarantee import Claim
 from textveil.mechanism import Layout, Mechanism, Restricting, oov, resolved
@@ -138,13 +146,17 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         name="a table is a table",
         when=lambda s: True,
         must=lambda s: isinstance(s.loaded, EmbeddingTable),
-        say=lambda s: f"table must be the name of a table or an EmbeddingTable, got {type(s.table).__name__}",
+        say=lambda s: (
+            f"table must be the name of a table or an EmbeddingTable, got {type(s.table).__name__}"
+        ),
     ),
     Exclusion(
         name="a mechanism is a mechanism",
         when=lambda s: True,
         must=lambda s: _is_mechanism(s.built),
-        say=lambda s: f"mechanism must be the name of a mechanism or a Mechanism, got {type(s.mechanism).__name__}",
+        say=lambda s: (
+            f"mechanism must be the name of a mechanism or a Mechanism, got {type(s.mechanism).__name__}"
+        ),
     ),
     Exclusion(
         name="a restricted claim has its methods",
@@ -234,14 +246,18 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         name="one book is re-ranked",
         when=lambda s: isinstance(s.loaded.root.book, Books),
         must=lambda s: s.rerank.m <= 1,
-        say=lambda s: "rerank.m spells the codes of one book, and table.codes has several: leave one of them out",
+        say=lambda s: (
+            "rerank.m spells the codes of one book, and table.codes has several: leave one of them out"
+        ),
     ),
     # ---- groups and names
     Exclusion(
         name="names need a detector",
         when=lambda s: s.names.types,
         must=lambda s: s.protect.asked,
-        say=lambda s: "names.types needs something that finds names, and nothing does: set protect.detectors=tagger",
+        say=lambda s: (
+            "names.types needs something that finds names, and nothing does: set protect.detectors=tagger"
+        ),
     ),
     Exclusion(
         name="drawn labels show no names",
@@ -281,7 +297,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     Exclusion(
         name="amounts have a unit",
         when=lambda s: s.grouping is not None,
-        must=lambda s: (s.figures.unit is None) == (s.grouping is None or s.grouping.moved <= {*DATES, AGE}),
+        must=lambda s: (
+            (s.figures.unit is None) == (s.grouping is None or s.grouping.moved <= {*DATES, AGE})
+        ),
         say=lambda s: (
             "figures.unit goes with a type of your own in figures.types, whose figures are amounts: set both or neither"
         ),
@@ -325,7 +343,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
     Exclusion(
         name="drawn labels leave no trace in the mask",
         when=lambda s: s.randomised,
-        must=lambda s: s.words.oov == "surrogate" and not s.words.consistent and s.words.unit == "word",
+        must=lambda s: (
+            s.words.oov == "surrogate" and not s.words.consistent and s.words.unit == "word"
+        ),
         say=lambda s: (
             "protect.labels=randomised needs words.oov=surrogate, words.unit=word and words.consistent=false, so that "
             f"nothing of the mask follows from a label, got words.oov={s.words.oov}, words.unit={s.words.unit} and "
@@ -336,16 +356,24 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         name="groups or a budget",
         when=lambda s: s.grouped,
         must=lambda s: s.budget is None,
-        say=lambda s: "groups.* and budget both say what a word may spend: give one of them, not both",
+        say=lambda s: (
+            "groups.* and budget both say what a word may spend: give one of them, not both"
+        ),
         error=BudgetError,
     ),
     Exclusion(
         name="drawn labels need finite budgets",
         when=lambda s: s.randomised,
-        must=lambda s: isinstance(s.spending, Grouped) and all(map(math.isfinite, s.spending.budgets)),
+        must=lambda s: (
+            isinstance(s.spending, Grouped) and all(map(math.isfinite, s.spending.budgets))
+        ),
         say=lambda s: (
             "protect.labels=randomised needs groups.budgets of which all four are finite, "
-            + ("got an infinite one" if isinstance(s.spending, Grouped) else "and groups.budgets is not set")
+            + (
+                "got an infinite one"
+                if isinstance(s.spending, Grouped)
+                else "and groups.budgets is not set"
+            )
             + ": set four finite numbers, or a rule such as heuristic with epsilon"
         ),
         error=BudgetError,
@@ -374,7 +402,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         name="epsilon or a budget",
         when=lambda s: s.epsilon is not None,
         must=lambda s: s.budget is None,
-        say=lambda s: "epsilon and budget both say what a word may spend: give one of them, not both",
+        say=lambda s: (
+            "epsilon and budget both say what a word may spend: give one of them, not both"
+        ),
         error=BudgetError,
     ),
     Exclusion(
@@ -400,7 +430,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         name="epsilon or the mechanism's parameter",
         when=lambda s: s.parameter is not None and s.claim.parameter is not None,
         must=lambda s: s.spending is None,
-        say=lambda s: f"give epsilon or {s.claim.parameter}, not both: {s.claim.parameter} sets every word's epsilon",
+        say=lambda s: (
+            f"give epsilon or {s.claim.parameter}, not both: {s.claim.parameter} sets every word's epsilon"
+        ),
         error=BudgetError,
     ),
 )

@@ -24,7 +24,13 @@ Step = Literal["labels", "words"]
 
 
 def source(
-    parts: Parts, tokens: Tokens, protection: Protection, epsilon: Values | None, *, first: int, step: Step
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    epsilon: Values | None,
+    *,
+    first: int,
+    step: Step,
 ) -> Randomness:
     """The randomness of one release, or of the groups in it.
 
@@ -39,7 +45,10 @@ def source(
 
     def digests() -> list[bytes]:
         law = _law(parts, step)
-        return [_digest(law, *_decided(tokens, protection, epsilon, b)) for b in range(len(tokens.texts))]
+        return [
+            _digest(law, *_decided(tokens, protection, epsilon, b))
+            for b in range(len(tokens.texts))
+        ]
 
     return parts.randomness.for_texts(first, digests)
 
@@ -50,7 +59,9 @@ def _law(parts: Parts, step: Step) -> bytes:
     said = {
         "step": step,
         "mechanism": claim.mechanism,
-        "parameter": None if own is None else own.tolist(),  # a mechanism of somebody else may not have it in its claim
+        "parameter": None
+        if own is None
+        else own.tolist(),  # a mechanism of somebody else may not have it in its claim
         # re-ranking reads what was drawn, and costs nothing for the same draws
         "options": {name: value for name, value in claim.options.items() if name != "rerank"},
         "table": [claim.table, parts.table.metric, parts.table.digest],
@@ -62,7 +73,9 @@ def _law(parts: Parts, step: Step) -> bytes:
     return json.dumps(said, sort_keys=True).encode()
 
 
-def _decided(tokens: Tokens, protection: Protection, epsilon: Values | None, b: int) -> Iterator[bytes]:
+def _decided(
+    tokens: Tokens, protection: Protection, epsilon: Values | None, b: int
+) -> Iterator[bytes]:
     """The words of text b, and what was decided about each."""
     span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
     yield tokens.texts[b].encode(errors="surrogatepass")

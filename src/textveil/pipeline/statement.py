@@ -57,7 +57,11 @@ def state(
     drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
     reasons += _unbounded(protection, span)
     claim = parts.claim
-    if parts.table.root.book is not None and released.mask.consistent and not parts.words.consistent:
+    if (
+        parts.table.root.book is not None
+        and released.mask.consistent
+        and not parts.words.consistent
+    ):
         claim = replace(claim, caveats=(*claim.caveats, RETURNED))
     if release.capped[drawn].any():
         claim = replace(claim, most=float(release.most[drawn].max()))
@@ -72,7 +76,9 @@ def state(
         lost = np.where(named | moved, spent, claim.ldp(spent))
         if parts.drawn_groups:
             # the neighbour's words may be of other groups, and under their budgets other bounds hold
-            lost = np.full(len(spent), labels_cost(parts, replace(claim, most=math.inf), int(covered.sum())))
+            lost = np.full(
+                len(spent), labels_cost(parts, replace(claim, most=math.inf), int(covered.sum()))
+            )
         groups = tuple(_groups(parts, protection, plan, span, lost))
         if parts.names is not None or parts.figures is not None or parts.drawn_groups:
             claim, spent = replace(claim.induced(), restricted=None, codes=()), lost
@@ -85,9 +91,14 @@ def state(
         parameter=release.parameter[drawn],
         unit=parts.words.unit,
         words=released.mask.words,
-        punctuation=sum(item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items),
+        punctuation=sum(
+            item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items
+        ),
         # a name or figure that gave way to one was drawn, and spent its epsilon
-        placeholders=sum(item.kind is Kind.PLACEHOLDER and not (named | moved)[item.start] for item in released.items),
+        placeholders=sum(
+            item.kind is Kind.PLACEHOLDER and not (named | moved)[item.start]
+            for item in released.items
+        ),
         mask=(*released.mask.fields, UNKNOWN_SHARE),
         passed=sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in released.items),
         dropped=len(released.mask.dropped),
@@ -141,16 +152,23 @@ def note_losses(
     Returns:
         What the session has lost until then; nothing where the text draws nothing.
     """
-    lost = np.bincount(plan.block.layout.words, release.most, minlength=len(plan.roles)).astype(np.float64)
+    lost = np.bincount(plan.block.layout.words, release.most, minlength=len(plan.roles)).astype(
+        np.float64
+    )
     lost[np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))] = math.inf
     besides = protection.named | protection.moved
     lost[besides] = release.spent[besides]
     if parts.drawn_groups:
-        lost[~protection.public] = labels_cost(parts, parts.claim, int((~protection.public[span]).sum()))
+        lost[~protection.public] = labels_cost(
+            parts, parts.claim, int((~protection.public[span]).sum())
+        )
     first = (plan.classes < 0) | (plan.classes == np.arange(len(plan.classes)))
     found: dict[tuple[str, str], tuple[list[float], int]] = {}
     for i in (np.flatnonzero((lost > 0)[span] & first[span]) + span.start).tolist():
-        of = protection.kind(i), "name" if protection.named[i] else "figure" if protection.moved[i] else "word"
+        of = (
+            protection.kind(i),
+            "name" if protection.named[i] else "figure" if protection.moved[i] else "word",
+        )
         spent, released = found.get(of, ([], 0))
         spent += [] if again[i] else [float(lost[i])]
         found[of] = spent, released + 1
@@ -169,30 +187,50 @@ def _passing_reason(parts: Parts, protection: Protection, span: slice, plan: Pla
 
 def _unbounded(protection: Protection, span: slice) -> Iterator[str]:
     """Why no finite bound holds for figures that are moved without a largest distance."""
-    types = {protection.kind(span.start + i) for i in np.flatnonzero(protection.moved[span]).tolist()}
+    types = {
+        protection.kind(span.start + i) for i in np.flatnonzero(protection.moved[span]).tolist()
+    }
     if not types.isdisjoint(DATES):
         yield "the days between dates show"
     if types - {AGE, *DATES}:
         yield "amounts have no largest distance"
 
 
-def _groups(parts: Parts, protection: Protection, plan: Plan, span: slice, lost: Values) -> Iterator[Group]:
+def _groups(
+    parts: Parts, protection: Protection, plan: Plan, span: slice, lost: Values
+) -> Iterator[Group]:
     """What each group of a text spends in local DP; placeholders, names and figures count by their type."""
     roles, named, moved = plan.roles[span], protection.named[span], protection.moved[span]
     by = np.where(
         named | moved,
         np.where(named, "name", "figure"),
-        np.where(roles == Role.HOLE, "placeholder", np.where(roles == Role.PASS, "nothing", parts.claim.mechanism)),
+        np.where(
+            roles == Role.HOLE,
+            "placeholder",
+            np.where(roles == Role.PASS, "nothing", parts.claim.mechanism),
+        ),
     ).tolist()
     places: dict[tuple[str, str], list[int]] = {}
     for i in np.flatnonzero(~protection.public[span]).tolist():
         word = span.start + i
         typed = by[i] == "placeholder" and not parts.drawn_groups
-        places.setdefault((type_of(protection, word) if typed else protection.kind(word), by[i]), []).append(i)
+        places.setdefault(
+            (type_of(protection, word) if typed else protection.kind(word), by[i]), []
+        ).append(i)
     order = {label: i for i, label in enumerate(GROUPS)}
-    for (label, what), where in sorted(places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])):
+    for (label, what), where in sorted(
+        places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])
+    ):
         values = lost[where]
-        group = Group(label=label, words=len(where), by=what, epsilon=float(values.max()), total=float(values.sum()))
+        group = Group(
+            label=label,
+            words=len(where),
+            by=what,
+            epsilon=float(values.max()),
+            total=float(values.sum()),
+        )
         if what == "figure" and parts.figures is not None:
-            group = replace(group, per_unit=parts.figures.per_unit(label), unit=parts.figures.unit(label))
+            group = replace(
+                group, per_unit=parts.figures.per_unit(label), unit=parts.figures.unit(label)
+            )
         yield group

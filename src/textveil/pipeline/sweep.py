@@ -47,8 +47,13 @@ def sweep(
 
 
 def _swept(
-    privatizers: Sequence[Privatizer], texts: Sequence[str], queries: Sequence[str] | None, part: slice
+    privatizers: Sequence[Privatizer],
+    texts: Sequence[str],
+    queries: Sequence[str] | None,
+    part: slice,
 ) -> tuple[Rehearsal, ...]:
     memo: dict[object, object] = {}
     asked = None if queries is None else queries[part]
-    return tuple(privatizer.rehearse(texts[part], memo=memo, queries=asked) for privatizer in privatizers)
+    return tuple(
+        privatizer.rehearse(texts[part], memo=memo, queries=asked) for privatizer in privatizers
+    )

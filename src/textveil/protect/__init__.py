@@ -4,7 +4,15 @@ In: the words of a batch of texts, and options. Out: `Protection`, one decision 
 Not here: what replaces a protected word (`mechanism`).
 """
 
-from textveil.protect.budget import LARGEST, TABLE1, Budget, Grouped, Uniform, in_range, tells_important
+from textveil.protect.budget import (
+    LARGEST,
+    TABLE1,
+    Budget,
+    Grouped,
+    Uniform,
+    in_range,
+    tells_important,
+)
 from textveil.protect.detectors import detector
 from textveil.protect.figures import AGE, DATES, OLDEST, Figure
 from textveil.protect.figures import read as read_figure

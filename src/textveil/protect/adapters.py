@@ -111,7 +111,9 @@ class TaggerDetector:
     def bundled(self) -> bool:
         """Whether it is the bundled tagger, with its own thresholds."""
         own = self.model
-        return isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
+        return (
+            isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
+        )
 
     def doubting(self, doubt: float) -> Self:
         """The same detector, which also tells what the bundled tagger is in doubt of.
@@ -120,7 +122,11 @@ class TaggerDetector:
             doubt: see `TokenClassifier.doubt`.
         """
         own = self.model
-        return replace(self, model=replace(own, doubt=doubt)) if isinstance(own, encoder.TokenClassifier) else self
+        return (
+            replace(self, model=replace(own, doubt=doubt))
+            if isinstance(own, encoder.TokenClassifier)
+            else self
+        )
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts, tagged in one batch.
@@ -144,10 +150,23 @@ class TaggerDetector:
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
-            for start, end in _named(entity.type, texts[entity.text], [*_lines(texts[entity.text], places)]):
+            for start, end in _named(
+                entity.type, texts[entity.text], [*_lines(texts[entity.text], places)]
+            ):
                 score = min(entity.score, 1.0)  # a sum of probabilities
                 private, evidence = entity.private, entity.evidence
-                spans.append(Span(entity.text, start, end, type_of(entity.type), score, self.name, private, evidence))
+                spans.append(
+                    Span(
+                        entity.text,
+                        start,
+                        end,
+                        type_of(entity.type),
+                        score,
+                        self.name,
+                        private,
+                        evidence,
+                    )
+                )
         return spans
 
 
@@ -167,7 +186,11 @@ def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
     if all(map(_MEASURED.fullmatch, words[start:end])):
         return range(0)
     found = range(start + small.index(False), end - small[::-1].index(False))
-    room = type_ in ("LOCATION", "ORGANIZATION") and len(found) == 2 and words[found[0]].lower() in ROOMS
+    room = (
+        type_ in ("LOCATION", "ORGANIZATION")
+        and len(found) == 2
+        and words[found[0]].lower() in ROOMS
+    )
     return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
 
 
@@ -179,7 +202,10 @@ def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[in
     if len(parts) < 2 or type_of(type_) != "PERSON" or "\n" not in text[parts[0][1] : parts[1][0]]:
         return parts
     line = text.rfind("\n", 0, parts[0][0]) + 1
-    if not _CELLS.fullmatch(text, line, parts[0][0]) or text[max(0, line - 2) : line] not in ("", "\n\n"):
+    if not _CELLS.fullmatch(text, line, parts[0][0]) or text[max(0, line - 2) : line] not in (
+        "",
+        "\n\n",
+    ):
         return parts
     first = text[slice(*parts[0])].lower().split()
     return parts[all(is_ordinary(word) and word not in lexicon.lists()[0] for word in first) :]
@@ -242,7 +268,9 @@ def _lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def load_tagger(model: str | Path | None = None, *, threshold: float | None = None) -> TaggerDetector:
+def load_tagger(
+    model: str | Path | None = None, *, threshold: float | None = None
+) -> TaggerDetector:
     """The bundled tagger, or a token classifier of transformers.
 
     Args:
@@ -277,7 +305,9 @@ class Spacy:
 
     def __post_init__(self) -> None:
         if not self.pipeline.pipe_names:
-            raise ConfigError(f"{self.name} has no component that finds entities; choose a pipeline with one")
+            raise ConfigError(
+                f"{self.name} has no component that finds entities; choose a pipeline with one"
+            )
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts.
@@ -287,11 +317,16 @@ class Spacy:
         """
         documents = list(self.pipeline.pipe(texts))
         if [document.text for document in documents] != list(texts):
-            raise DetectorError(f"the detector {self.name} dropped or changed a text; it must return every text as is")
+            raise DetectorError(
+                f"the detector {self.name} dropped or changed a text; it must return every text as is"
+            )
         return [
             Span(b, found.start_char, found.end_char, type_of(found.label_), UNSCORED, self.name)
             for b, document in enumerate(documents)
-            for found in [*document.ents, *(span for key in self.groups for span in document.spans.get(key, ()))]
+            for found in [
+                *document.ents,
+                *(span for key in self.groups for span in document.spans.get(key, ())),
+            ]
         ]
 
 
@@ -315,7 +350,9 @@ def load_spacy(pipeline: str) -> Spacy:
 
 
 def _check_pipeline(spacy: Any, source: str) -> None:
-    if not (spacy.util.is_package(source) or os.path.isdir(source)):  # Path would raise for a very long name
+    if not (
+        spacy.util.is_package(source) or os.path.isdir(source)
+    ):  # Path would raise for a very long name
         raise ConfigError(
             f"the spaCy pipeline {shown(source)} is neither installed nor a folder; "
             "install it with python -m spacy download NAME"
@@ -390,7 +427,9 @@ class Gliner:
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1 or not self.labels:
-            raise ConfigError(f"{self.name} needs labels and a threshold between 0 and 1, got {self.threshold}")
+            raise ConfigError(
+                f"{self.name} needs labels and a threshold between 0 and 1, got {self.threshold}"
+            )
 
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts; consecutive windows share a quarter of their words.
@@ -398,16 +437,32 @@ class Gliner:
         Raises:
             DetectorError: the model cannot take even a one-word window, or skipped a window.
         """
-        windows = [(b, start, text[start:end]) for b, text in enumerate(texts) for start, end in self._windows(text)]
+        windows = [
+            (b, start, text[start:end])
+            for b, text in enumerate(texts)
+            for start, end in self._windows(text)
+        ]
         if not windows:
             return []
         answers = self.model.inference(
-            [part for _, _, part in windows], list(self.labels), threshold=self.threshold, batch_size=self.batch
+            [part for _, _, part in windows],
+            list(self.labels),
+            threshold=self.threshold,
+            batch_size=self.batch,
         )
         if len(answers) != len(windows):
-            raise DetectorError(f"the detector {self.name} answered for {len(answers)} of {len(windows)} windows")
+            raise DetectorError(
+                f"the detector {self.name} answered for {len(answers)} of {len(windows)} windows"
+            )
         return [
-            Span(b, start + found["start"], start + found["end"], type_of(found["label"]), found["score"], self.name)
+            Span(
+                b,
+                start + found["start"],
+                start + found["end"],
+                type_of(found["label"]),
+                found["score"],
+                self.name,
+            )
             for (b, start, _), entities in zip(windows, answers, strict=True)
             for found in entities
         ]
@@ -425,7 +480,9 @@ class Gliner:
                 yield from bounds
                 return
             if longest <= 1:
-                raise DetectorError(f"the detector {self.name} has no room for a word next to its labels; use fewer")
+                raise DetectorError(
+                    f"the detector {self.name} has no room for a word next to its labels; use fewer"
+                )
             longest //= 2
 
     def _takes(self, part: str) -> bool:
@@ -437,7 +494,10 @@ class Gliner:
         tokenizer = processor.transformer_tokenizer
         prompt = [word for label in self.labels for word in (processor.ent_token, label)]
         pieces = tokenizer(
-            [*prompt, processor.sep_token, *words], is_split_into_words=True, truncation=False, verbose=False
+            [*prompt, processor.sep_token, *words],
+            is_split_into_words=True,
+            truncation=False,
+            verbose=False,
         )["input_ids"]
         return len(pieces) <= int(tokenizer.model_max_length)
 
@@ -512,6 +572,13 @@ def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
     presidio = library("presidio_analyzer")
     _check_pipeline(library("spacy"), pipeline)
     engine = library("presidio_analyzer.nlp_engine").NlpEngineProvider(
-        nlp_configuration={"nlp_engine_name": "spacy", "models": [{"lang_code": "en", "model_name": pipeline}]}
+        nlp_configuration={
+            "nlp_engine_name": "spacy",
+            "models": [{"lang_code": "en", "model_name": pipeline}],
+        }
     )
-    return Presidio(analyzer=presidio.AnalyzerEngine(nlp_engine=engine.create_engine(), supported_languages=["en"]))
+    return Presidio(
+        analyzer=presidio.AnalyzerEngine(
+            nlp_engine=engine.create_engine(), supported_languages=["en"]
+        )
+    )

@@ -30,7 +30,9 @@ FEWEST = 5
 MEANT = ("lists", "spread")
 """Detectors that mean every part of what they find."""
 
-_UNBROKEN = frozenset(("SECRET", "HANDLE", "ID", "ACCOUNT", "BOOKING", "EMAIL", "URL", "HOST", "IP", "MAC", "CRYPTO"))
+_UNBROKEN = frozenset(
+    ("SECRET", "HANDLE", "ID", "ACCOUNT", "BOOKING", "EMAIL", "URL", "HOST", "IP", "MAC", "CRYPTO")
+)
 """Types whose values have no blank in them where an equals sign assigns them."""
 _DATED = ("DATE", "BIRTH_DATE", "AGE", "COORDINATES")
 _PLACES = ("ADDRESS", "LOCATION", "ORGANIZATION")
@@ -62,7 +64,12 @@ class Bounds:
     def edges(self, start: int, end: int) -> Iterator[int]:
         """Where walls and escapes begin and end inside a range."""
         for places in (self.walls, self.gaps, self.units):
-            yield from (edge for place in _in(places, start, end) for edge in place[:2] if start < edge < end)
+            yield from (
+                edge
+                for place in _in(places, start, end)
+                for edge in place[:2]
+                if start < edge < end
+            )
 
 
 def bounds_of(text: str) -> Bounds:
@@ -88,7 +95,9 @@ def bind(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     found: list[Span] = []
     for b, own in groupby(sorted(spans), key=lambda span: span.text):
         known = bounds_of(texts[b])
-        for span in own:  # what the text spells like a placeholder would be restored, wherever it stands
+        for (
+            span
+        ) in own:  # what the text spells like a placeholder would be restored, wherever it stands
             found += [span] if span.source == "session" else _bound(span, texts[b], known)
     return found
 
@@ -125,12 +134,16 @@ def _in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
 
 def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     """The parts of a span between walls."""
-    start, end = (_outside(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1)))
+    start, end = (
+        _outside(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1))
+    )
     walls = [place[:2] for place in _in(bounds.walls, start, end)]
     gaps = _in(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
     walls += gaps
     ends = _sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
-    if ends and span.type == "PERSON" and span.source == "structure":  # a phrase names one: "I am Bo Ash. Our dog"
+    if (
+        ends and span.type == "PERSON" and span.source == "structure"
+    ):  # a phrase names one: "I am Bo Ash. Our dog"
         end = ends[0][0]
     walls += [wall for wall in ends if wall[0] < end]
     edges = [start, *(edge for wall in _joined(walls) for edge in wall), end]
@@ -143,7 +156,11 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     if walls:
         parts = [part for part in parts if not _is_bit(part, span, text)] or parts
     if gaps:  # a status or duration behind a value
-        parts = [part for part in parts if part.start < gaps[0][1] or _longest(text[part.start : part.end]) >= FEWEST]
+        parts = [
+            part
+            for part in parts
+            if part.start < gaps[0][1] or _longest(text[part.start : part.end]) >= FEWEST
+        ]
     told = [part for part in parts if not walls or _tells(part, text)]
     yield from told or parts[:1]
 
@@ -188,8 +205,16 @@ def _trimmed(text: str, units: Sequence[EscapeUnit], start: int, end: int, *, wh
 
 def _is_bit(part: Span, span: Span, text: str) -> bool:
     """Whether a part is the rest of a word beside a wall, into which a span only reaches."""
-    begins = part.start == span.start and text[span.start - 1 : span.start].isalnum() and text[span.start].isalnum()
-    ends = part.end == span.end and text[span.end : span.end + 1].isalnum() and text[span.end - 1].isalnum()
+    begins = (
+        part.start == span.start
+        and text[span.start - 1 : span.start].isalnum()
+        and text[span.start].isalnum()
+    )
+    ends = (
+        part.end == span.end
+        and text[span.end : span.end + 1].isalnum()
+        and text[span.end - 1].isalnum()
+    )
     return (begins or ends) and text[part.start : part.end].isalnum()
 
 
@@ -212,7 +237,9 @@ _STOP = regex.compile(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔
 _LAST = regex.compile(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
 _NEXT = regex.compile(r"[\"'“„«(¿¡*_\[]{0,2}+[\p{L}\p{M}\p{N}]++\.?")
 _OPENING = "\"'“„«(¿¡*_["
-_BEGINS = regex.compile(r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})")
+_BEGINS = regex.compile(
+    r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})"
+)
 _ABBREVIATED = frozenset(
     regex.findall(
         r"\w+",
@@ -235,7 +262,9 @@ def _sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
     for stop in _STOP.finditer(text, start, end):
         last = _LAST.search(text, max(0, stop.start() - _LOOKED_AT), stop.start())
         following = _NEXT.match(text, stop.end())
-        if stop[0].isspace() or (last and following and _ends(last[0], stop[0], following[0], type_)):
+        if stop[0].isspace() or (
+            last and following and _ends(last[0], stop[0], following[0], type_)
+        ):
             found.append(stop.span())
     return found
 
@@ -248,16 +277,22 @@ def _ends(last: str, stop: str, following: str, type_: str) -> bool:
     if begins is None or last.lower() in _ABBREVIATED or is_title(last):
         return False
     if last.isdigit():  # "4711-22. Call us", but "3. Oktober"
-        return not wordy or (len(last) > 2 and type_ not in _PLACES and lexicon.all_ordinary(begins[0]))
+        return not wordy or (
+            len(last) > 2 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
+        )
     if len(last) > 3:
         return True
-    return len(last) > 1 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])  # "Bob. My dog", "St. Gallen"
+    return (
+        len(last) > 1 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
+    )  # "Bob. My dog", "St. Gallen"
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 _FIELD = {
-    sign: re.compile(rf'(?:[ ]*+"(?:[^"]|"")*+"[ ]*+(?={re.escape(sign)}|\n|\Z)|[^{re.escape(sign)}\n]*+)')
+    sign: re.compile(
+        rf'(?:[ ]*+"(?:[^"]|"")*+"[ ]*+(?={re.escape(sign)}|\n|\Z)|[^{re.escape(sign)}\n]*+)'
+    )
     for sign in ",;|\t"
 }
 _IN_QUOTES = re.compile(r'[ ]*+(")(?:[^"]|"")*+(")[ ]*+\r?')
@@ -294,7 +329,10 @@ def _cells(text: str) -> Iterator[Place]:
             for start, end in pairwise([row.start - 1, *row.signs, row.end]):
                 if quoted := _IN_QUOTES.fullmatch(text, start + 1, end):
                     yield quoted.span(1)
-                    yield from (match.span() for match in _TWO_QUOTES.finditer(text, quoted.end(1), quoted.start(2)))
+                    yield from (
+                        match.span()
+                        for match in _TWO_QUOTES.finditer(text, quoted.end(1), quoted.start(2))
+                    )
                     yield quoted.span(2)
 
 
@@ -307,7 +345,11 @@ def _table_rows(text: str, sign: str) -> Iterator[_Row]:
             continue
         tight = sum(not text[at + 1 : at + 2].isspace() and at + 1 < len(text) for at in places)
         if len(own) > 1:
-            if 2 * tight >= len(places) or sign in "|\t" or (sign == "," and count > 1 and _has_figures(text, own)):
+            if (
+                2 * tight >= len(places)
+                or sign in "|\t"
+                or (sign == "," and count > 1 and _has_figures(text, own))
+            ):
                 yield from own
         elif sign == "," and count > 1 and tight == count and _is_row(text, own[0]):
             yield from own
@@ -316,7 +358,11 @@ def _table_rows(text: str, sign: str) -> Iterator[_Row]:
 def _are_thousands(text: str, places: Sequence[int]) -> bool:
     """Whether all commas of rows stand in numbers: 1,234,567."""
     span = places[0] - 4, places[-1] + 5
-    found = {at for number in _THOUSANDS.finditer(text, max(0, span[0]), span[1]) for at in range(*number.span())}
+    found = {
+        at
+        for number in _THOUSANDS.finditer(text, max(0, span[0]), span[1])
+        for at in range(*number.span())
+    }
     return found.issuperset(places)
 
 
@@ -329,7 +375,11 @@ def _rows(text: str, sign: str) -> Iterator[_Row]:
             at = field.match(text, at).end()  # type: ignore[union-attr]  # a field may be empty
             if at >= len(text) or text[at] == "\n":
                 break
-            if not (_CLOCK.match(text, at - 3) if sign == "," else _ENTITY.search(text, max(0, at - 12), at)):
+            if not (
+                _CLOCK.match(text, at - 3)
+                if sign == ","
+                else _ENTITY.search(text, max(0, at - 12), at)
+            ):
                 found.append(at)
             at += 1
         fits = at - start <= _LONGEST_ROW and not _OBJECT.match(text, start, start + 200)
@@ -339,9 +389,12 @@ def _rows(text: str, sign: str) -> Iterator[_Row]:
 
 def _has_figures(text: str, rows: Sequence[_Row]) -> bool:
     """Whether rows with a blank behind each comma have figures in the same column, but for the first row."""
-    columns = [[text[a + 1 : b].strip() for a, b in pairwise([*row.signs, row.end])] for row in rows[1:]]
+    columns = [
+        [text[a + 1 : b].strip() for a, b in pairwise([*row.signs, row.end])] for row in rows[1:]
+    ]
     return any(
-        all(_FIGURE.search(cell) and " " not in cell for cell in column) for column in zip(*columns, strict=True)
+        all(_FIGURE.search(cell) and " " not in cell for cell in column)
+        for column in zip(*columns, strict=True)
     )
 
 
@@ -410,7 +463,13 @@ def _tags(text: str) -> Iterator[Place]:
 
 
 def _is_tag(written: str, name: str, text: str) -> bool:
-    return "=" in written or written[1] == "/" or written[-2] == "/" or name.lower() in ELEMENTS or f"</{name}" in text
+    return (
+        "=" in written
+        or written[1] == "/"
+        or written[-2] == "/"
+        or name.lower() in ELEMENTS
+        or f"</{name}" in text
+    )
 
 
 _PAIRS = re.compile(
@@ -453,7 +512,9 @@ def _lines(text: str) -> Iterator[Place]:
             yield match.start(1) + sign.start(), match.end(1)
 
 
-_FORM = re.compile(r"(?<![^\s\"'])[\w.\-\[\]%+]{1,60}=[^\s&=\"']*+(?:&[\w.\-\[\]%+]{1,60}=[^\s&=\"']*+)++(?![^\s\"'])")
+_FORM = re.compile(
+    r"(?<![^\s\"'])[\w.\-\[\]%+]{1,60}=[^\s&=\"']*+(?:&[\w.\-\[\]%+]{1,60}=[^\s&=\"']*+)++(?![^\s\"'])"
+)
 _FIELD_NAME = re.compile(r"(?:\A|&)[^=&]++=")
 
 
@@ -462,7 +523,8 @@ def _forms(text: str) -> Iterator[Place]:
     if "&" in text:
         for match in _FORM.finditer(text):
             yield from (
-                (match.start() + a, match.start() + b) for a, b in map(re.Match.span, _FIELD_NAME.finditer(match[0]))
+                (match.start() + a, match.start() + b)
+                for a, b in map(re.Match.span, _FIELD_NAME.finditer(match[0]))
             )
 
 

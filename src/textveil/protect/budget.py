@@ -64,7 +64,8 @@ of protected groups {2}, {1,2}, {1,2,4} and all (figure 6).
 """
 
 TABLE1: dict[str, Four] = {
-    f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row) for row in range(1, 6)
+    f"table1.{row}": (100.0 + 50 * row, 50.0 * row, 400.0 + 50 * row, 300.0 + 50 * row)
+    for row in range(1, 6)
 }
 """The five settings of STAMP's table 1."""
 
@@ -86,8 +87,13 @@ class Grouped:
 
     def __post_init__(self) -> None:
         if len(self.budgets) != len(GROUPS):
-            raise BudgetError(f"group budgets must be {len(GROUPS)} numbers, got {len(self.budgets)}")
-        in_range(np.array([require_number(each, "a group budget") for each in self.budgets]), "a group budget")
+            raise BudgetError(
+                f"group budgets must be {len(GROUPS)} numbers, got {len(self.budgets)}"
+            )
+        in_range(
+            np.array([require_number(each, "a group budget") for each in self.budgets]),
+            "a group budget",
+        )
 
     @classmethod
     def of(cls, options: GroupOptions, epsilon: float | None) -> Self:
@@ -119,7 +125,9 @@ class Grouped:
     def assign(self, protection: Protection) -> Values:
         """The epsilon of every word's group."""
         own = dict(zip(GROUPS, self.budgets, strict=True))
-        return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[protection.group]
+        return np.array([own.get(label, 0.0) for label in protection.labels], np.float64)[
+            protection.group
+        ]
 
 
 def tells_important(options: GroupOptions) -> bool:
@@ -154,5 +162,7 @@ def in_range(values: Values, name: str) -> Values:
     wrong = ~((values == 0) | (values == math.inf) | ((values >= SMALLEST) & (values <= LARGEST)))
     if wrong.any():
         given = float(values[wrong][0])
-        raise BudgetError(f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {given:g}")
+        raise BudgetError(
+            f"{name} must be 0, infinite, or a number from {SMALLEST:g} to {LARGEST:g}, got {given:g}"
+        )
     return values

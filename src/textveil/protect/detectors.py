@@ -55,7 +55,9 @@ def detector(name: str) -> Detector:
     argument = _argument(make)
     optional = argument is None or argument.default is not Parameter.empty
     if bool(given) != bool(colon) or (given and argument is None) or not (given or optional):
-        forms = [kind] * optional + ([] if argument is None else [f"{kind}:{argument.name.upper()}"])
+        forms = [kind] * optional + (
+            [] if argument is None else [f"{kind}:{argument.name.upper()}"]
+        )
         raise ConfigError(f"write this detector as {' or '.join(forms)}; got {shown(name)}")
     made = _made(kind, make, (given,) if given else ())
     if not isinstance(made, Detector):
@@ -69,7 +71,9 @@ def detector(name: str) -> Detector:
 def _argument(make: Callable[..., Any]) -> Parameter | None:
     """A callable's first positional parameter."""
     positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return next((each for each in signature(make).parameters.values() if each.kind in positional), None)
+    return next(
+        (each for each in signature(make).parameters.values() if each.kind in positional), None
+    )
 
 
 def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object:
@@ -86,7 +90,9 @@ def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object
 # ---- running -----------------------------------------------------------------------------------------------
 
 
-def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None) -> list[Span]:
+def find_all(
+    detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None
+) -> list[Span]:
     """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
 
     What they find is bound to the structure of its text, see `bounds`. What is encoded in a text, by percent signs,
@@ -117,13 +123,17 @@ def find_all(detectors: Sequence[Detector], texts: Sequence[str], *, timeout: fl
         return []
     found = list(_found(detectors, tuple(map(without_words, given)), timeout))
     encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
-    for span in _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ():
+    for span in (
+        _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ()
+    ):
         i, part = encoded[span.text]
         found += [own._replace(text=i) for own in part.written(span)]
     return bind([written(span, readable) for span in found], texts)
 
 
-def _found(detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None) -> Iterator[Span]:
+def _found(
+    detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None
+) -> Iterator[Span]:
     answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
     wanted = True
 
@@ -159,13 +169,17 @@ def _answer(name: str, answers: SimpleQueue[tuple[bool, object]], timeout: float
 
 def _checked(name: str, found: object, texts: Sequence[str]) -> list[Span]:
     if not isinstance(found, list):
-        raise DetectorError(f"the detector {name} must return a list of spans, got {type(found).__name__}")
+        raise DetectorError(
+            f"the detector {name} must return a list of spans, got {type(found).__name__}"
+        )
     return [_span(name, each, texts) for each in found]
 
 
 def _span(name: str, found: object, texts: Sequence[str]) -> Span:
     if not isinstance(found, Span):
-        raise DetectorError(f"the detector {name} must return only spans, got {type(found).__name__}")
+        raise DetectorError(
+            f"the detector {name} must return only spans, got {type(found).__name__}"
+        )
     given: Sequence[Any] = found
     text, start, end, type_, score, _, private, evidence = given
     if not (_whole(text) and 0 <= text < len(texts)):
@@ -179,7 +193,9 @@ def _span(name: str, found: object, texts: Sequence[str]) -> Span:
     elif not (evidence is None or isinstance(evidence, Evidence)):
         must = "leave the evidence of spans empty"
     else:
-        return Span(int(text), int(start), int(end), type_, float(score), name, float(private), evidence)
+        return Span(
+            int(text), int(start), int(end), type_, float(score), name, float(private), evidence
+        )
     raise DetectorError(f"the detector {name} must {must}")
 
 
@@ -242,7 +258,9 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    apart = _divided(_beside_forms(_bare(_ended(spans, tokens.texts), tokens.texts), tokens.texts), tokens.texts)
+    apart = _divided(
+        _beside_forms(_bare(_ended(spans, tokens.texts), tokens.texts), tokens.texts), tokens.texts
+    )
     for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in apart):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
@@ -264,7 +282,9 @@ def reach(span: Span, tokens: Tokens) -> tuple[int, int]:
 
 def _union(group: Sequence[Span]) -> Span:
     first = min(group, key=_certainty)
-    return first._replace(start=min(span.start for span in group), end=max(span.end for span in group))
+    return first._replace(
+        start=min(span.start for span in group), end=max(span.end for span in group)
+    )
 
 
 def _certainty(span: Span) -> tuple[Any, ...]:
@@ -310,7 +330,10 @@ def _bare(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
         for type_ in BARE.get(span.type, ()):
             for start, end in _held(known.get((span.text, type_), ()), span):
                 before, behind = text[span.start : start], text[end : span.end]
-                apart = _EDGE_BEFORE.search(before) is not None and _EDGE_BEHIND.match(behind) is not None
+                apart = (
+                    _EDGE_BEFORE.search(before) is not None
+                    and _EDGE_BEHIND.match(behind) is not None
+                )
                 if apart and _OF_A_NUMBER.search(f"{before} {behind}") is None:
                     return False
         return True
@@ -339,7 +362,9 @@ def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, i
 def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """The spans; names that hold what is known by its form give way to what they hold besides, other than its key."""
     forms: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted((span.text, span.start, span.end) for span in spans if span.type in FORMED):
+    for b, start, end in sorted(
+        (span.text, span.start, span.end) for span in spans if span.type in FORMED
+    ):
         forms.setdefault(b, []).append((start, end))
     found: list[Span] = []
     for span in spans:
@@ -362,7 +387,9 @@ def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     A number of the tagger may begin or end in a value; the few figures of another cell are no part of it.
     """
     values: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted((span.text, span.start, span.end) for span in spans if span.source == VALUES):
+    for b, start, end in sorted(
+        (span.text, span.start, span.end) for span in spans if span.source == VALUES
+    ):
         own = values.setdefault(b, [])
         if own and start < own[-1][1]:
             own[-1] = own[-1][0], max(end, own[-1][1])
@@ -377,7 +404,9 @@ def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
             text[i]
             for value in held
             for i in (value[0] - 1, value[1])
-            if span.start <= i < span.end and text[i] in SEPARATORS and not text[i + 1 : i + 2].isspace()
+            if span.start <= i < span.end
+            and text[i] in SEPARATORS
+            and not text[i + 1 : i + 2].isspace()
         }
         if span.source == VALUES or not (between or len(held) > 1):
             found.append(span)

@@ -80,7 +80,17 @@ BREAK = "\u2028"
 can be read."""
 _SILENT = " \t\n\r\v\f\0\x07\x08\xa0\"'`\\<>&,;="
 _BREAKS = dict.fromkeys("\n\r\v\f", BREAK) | {"\t": " "}
-_MEANT = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "b": "\b", "a": "\a", "0": "\0", "/": "/"}
+_MEANT = {
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "f": "\f",
+    "v": "\v",
+    "b": "\b",
+    "a": "\a",
+    "0": "\0",
+    "/": "/",
+}
 _STRINGS = (
     re.compile(
         r"""(?P<q>"\""|\'\'\')(?P<in>(?:(?!(?P=q))[^\\]|\\.)*+)(?P=q)
@@ -97,7 +107,9 @@ _STRINGS = (
     re.compile(r"""(?<!\\)\\\\\\"(?P<d>(?:[^"\\]|\\{4,}+.|\\{1,3}[^"\\])*+)\\\\\\\"""", re.DOTALL),
 )
 """Strings of a text, strings written in those, `\\"...\\"` and '...', and once more."""
-_VALID = re.compile(r"(?:[^\\]|\\(?:[\"'\\/bfnrtav0`\n ]|u[0-9a-fA-F]{4}|u\{|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}))*+")
+_VALID = re.compile(
+    r"(?:[^\\]|\\(?:[\"'\\/bfnrtav0`\n ]|u[0-9a-fA-F]{4}|u\{|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}))*+"
+)
 _DRIVE = re.compile(r"(?<![A-Za-z])[C-HZc-hz]:\\(?!\\)")
 """What the path of a file begins with."""
 _LOGIN = re.compile(r"[\w.\-]{2,}\\[a-z][\w.\-]*")
@@ -132,7 +144,9 @@ def _find_strings(text: str, start: int, end: int, level: int, found: list[Strin
         escaped = "\\" in content
         if escaped and (_DRIVE.search(content) or _RAW.search(around)):
             escaped = False
-        escaped = escaped and _VALID.fullmatch(content) is not None and _LOGIN.fullmatch(content) is None
+        escaped = (
+            escaped and _VALID.fullmatch(content) is not None and _LOGIN.fullmatch(content) is None
+        )
         value = _BEFORE.search(around) is not None and (
             around[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
         )
@@ -153,7 +167,10 @@ def units(text: str) -> list[EscapeUnit]:
     if "''" in text:
         for string in strings_in(text):
             if string.is_value and text[string.start] == "'":
-                found += [EscapeUnit(*match.span(), "'") for match in _DOUBLED.finditer(text, *string.inner)]
+                found += [
+                    EscapeUnit(*match.span(), "'")
+                    for match in _DOUBLED.finditer(text, *string.inner)
+                ]
     if "%" in text or "&" in text:
         for match in _CODED.finditer(text):
             if match["bytes"] or match["entity"]:
@@ -219,7 +236,9 @@ def _backslashes(text: str) -> Iterator[EscapeUnit]:
 
 def _character(match: re.Match[str]) -> str:
     if match["high"]:
-        return chr(0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00)
+        return chr(
+            0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00
+        )
     code = int(match["code"] or match["long"], 16)
     return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else ""
 
@@ -235,7 +254,9 @@ def _printed(match: re.Match[str]) -> Iterator[EscapeUnit]:
         letters = said.decode()
     except UnicodeDecodeError:
         letters = said.decode("latin-1")
-        yield from (EscapeUnit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters))
+        yield from (
+            EscapeUnit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters)
+        )
         return
     for letter in letters:
         size = 3 * len(letter.encode())
@@ -255,7 +276,9 @@ def read(text: str) -> Read:
     places: list[int] = []
     at = 0
     for start, end, said in units(text):
-        if text[start] == "'" or (said == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()):
+        if text[start] == "'" or (
+            said == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
+        ):
             letter = "’"
         elif text[start] != "\\":
             continue
@@ -339,7 +362,9 @@ class Encoded(NamedTuple):
             return []
         found = []
         first = span.start
-        for i in range(span.start + 1, span.end + 1):  # nothing between two encoded words is a part of what they say
+        for i in range(
+            span.start + 1, span.end + 1
+        ):  # nothing between two encoded words is a part of what they say
             if i == span.end or self.starts[i] > self.ends[i - 1]:
                 found.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
                 first = i
@@ -350,7 +375,9 @@ def without_words(text: str) -> str:
     """A text with blanks for the encoded words of a mail's headers, whose letters are nobody's: see `encoded_in`."""
     if "=?" not in text:
         return text
-    return _ENCODED.sub(lambda match: " " * len(match[0]) if any(_said_in_word(match)) else match[0], text)
+    return _ENCODED.sub(
+        lambda match: " " * len(match[0]) if any(_said_in_word(match)) else match[0], text
+    )
 
 
 def encoded_in(text: str) -> list[Encoded]:
@@ -371,8 +398,16 @@ def _runs(text: str) -> Iterator[tuple[int, int, str]]:
     for run in _BASE64.finditer(text):
         lines = [each.span() for each in _LINE.finditer(text, *run.span())]
         # A word may stand below wrapped lines, or a long word above them.
-        for tried in ([(run.start(), run.end())], [(run.start(), lines[-2][1])] if lines[1:] else [], lines):
-            found = [(start, end, said) for start, end in tried if (said := _said_in_base64(text[start:end]))]
+        for tried in (
+            [(run.start(), run.end())],
+            [(run.start(), lines[-2][1])] if lines[1:] else [],
+            lines,
+        ):
+            found = [
+                (start, end, said)
+                for start, end in tried
+                if (said := _said_in_base64(text[start:end]))
+            ]
             if found:
                 yield from found
                 break
@@ -392,7 +427,10 @@ def _said_in_base64(run: str) -> str:
 def _as_text(said: bytes) -> str:
     """Bytes as a text; "" where they are none. Marks that nobody sees may be in it, and a little that is no text."""
     text = said.decode(errors="replace")
-    odd = sum(not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf") for char in text)
+    odd = sum(
+        not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf")
+        for char in text
+    )
     return text if (odd + text.count("\ufffd")) * _ODD <= len(text) else ""
 
 
@@ -467,13 +505,22 @@ def _said_in_word(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
 _QUOTED = re.compile(r"=([0-9a-f]{2})|.", re.IGNORECASE)
 
 
-def _quoted(coded: str, charset: str, start: int, in_base64: bool = False) -> Sequence[tuple[str, int, int]]:
+def _quoted(
+    coded: str, charset: str, start: int, in_base64: bool = False
+) -> Sequence[tuple[str, int, int]]:
     """The characters of a run of letters in which an equals sign begins a byte, and an underscore is a blank."""
     found = [] if in_base64 else list(_QUOTED.finditer(coded))
-    single = [bytes.fromhex(each[1]) if each[1] else each[0].replace("_", " ").encode("ascii") for each in found]
-    said = (b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)).decode(charset)
+    single = [
+        bytes.fromhex(each[1]) if each[1] else each[0].replace("_", " ").encode("ascii")
+        for each in found
+    ]
+    said = (b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)).decode(
+        charset
+    )
     lengths = [len(char.encode(charset)) for char in said]
-    if sum(lengths) != len(found):  # also where a character is encoded by those before it, as in ISO-2022
+    if sum(lengths) != len(
+        found
+    ):  # also where a character is encoded by those before it, as in ISO-2022
         return [(char, start, start + len(coded)) for char in said]
     ends = list(accumulate(lengths))
     return [

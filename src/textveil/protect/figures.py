@@ -101,7 +101,10 @@ def _date(text: str) -> Figure | None:
     match = _NUMERIC.fullmatch(text)
     if match is None:
         return _worded(text)
-    value, width = _day(match["year"], match["month"], match["day"]), 2 if match["mark"] in ("-", "/", ".") else 1
+    value, width = (
+        _day(match["year"], match["month"], match["day"]),
+        2 if match["mark"] in ("-", "/", ".") else 1,
+    )
     if value is None:
         return None
 
@@ -180,17 +183,42 @@ def _filled(text: str, new: dict[tuple[int, int], str]) -> str:
 # ---- ages ------------------------------------------------------------------------------------------------------------
 
 _YEARS = (
-    *(("year old", "years old"), ("year", "years"), ("yr", "yrs"), ("Jahr alt", "Jahre alt"), ("Jahr", "Jahre")),
+    *(
+        ("year old", "years old"),
+        ("year", "years"),
+        ("yr", "yrs"),
+        ("Jahr alt", "Jahre alt"),
+        ("Jahr", "Jahre"),
+    ),
     *(("an", "ans"), ("año", "años"), ("ano", "anos"), ("anno", "anni"), ("rok", "lata", "lat")),
     ("год", "года", "лет"),
 )
 """Words that say nothing but that this is an age in years, for 1, perhaps for a few, and for many."""
 
-_SAME = ("year-old", "yo", "y/o", "jaar", "yaş", "tuổi", "岁", "歲", "歳", "才", "세", "살", "वर्ष", "साल")
+_SAME = (
+    "year-old",
+    "yo",
+    "y/o",
+    "jaar",
+    "yaş",
+    "tuổi",
+    "岁",
+    "歲",
+    "歳",
+    "才",
+    "세",
+    "살",
+    "वर्ष",
+    "साल",
+)
 """Such words that are the same beside every number."""
 
-_FORMS = {word: (word,) for word in _SAME} | {word.casefold(): forms for forms in _YEARS for word in forms}
-_AGE = regex.compile(r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?", regex.IGNORECASE, words=_FORMS)
+_FORMS = {word: (word,) for word in _SAME} | {
+    word.casefold(): forms for forms in _YEARS for word in forms
+}
+_AGE = regex.compile(
+    r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?", regex.IGNORECASE, words=_FORMS
+)
 _BEHIND = regex.compile(
     r"[ \-]?(?:\L<words>|(?P<part>months?|mos?|weeks?|wks?|days?|monaten?|wochen?|tagen?|mois|semaines?|jours?"
     r"|mes(?:es)?|semanas?|d[ií]as?|mês|mes[ei]|settiman[ae]|giorn[oi]|maand(?:en)?|weken|dagen|miesi[ąę]c\p{L}*"
@@ -220,7 +248,9 @@ def _age(text: str) -> Figure | None:
         return None
     age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
     forms = _FORMS[words.casefold()] if words else ("",)
-    if words.casefold() != _agreeing(forms, age).casefold() and not words.casefold().startswith("y"):
+    if words.casefold() != _agreeing(forms, age).casefold() and not words.casefold().startswith(
+        "y"
+    ):
         return None  # 34 an
 
     def write(value: int) -> str:

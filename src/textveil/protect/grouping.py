@@ -53,7 +53,18 @@ LONGEST_COUNTRY = 60
 """Letters of a name that is looked for among countries."""
 
 NAMESAKES = frozenset(
-    {"chad", "england", "france", "georgia", "holland", "india", "ireland", "israel", "jordan", "kenya"}
+    {
+        "chad",
+        "england",
+        "france",
+        "georgia",
+        "holland",
+        "india",
+        "ireland",
+        "israel",
+        "jordan",
+        "kenya",
+    }
 )
 """Countries that people are called, too."""
 
@@ -80,7 +91,18 @@ _PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
 
 NUMBERS = frozenset(
-    {"PHONE", "CARD", "IBAN", "ACCOUNT", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "VIN", "BOOKING", "ID"}
+    {
+        "PHONE",
+        "CARD",
+        "IBAN",
+        "ACCOUNT",
+        "NATIONAL_ID",
+        "MEDICAL_RECORD",
+        "LICENCE",
+        "VIN",
+        "BOOKING",
+        "ID",
+    }
 )
 """Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
 _FIGURE = regex.compile(r"\d{1,3}(?!\d)")
@@ -180,14 +202,20 @@ class Grouping:
     judges: bool = False
 
     @classmethod
-    def of(cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None) -> Self | None:
+    def of(
+        cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None
+    ) -> Self | None:
         """The grouping for these options; None if they ask for no groups.
 
         Raises:
             UnknownName: there is no such detector or type.
             ConfigError: `protect.detectors` holds something that is no detector.
         """
-        hidden = None if "all" in options.placeholders else _types(options.placeholders, "protect.placeholders")
+        hidden = (
+            None
+            if "all" in options.placeholders
+            else _types(options.placeholders, "protect.placeholders")
+        )
         named = frozenset(NAMES) if "all" in names.types else _types(names.types, "names.types")
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
@@ -196,9 +224,13 @@ class Grouping:
             return None
         if options.labels == "randomised":  # a type would tell the label
             hidden = frozenset()
-        found: list[Detector] = [detector(each) if isinstance(each, str) else each for each in options.detectors]
+        found: list[Detector] = [
+            detector(each) if isinstance(each, str) else each for each in options.detectors
+        ]
         if any(not isinstance(each, Detector) for each in found):
-            raise ConfigError("protect.detectors must hold detector names, or objects with a name and find(texts)")
+            raise ConfigError(
+                "protect.detectors must hold detector names, or objects with a name and find(texts)"
+            )
         if options.always or options.always_matching:
             found.append(Lists(words=options.always, expressions=options.always_matching))
         if options.unmeasured == "strict":
@@ -235,10 +267,17 @@ class Grouping:
         """Whether a word's group depends on the word (and a task) alone, so that it reveals nothing about others."""
         options = self.options
         patterns = options.always_matching or options.never_matching
-        if options.detectors or patterns or options.importance == "saliency" or options.task == SELF:
+        if (
+            options.detectors
+            or patterns
+            or options.importance == "saliency"
+            or options.task == SELF
+        ):
             return False
         listed = (*options.always, *options.never)
-        return len(tokenize(listed).words) <= len(listed)  # an entry may be several words, as 北京 is
+        return len(tokenize(listed).words) <= len(
+            listed
+        )  # an entry may be several words, as 北京 is
 
     def look(self, tokens: Tokens, queries: Sequence[str] | None) -> Looked:
         """What detectors find in the texts of a batch.
@@ -265,7 +304,11 @@ class Grouping:
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
-            warnings.warn(f"{error}; all texts of the batch are treated as sensitive", TextveilWarning, stacklevel=2)
+            warnings.warn(
+                f"{error}; all texts of the batch are treated as sensitive",
+                TextveilWarning,
+                stacklevel=2,
+            )
             return Looked(tokens=tokens, spans=(), others=(), important=important, failed=True)
         found = Looked(tokens=tokens, spans=(), others=tuple(others), important=important)
         return _with(found, spans)
@@ -292,7 +335,9 @@ class Grouping:
             return found
         spans, news = spread(found.tokens.texts, found.spans, known, found.others)
         if self.never is not None:
-            again = self.never.without([span for span in spans if span.source == SPREAD], found.tokens.texts)
+            again = self.never.without(
+                [span for span in spans if span.source == SPREAD], found.tokens.texts
+            )
             spans = [span for span in spans if span.source != SPREAD] + again
         found = _with(found, [*besides, *spans])
         return replace(found, news=tuple(map(tuple, news)))
@@ -321,7 +366,9 @@ class Grouping:
         group = np.where(inside, np.where(important, 1, 2), np.where(important, 3, 4))
         if self.randomised:
             return Protection(
-                public=public, group=np.where(public, 0, group).astype(np.int16), labels=(PUBLIC, *GROUPS)
+                public=public,
+                group=np.where(public, 0, group).astype(np.int16),
+                labels=(PUBLIC, *GROUPS),
             )
         group[public & ~inside] = 0
         labels, hidden, named, moved = self._labelled(tokens, parts, entity, group)
@@ -338,7 +385,10 @@ class Grouping:
 
     def _failed(self, tokens: Tokens, important: Flags) -> Protection:
         """Protects at least as much as any spans: public words and punctuation may be parts of names and numbers."""
-        count, hides = len(tokens.words), self.hidden is None or bool(self.hidden | self.named | self.moved)
+        count, hides = (
+            len(tokens.words),
+            self.hidden is None or bool(self.hidden | self.named | self.moved),
+        )
         group = np.full(count, len(GROUPS) + 1) if hides else np.where(important, 1, 2)
         return Protection(
             public=np.zeros(count, bool),
@@ -352,7 +402,9 @@ class Grouping:
     def _important(self, tokens: Tokens, queries: Sequence[str] | None) -> Flags:
         if self.scorer is None:
             if queries is not None:
-                raise InputError("queries are only used with protect.importance=cosine; set it, or leave them out")
+                raise InputError(
+                    "queries are only used with protect.importance=cosine; set it, or leave them out"
+                )
             return np.zeros(len(tokens.words), bool)
         task, texts = self.options.task, tokens.texts
         if task is not None or self.options.importance != "cosine":
@@ -378,7 +430,10 @@ class Grouping:
         spans = [
             each
             for span in (judged(found, tokens) if self.judges else found)
-            if not any(is_nothing(span, tokens.texts) for is_nothing in (_is_title, _is_common, _is_illness, _is_key))
+            if not any(
+                is_nothing(span, tokens.texts)
+                for is_nothing in (_is_title, _is_common, _is_illness, _is_key)
+            )
             for each in _trimmed(span, tokens)
         ]
         if AGE in self.moved:
@@ -396,7 +451,9 @@ class Grouping:
         """Whether `protect.level` counts a span as sensitive; spans of a user's own types and lists are private."""
         if self.options.level == "names":
             return True
-        return span.private >= PRIVATE and (span.type not in NAMES or self.options.level == "personal")
+        return span.private >= PRIVATE and (
+            span.type not in NAMES or self.options.level == "personal"
+        )
 
     def _labelled(
         self, tokens: Tokens, parts: Sequence[_Range], entity: Ids, group: NDArray[Any]
@@ -419,7 +476,11 @@ class Grouping:
                     group[start : stop - 1], group[stop - 1] = map(number, PERSON_LABELS[:2])
                 elif type_ == "PERSON":
                     group[start] = number(_person(tokens.words[start]))
-            elif type_ in self.moved and score >= SURE_FIGURE and read_figure(type_, _joined(tokens, start, stop)):
+            elif (
+                type_ in self.moved
+                and score >= SURE_FIGURE
+                and read_figure(type_, _joined(tokens, start, stop))
+            ):
                 moved[start:stop] = True
                 group[start:stop] = number(type_)
             elif self.hidden is None or type_ in self.hidden | self.named | self.moved:
@@ -450,7 +511,9 @@ def join(
     if epsilon is not None:
         whole |= inside & ~protection.named & (epsilon == 0)
     goes_on = np.append(False, whole[1:] & whole[:-1] & (entity[1:] == entity[:-1]))
-    marks = np.fromiter((not any(map(str.isalnum, word)) for word in tokens.words), bool, len(entity))
+    marks = np.fromiter(
+        (not any(map(str.isalnum, word)) for word in tokens.words), bool, len(entity)
+    )
     passing = inside & ~whole & marks & public
     protection = replace(
         protection,
@@ -488,7 +551,9 @@ def _kinds() -> dict[str, str]:
 
 
 def _persons(protection: Protection) -> Flags:
-    found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[protection.group]
+    found: Flags = np.array([label in PERSON_LABELS for label in protection.labels])[
+        protection.group
+    ]
     return found & protection.named
 
 
@@ -501,7 +566,11 @@ def _types(given: Sequence[str], option: str) -> frozenset[str]:
     found: set[str] = set()
     for each in given:
         if each not in ("identifiers", "names") and not str(each).isupper():
-            raise UnknownName(f"type for {option}", str(each), ("identifiers", "names", "all", *NAMES, *IDENTIFIERS))
+            raise UnknownName(
+                f"type for {option}",
+                str(each),
+                ("identifiers", "names", "all", *NAMES, *IDENTIFIERS),
+            )
         found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
     return frozenset(found)
 
@@ -511,7 +580,9 @@ def _counting(options: ProtectOptions) -> frozenset[str]:
     found = _types(options.types, "protect.types")
     unknown = sorted(found - {*TYPES})
     if unknown and all(each in OWN for each in options.detectors):
-        raise UnknownName("type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES))
+        raise UnknownName(
+            "type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES)
+        )
     return found
 
 
@@ -519,7 +590,11 @@ def _figures(given: Sequence[object]) -> frozenset[str]:
     """Types of figures that are moved, with "all" expanded."""
     found = {*DATES, AGE} if "all" in given else set()
     for each in given:
-        own = isinstance(each, str) and TYPE_NAME.fullmatch(each) and each not in {*TYPES} - {LISTED, *DATES, AGE}
+        own = (
+            isinstance(each, str)
+            and TYPE_NAME.fullmatch(each)
+            and each not in {*TYPES} - {LISTED, *DATES, AGE}
+        )
         if each != "all" and not own:
             raise UnknownName("type for figures.types", str(each), ("all", *DATES, AGE))
     return frozenset(found | {str(each) for each in given if each != "all"})
@@ -548,13 +623,18 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[_Range]:
     """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
     if not spans:
         return []
-    lengths = np.array([len(text) + 1 for text in tokens.texts])  # + 1 so that no span reaches into the next text
+    lengths = np.array(
+        [len(text) + 1 for text in tokens.texts]
+    )  # + 1 so that no span reaches into the next text
     offsets = np.cumsum(lengths) - lengths
     places = np.repeat(offsets, tokens.sizes)
     starts, ends = tokens.starts + places, tokens.ends + places
     begins = np.array([offsets[span.text] + span.start for span in spans])
     stops = np.array([offsets[span.text] + span.end for span in spans])
-    first, last = np.searchsorted(ends, begins, side="right"), np.searchsorted(starts, stops, side="left")
+    first, last = (
+        np.searchsorted(ends, begins, side="right"),
+        np.searchsorted(starts, stops, side="left"),
+    )
     found: list[_Range] = []
     for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
         if start >= stop:
@@ -575,11 +655,18 @@ def _with(found: Looked, spans: Sequence[Span]) -> Looked:
         known = bounds_of(texts[b])
         for span in own:
             start, end = reach(span, found.tokens)
-            edges.update((b, edge) for edge in (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end)))
-    tokens, origin = found.tokens.cut([(span.text, place) for span in spans for place in (span.start, span.end)], edges)
+            edges.update(
+                (b, edge)
+                for edge in (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end))
+            )
+    tokens, origin = found.tokens.cut(
+        [(span.text, place) for span in spans for place in (span.start, span.end)], edges
+    )
     whole = [_whole(span, tokens) if span.source == SPREAD else span for span in spans]
     kept, merged = {*whole}, merge(whole, tokens)
-    parts = bind([span for span in merged if span not in kept], texts)  # what merging left of some of them
+    parts = bind(
+        [span for span in merged if span not in kept], texts
+    )  # what merging left of some of them
     spans = sorted([*(span for span in merged if span in kept), *parts])
     return replace(found, tokens=tokens, spans=tuple(spans), important=found.important[origin])
 
@@ -590,7 +677,11 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
     for part in parts:
         least = found[-1].stop if found else 0
         first = part.start
-        while first > least and tokens.words[first - 1] == "\\" and tokens.ends[first - 1] == tokens.starts[first]:
+        while (
+            first > least
+            and tokens.words[first - 1] == "\\"
+            and tokens.ends[first - 1] == tokens.starts[first]
+        ):
             first -= 1
         odd = (part.start - first) % 2 == 1
         passes = first > least and tokens.ends[first - 1] == tokens.starts[first]
@@ -616,11 +707,22 @@ def _is_common(span: Span, texts: Sequence[str]) -> bool:
     """
     text = texts[span.text]
     word = text[span.start : span.end]
-    if span.type in ("LOCATION", "ORGANIZATION") and span.source == GUESSED and word.lower() in CALENDAR:
+    if (
+        span.type in ("LOCATION", "ORGANIZATION")
+        and span.source == GUESSED
+        and word.lower() in CALENDAR
+    ):
         return True
-    if span.type not in NAMES or span.source != GUESSED or not word.isalpha() or word != word.lower():
+    if (
+        span.type not in NAMES
+        or span.source != GUESSED
+        or not word.isalpha()
+        or word != word.lower()
+    ):
         return False
-    if word == word.upper() or is_relation(text[max(0, span.start - LONGEST_RELATION) : span.start]):
+    if word == word.upper() or is_relation(
+        text[max(0, span.start - LONGEST_RELATION) : span.start]
+    ):
         return False
     return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY
 
@@ -635,7 +737,11 @@ def _is_key(span: Span, texts: Sequence[str]) -> bool:
         _CONSTANT.match(text, span.start),
     )
     key = before[0] + behind[0] if before and behind else ""
-    return len(key) > span.end - span.start and "_" in key and (is_secret(key) or kind_of(key) is not None)
+    return (
+        len(key) > span.end - span.start
+        and "_" in key
+        and (is_secret(key) or kind_of(key) is not None)
+    )
 
 
 def _is_illness(span: Span, texts: Sequence[str]) -> bool:
@@ -644,7 +750,9 @@ def _is_illness(span: Span, texts: Sequence[str]) -> bool:
         return False
     text = texts[span.text]
     before = text[max(0, span.start - LONGEST_RELATION) : span.start]
-    return is_illness(before, text[span.start : span.end], text[span.end : span.end + LONGEST_RELATION])
+    return is_illness(
+        before, text[span.start : span.end], text[span.end : span.end + LONGEST_RELATION]
+    )
 
 
 def _country(span: Span, texts: Sequence[str]) -> Span:
@@ -678,7 +786,10 @@ def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     known: list[set[str]] = [set() for _ in texts]
     for span in spans:
         if span.type in ("EMAIL", "HANDLE"):
-            words = [atom.text for atom in atoms(texts[span.text][span.start : span.end].partition("@")[0])]
+            words = [
+                atom.text
+                for atom in atoms(texts[span.text][span.start : span.end].partition("@")[0])
+            ]
             known[span.text].update(words, ["".join(words)])
 
     def reached(span: Span) -> bool:
@@ -686,10 +797,17 @@ def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
         long, own = {word for word in words if len(word) >= NAMING}, known[span.text]
         if not long or not own:
             return False
-        glued = {"".join(words), words[0][0] + words[-1], words[-1] + words[0][0]} if len(words) > 1 else set()
+        glued = (
+            {"".join(words), words[0][0] + words[-1], words[-1] + words[0][0]}
+            if len(words) > 1
+            else set()
+        )
         return long <= own or not glued.isdisjoint(own)
 
-    return [span._replace(private=1.0) if span.type == "PERSON" and reached(span) else span for span in spans]
+    return [
+        span._replace(private=1.0) if span.type == "PERSON" and reached(span) else span
+        for span in spans
+    ]
 
 
 def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
@@ -706,19 +824,27 @@ def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
         found = []
         for first, last in names(span.type, text, after) if own else ((0, len(text)),):
             start, end = bounds(span.type, text[first:last], (text[last:] + after)[:LONGEST_TITLE])
-            found.append(span._replace(start=span.start + first + start, end=span.start + first + end))
+            found.append(
+                span._replace(start=span.start + first + start, end=span.start + first + end)
+            )
         return found
     if span.source in OWN and (stopped := _STOPPED.get(span.type)) and stopped.search(text):
         span = span._replace(end=span.end - 1)
     if span.type == AGE and span.source == GUESSED and (figure := _FIGURE.match(text)):
         end = span.start + figure.end()
-        return [span._replace(end=end)] if age_end(tokens.texts[span.text], span.start, end) >= span.end else [span]
+        return (
+            [span._replace(end=end)]
+            if age_end(tokens.texts[span.text], span.start, end) >= span.end
+            else [span]
+        )
     if span.type == "DATE" and span.source in OWN:
         start, end = whole_date(tokens.texts[span.text], span.start, span.end)
         return [span._replace(start=start, end=end)]
     if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
         return [span]
-    named = [(span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)]
+    named = [
+        (span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)
+    ]
     return [span._replace(start=start, end=end) for start, end in named] or [span]
 
 

@@ -58,7 +58,10 @@ class Cosine:
         numbers = {word: i for i, word in enumerate(dict.fromkeys(words))}
         vectors = _vectors(table, list(numbers))
         word = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
-        query = np.repeat(np.fromiter(map(distinct.__getitem__, queries), np.int64, len(queries)), np.diff(documents))
+        query = np.repeat(
+            np.fromiter(map(distinct.__getitem__, queries), np.int64, len(queries)),
+            np.diff(documents),
+        )
         found = np.empty(len(words), np.float32)
         step = max(1, CELLS // table.dimension)
         for start in range(0, len(words), step):
@@ -116,7 +119,9 @@ class Listed:
         """The scores of N words of B texts, float32 [N]: 1 for listed words, minus infinity for all others."""
         _check(words, documents, queries)
         listed = self._folded
-        return np.array([1.0 if word.casefold() in listed else -np.inf for word in words], np.float32)
+        return np.array(
+            [1.0 if word.casefold() in listed else -np.inf for word in words], np.float32
+        )
 
     @cached_property
     def _folded(self) -> frozenset[str]:
@@ -131,7 +136,9 @@ def _classifier(source: str) -> Classifier:
 def _check(words: Sequence[str], documents: Ids, queries: Sequence[str]) -> None:
     check_texts(queries, what="query")
     if len(queries) != len(documents) - 1:
-        raise InputError(f"give one query per text: {len(documents) - 1} texts, {len(queries)} queries")
+        raise InputError(
+            f"give one query per text: {len(documents) - 1} texts, {len(queries)} queries"
+        )
     if documents[0] != 0 or documents[-1] != len(words) or (np.diff(documents) < 0).any():
         raise InputError("documents must rise from 0 to the number of words, without steps down")
 

@@ -41,7 +41,9 @@ class Lists:
 
     def __post_init__(self) -> None:
         if not TYPE_NAME.fullmatch(self.type):
-            raise ConfigError("the type of lists must be at most 64 capital letters, digits and underscores")
+            raise ConfigError(
+                "the type of lists must be at most 64 capital letters, digits and underscores"
+            )
         if not self.timeout > 0:
             raise ConfigError(f"the timeout of lists must be positive, got {self.timeout}")
         check_texts(self.words, what="listed word")
@@ -71,7 +73,9 @@ class Lists:
             except regex.error:
                 pattern = None
             if pattern is None:
-                raise ConfigError(f"expression {i} is not a valid regular expression of the package regex; correct it")
+                raise ConfigError(
+                    f"expression {i} is not a valid regular expression of the package regex; correct it"
+                )
             compiled.append(pattern)
         return compiled
 
@@ -101,7 +105,11 @@ class Lists:
                 places[-1] = places[-1][0], max(end, places[-1][1])
             else:
                 places.append((start, end))
-        return [part for span in spans for part in self._parts(span, texts[span.text], spared.get(span.text, []))]
+        return [
+            part
+            for span in spans
+            for part in self._parts(span, texts[span.text], spared.get(span.text, []))
+        ]
 
     def _parts(self, span: Span, text: str, spared: Sequence[tuple[int, int]]) -> Iterator[Span]:
         inside = [(start, end) for start, end in spared if start < span.end and end > span.start]
@@ -124,11 +132,15 @@ class Lists:
         for i, pattern in enumerate(self._compiled):
             for b, text in enumerate(texts):
                 try:
-                    matches = [match.span() for match in pattern.finditer(text, timeout=self.timeout)]
+                    matches = [
+                        match.span() for match in pattern.finditer(text, timeout=self.timeout)
+                    ]
                 except TimeoutError:
                     matches = None
                 if matches is None:
-                    raise DetectorError(f"expression {i} of lists did not end within {self.timeout:g} s; simplify it")
+                    raise DetectorError(
+                        f"expression {i} of lists did not end within {self.timeout:g} s; simplify it"
+                    )
                 yield from ((b, start, end) for start, end in matches if start < end)
 
     def _phrase_places(self, texts: Sequence[str]) -> Iterator[tuple[int, int, int]]:
@@ -142,7 +154,10 @@ class Lists:
             for i in (i for i in range(low, high) if tokens.words[i] in heads):
                 for phrase in self._phrases[folded[tokens.words[i]]]:
                     last = i + len(phrase)
-                    if last <= high and tuple(folded[word] for word in tokens.words[i:last]) == phrase:
+                    if (
+                        last <= high
+                        and tuple(folded[word] for word in tokens.words[i:last]) == phrase
+                    ):
                         yield b, int(tokens.starts[i]), int(tokens.ends[last - 1])
 
 
@@ -150,4 +165,6 @@ def _fold(word: str) -> str:
     """A word without regard to case, kind of apostrophe and composition of characters."""
     if word.isascii():
         return word.lower()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace("’", "'")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace(
+        "’", "'"
+    )

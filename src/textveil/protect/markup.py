@@ -9,7 +9,9 @@ from xml.parsers import expat
 
 from textveil.protect.bounds import ELEMENTS, Place
 
-_START = re.compile(r"(?>(?:\s+|<!--.*?-->|<\?.*?\?>)*)<(?:(html\b|!doctype\s+html\b)|!doctype\s)", re.DOTALL | re.I)
+_START = re.compile(
+    r"(?>(?:\s+|<!--.*?-->|<\?.*?\?>)*)<(?:(html\b|!doctype\s+html\b)|!doctype\s)", re.DOTALL | re.I
+)
 _FIRST = re.compile(r"<([A-Za-z]\w*)[\s/>]")
 _LAST = re.compile(r"</([A-Za-z]\w*)\s*>\Z")
 _OPAQUE = r"<!--().*?(?:-->|\Z)|<!\[CDATA\[().*?(?:\]\]>|\Z)"
@@ -29,7 +31,11 @@ def ranges_without_entities(text: str) -> list[Place] | None:
     if not written.startswith("<"):
         return None
     start, head = _START.match(written), written[:_HEAD].lower()
-    if head.startswith("<?xml") or (start and (not start[1] or "xhtml" in head)) or (not start and _parses(written)):
+    if (
+        head.startswith("<?xml")
+        or (start and (not start[1] or "xhtml" in head))
+        or (not start and _parses(written))
+    ):
         opaque = _XML
     elif start or _is_fragment(written):
         opaque = _HTML

@@ -47,4 +47,6 @@ def load_names(type: str) -> NameList:
         raise UnknownName("type of names", type, NAMES)
     text = files("textveil").joinpath("data", "names", f"{type.lower()}.txt").read_text("utf-8")
     rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
-    return NameList(type=type, words=tuple(word for word, _ in rows), kinds=tuple(kind for _, kind in rows))
+    return NameList(
+        type=type, words=tuple(word for word, _ in rows), kinds=tuple(kind for _, kind in rows)
+    )

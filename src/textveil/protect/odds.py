@@ -39,7 +39,19 @@ JUDGED = ("tagger", "scripts", "structure")
 DOUBT = 3.0
 """The doubt of the bundled tagger, see `TokenClassifier.doubt`."""
 
-OWN = ("tagger", "scripts", "unlikely", "structure", "detail", "uncased", "one", "two", "short", "line", "relation")
+OWN = (
+    "tagger",
+    "scripts",
+    "unlikely",
+    "structure",
+    "detail",
+    "uncased",
+    "one",
+    "two",
+    "short",
+    "line",
+    "relation",
+)
 """What is known of a candidate besides evidence: who found it; whether scripts take it for public; whether it is one of
 the tagger's `DETAILS`; the share of words in scripts without capitals; whether it is one word, two, at most `SHORT`
 letters; whether it begins a line; whether words for somebody whom the writer knows stand before it."""
@@ -47,7 +59,20 @@ letters; whether it begins a line; whether words for somebody whom the writer kn
 DETAIL = OWN.index("detail")
 
 BESIDE = (
-    *("odds", "any", "surest", "mean", "sum", "share", "private", "others", "last", "next", "alike", "surest alike"),
+    *(
+        "odds",
+        "any",
+        "surest",
+        "mean",
+        "sum",
+        "share",
+        "private",
+        "others",
+        "last",
+        "next",
+        "alike",
+        "surest alike",
+    ),
     *("identifiers", "any identifier", "distance", "text", "length"),
 )
 """What the second network reads of a candidate: its log odds; of the up to `NEAR` candidates before and behind it
@@ -155,7 +180,9 @@ def judged(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         and is_doubtful(tokens.texts[each.text][each.start : each.end])
         for each in found
     ]
-    private = probability(both - by.least[known[:, DETAIL].astype(int)] + np.where(doubtful, LENIENT, 0.0))
+    private = probability(
+        both - by.least[known[:, DETAIL].astype(int)] + np.where(doubtful, LENIENT, 0.0)
+    )
     result = list(spans)
     for candidate, probable in zip(found, private.tolist(), strict=True):
         for i in candidate.spans:
@@ -189,7 +216,9 @@ def features(found: Sequence[Candidate], spans: Sequence[Span], tokens: Tokens) 
     return np.array(rows, np.float64).reshape(len(found), len(OWN) + TOLD)
 
 
-def readings(found: Sequence[Candidate], spans: Sequence[Span], units: int) -> tuple[Values, Values]:
+def readings(
+    found: Sequence[Candidate], spans: Sequence[Span], units: int
+) -> tuple[Values, Values]:
     """What was read over and around each candidate, two of float64 [K, units]; zeros without evidence."""
     none = (0.0,) * units
     known = [evidence_of([spans[i] for i in each.spans]) for each in found]
@@ -242,7 +271,9 @@ def odds(known: Values, read: Values, by: Weights) -> Values:
     return found
 
 
-def beside(found: Sequence[Candidate], spans: Sequence[Span], texts: Sequence[str], own: Values) -> Values:
+def beside(
+    found: Sequence[Candidate], spans: Sequence[Span], texts: Sequence[str], own: Values
+) -> Values:
     """`BESIDE` of each candidate, float64 [K, features].
 
     Args:
@@ -259,13 +290,20 @@ def beside(found: Sequence[Candidate], spans: Sequence[Span], texts: Sequence[st
     rows: list[list[float]] = []
     for text, own_of in groupby(range(len(found)), key=lambda k: found[k].text):
         places = [*own_of]
-        rows += _beside([found[k] for k in places], sorted(identifiers[text]), texts[text], own[places])
+        rows += _beside(
+            [found[k] for k in places], sorted(identifiers[text]), texts[text], own[places]
+        )
     return np.array(rows, np.float64).reshape(len(found), len(BESIDE))
 
 
-def _beside(found: Sequence[Candidate], identifiers: Sequence[int], text: str, own: Values) -> Iterator[list[float]]:
+def _beside(
+    found: Sequence[Candidate], identifiers: Sequence[int], text: str, own: Values
+) -> Iterator[list[float]]:
     """The same for the candidates of one text; of its identifiers, where they begin."""
-    words = [{atom.text for atom in atoms(text[each.start : each.end]) if len(atom.text) > 1} for each in found]
+    words = [
+        {atom.text for atom in atoms(text[each.start : each.end]) if len(atom.text) > 1}
+        for each in found
+    ]
     holders: dict[str, list[int]] = {}
     for k, own_words in enumerate(words):
         for word in own_words:
@@ -275,8 +313,13 @@ def _beside(found: Sequence[Candidate], identifiers: Sequence[int], text: str, o
         others = np.concatenate([own[max(0, k - NEAR) : k], own[k + 1 : k + 1 + NEAR]])
         alike = [own[i] for word in words[k] for i in best[word] if i != k]
         first = bisect_left(identifiers, each.start)
-        distance = min((abs(at - each.start) for at in identifiers[max(0, first - 1) : first + 1]), default=REACH)
-        count = bisect_right(identifiers, each.end + REACH) - bisect_left(identifiers, each.start - REACH)
+        distance = min(
+            (abs(at - each.start) for at in identifiers[max(0, first - 1) : first + 1]),
+            default=REACH,
+        )
+        count = bisect_right(identifiers, each.end + REACH) - bisect_left(
+            identifiers, each.start - REACH
+        )
         private = others > 0
         yield [
             own[k],

@@ -22,7 +22,9 @@ GROUPS = ("sensitive-important", "sensitive", "important", "other")
 
 def group_numbers(labels: Sequence[str]) -> Ids:
     """Which of the four groups each label names, from 0 to 3, int64; any other counts as sensitive."""
-    return np.array([GROUPS.index(each if each in GROUPS else "sensitive") for each in labels], np.int64)
+    return np.array(
+        [GROUPS.index(each if each in GROUPS else "sensitive") for each in labels], np.int64
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -111,7 +111,9 @@ _ILLNESS = regex.compile(
       ) [ ] \Z""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_OF_AN_ILLNESS = regex.compile(r"['’]s[ ](?:disease|syndrome|palsy|lymphoma|thyroiditis|sarcoma|contracture)\b")
+_OF_AN_ILLNESS = regex.compile(
+    r"['’]s[ ](?:disease|syndrome|palsy|lymphoma|thyroiditis|sarcoma|contracture)\b"
+)
 
 
 def is_illness(before: str, name: str, behind: str) -> bool:

@@ -17,7 +17,9 @@ SCALE = 1 << 50
 _CHUNK = 1 << 16
 
 
-def randomised(protection: Protection, epsilon: float, documents: Ids, *, rng: Randomness) -> Protection:
+def randomised(
+    protection: Protection, epsilon: float, documents: Ids, *, rng: Randomness
+) -> Protection:
     """Draws the group of each non-public word: the true one with weight exp(epsilon), each other with weight 1.
 
     The label alone is locally DP with at most epsilon: the other weights are rounded up.

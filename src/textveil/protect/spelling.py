@@ -18,7 +18,18 @@ Part = Literal["", "GIVEN", "FAMILY", "PART"]
 """What a part of a name is; "" is the whole name."""
 
 LOOSE = frozenset(
-    (*NAMES, LISTED, "ADDRESS", "PHONE", "CARD", "IBAN", "ACCOUNT", "NATIONAL_ID", "MEDICAL_RECORD", "PLATE")
+    (
+        *NAMES,
+        LISTED,
+        "ADDRESS",
+        "PHONE",
+        "CARD",
+        "IBAN",
+        "ACCOUNT",
+        "NATIONAL_ID",
+        "MEDICAL_RECORD",
+        "PLATE",
+    )
 )
 """Types whose values are compared by letters and digits alone; in others, an address say, punctuation counts."""
 
@@ -96,7 +107,9 @@ _SYLLABIC = regex.compile(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
 _DROPPED = regex.compile(
     r"(?V1)[\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u0640\p{Cf}\uFE00-\uFE0F]"
 )
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
+)
 
 
 class Atom(NamedTuple):
@@ -130,7 +143,12 @@ def folded(word: str) -> str:
 def atoms(text: str) -> list[Atom]:
     """The runs of letters and of digits in a text, in order."""
     return [
-        Atom(found.start(), found.end(), folded(word), word.isascii() or _IS_UNSPACED.match(word) is None)
+        Atom(
+            found.start(),
+            found.end(),
+            folded(word),
+            word.isascii() or _IS_UNSPACED.match(word) is None,
+        )
         for found in _ATOM.finditer(text)
         for word in [found[0]]
     ]
@@ -163,7 +181,10 @@ def core(type_: str, value: str) -> list[Atom]:
 
 def may_be_name(word: str) -> bool:
     """Whether a word beside a name may be another part of it, and is no title, greeting, month or weekday."""
-    return not any(atom.text in TITLES or atom.text in GREETINGS or atom.text in CALENDAR for atom in atoms(word))
+    return not any(
+        atom.text in TITLES or atom.text in GREETINGS or atom.text in CALENDAR
+        for atom in atoms(word)
+    )
 
 
 def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
@@ -200,10 +221,14 @@ def words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
     found = core(type_, value)
     start = 0
     for end in range(1, len(found) + 1):
-        if end < len(found) and not any(map(str.isspace, value[found[end - 1].end : found[end].start])):
+        if end < len(found) and not any(
+            map(str.isspace, value[found[end - 1].end : found[end].start])
+        ):
             continue
         word = found[start:end]
-        hyphened = len(word) > 1 and any(mark in value[word[0].end : word[-1].start] for mark in "-‐‑–")
+        hyphened = len(word) > 1 and any(
+            mark in value[word[0].end : word[-1].start] for mark in "-‐‑–"
+        )
         for each in [word, *([[atom] for atom in word] if hyphened else [])]:
             if _tells(type_, "".join([atom.text for atom in each])):
                 yield each

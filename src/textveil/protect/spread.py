@@ -53,7 +53,20 @@ LEAST = 8
 """The fewest words that tell of it."""
 
 TEMPORAL = frozenset(
-    ("in", "since", "until", "till", "last", "next", "every", "early", "late", "mid", "during", "this")
+    (
+        "in",
+        "since",
+        "until",
+        "till",
+        "last",
+        "next",
+        "every",
+        "early",
+        "late",
+        "mid",
+        "during",
+        "this",
+    )
 )
 """Words before the name of a month or day that is no person's."""
 
@@ -72,7 +85,9 @@ LEGAL = frozenset(
 
 _JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
-_BEGINS = regex.compile(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
+_BEGINS = regex.compile(
+    r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z"
+)
 _DATED = regex.compile(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
 """What follows the name of a month."""
 _BEHIND = 40
@@ -157,7 +172,9 @@ class Sought:
 
     def __init__(self, values: Iterable[PrivateValue] = ()) -> None:
         self._forms: dict[str, Form] = {}
-        self._heads: dict[str, int] = {}  # the longest form that begins like this, by up to four characters
+        self._heads: dict[
+            str, int
+        ] = {}  # the longest form that begins like this, by up to four characters
         self._keys: set[tuple[str, str]] = set()
         for value in values:
             self.add(value)
@@ -168,7 +185,11 @@ class Sought:
     def copy(self) -> "Sought":
         """Another one with the same values."""
         made = Sought()
-        made._forms, made._heads, made._keys = self._forms.copy(), self._heads.copy(), self._keys.copy()
+        made._forms, made._heads, made._keys = (
+            self._forms.copy(),
+            self._heads.copy(),
+            self._keys.copy(),
+        )
         return made
 
     def add(self, value: PrivateValue) -> bool:
@@ -178,7 +199,10 @@ class Sought:
         self._keys.add(value.key)
         for form in value.forms:
             known = self._forms.get(form.text)
-            if known is None or (form.whole, form.value.type == "PERSON") > (known.whole, known.value.type == "PERSON"):
+            if known is None or (form.whole, form.value.type == "PERSON") > (
+                known.whole,
+                known.value.type == "PERSON",
+            ):
                 self._forms[form.text] = form
                 for length in range(1, 5):
                     head = form.text[:length]
@@ -193,7 +217,11 @@ class Sought:
             begin = found[i].text
             if not found[i].spaced:
                 places += self._inside(i, found[i])
-            best = self._longest(text, found, i) if len(begin) <= self._heads.get(begin[:4], 0) else None
+            best = (
+                self._longest(text, found, i)
+                if len(begin) <= self._heads.get(begin[:4], 0)
+                else None
+            )
             if best is None:
                 i += 1
             else:
@@ -258,7 +286,9 @@ def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str,
     asked = set[str]()
     for text, units in found:
         for i, atom in enumerate(units):
-            asked.update(joined[:4] for joined in islice(_joined(text, units, i), 4) if len(joined) >= 4)
+            asked.update(
+                joined[:4] for joined in islice(_joined(text, units, i), 4) if len(joined) >= 4
+            )
             if not atom.spaced:
                 asked.update(atom.text[at : at + 2] for at in range(len(atom.text) - 1))
     known = longest(asked)
@@ -318,14 +348,21 @@ def spread(
     news: list[list[PrivateValue]] = []
     for b, (text, _) in enumerate(readable):
         sought = Sought() if known is None else known
-        values = [PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]]
+        values = [
+            PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]
+        ]
         news.append([value for value in values if value.type not in NEVER and sought.add(value)])
         if sought:
-            made += [written(span, readable) for span in _elsewhere(b, text, sought, by_text[b], shields[b])]
+            made += [
+                written(span, readable)
+                for span in _elsewhere(b, text, sought, by_text[b], shields[b])
+            ]
     return made, news
 
 
-def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]) -> list[Span]:
+def _elsewhere(
+    b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]
+) -> list[Span]:
     """The places of a text in which something stands that was found, and that no span covers yet."""
     found = atoms(text)
     context = _Context(text, found)
@@ -333,7 +370,9 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
     certain: list[Standing] = []
     unsure: list[Standing] = []
     for place in sought.places(text, found):
-        if covered.around(place) or any(_shields(shield, place, text) for shield in shielded.around(place)):
+        if covered.around(place) or any(
+            _shields(shield, place, text) for shield in shielded.around(place)
+        ):
             continue
         if context.is_time(place):
             continue
@@ -342,7 +381,9 @@ def _elsewhere(b: int, text: str, sought: Sought, spans: Sequence[Span], shields
     begins = {place.first: place for place in certain}
     for place in unsure:
         beside = (ends.get(place.first), begins.get(place.last))
-        together = any(other is not None and other.form.value is place.form.value for other in beside)
+        together = any(
+            other is not None and other.form.value is place.form.value for other in beside
+        )
         if together or context.is_name(place):
             certain.append(place)
     return [
@@ -355,7 +396,11 @@ def _shields(shield: Span, place: Standing, text: str) -> bool:
     """Whether a public name keeps a part of a private one that stands in it."""
     if place.form.whole:
         return False
-    others = [atom for atom in atoms(text[shield.start : shield.end]) if len(atom.text) > 1 and atom.text not in TITLES]
+    others = [
+        atom
+        for atom in atoms(text[shield.start : shield.end])
+        if len(atom.text) > 1 and atom.text not in TITLES
+    ]
     return shield.type != place.form.value.type or len(others) > place.last - place.first
 
 
@@ -385,8 +430,15 @@ class _Context:
         """Whether a place may be an ordinary word of a language whose words are not known: one in small letters."""
         if place.last - place.first > 1 or place.form.value.type not in NAMES or not self._foreign:
             return False
-        before, after = self._text[max(0, place.start - 1) : place.start], self._text[place.end : place.end + 1]
-        return self._text[place.start : place.end].islower() and before not in _JOINS and after not in _JOINS
+        before, after = (
+            self._text[max(0, place.start - 1) : place.start],
+            self._text[place.end : place.end + 1],
+        )
+        return (
+            self._text[place.start : place.end].islower()
+            and before not in _JOINS
+            and after not in _JOINS
+        )
 
     @cached_property
     def _foreign(self) -> bool:
@@ -415,7 +467,9 @@ class _Context:
             return True
         if not place.form.whole and place.form.text in CALENDAR:
             return False
-        written = [self._text[atom.start : atom.end] for atom in self._atoms[place.first : place.last]]
+        written = [
+            self._text[atom.start : atom.end] for atom in self._atoms[place.first : place.last]
+        ]
         capitals = all(word[:1].isupper() for word in written)
         if len(written) > 1:
             return capitals or text == place.form.value.text
@@ -486,7 +540,9 @@ def _forms(value: PrivateValue) -> Iterable[Form]:
         for atom in word[:-1]:
             length += len(atom.text)
             inner.add(length)
-        yield Form(part, value, False, frozenset(inner), all(_ordinary(atom.text) for atom in word), True)
+        yield Form(
+            part, value, False, frozenset(inner), all(_ordinary(atom.text) for atom in word), True
+        )
     for part in syllables(value.type, value.text):
         yield Form(part, value, False, frozenset(), False, False)
 
@@ -499,8 +555,18 @@ def _is_telling(value: PrivateValue, joined: str) -> bool:
 @lru_cache(1 << 14)
 def _ordinary(word: str) -> bool:
     """Whether a word alone may be no name: an ordinary word, or one of two letters or fewer."""
-    return (len(word) <= SHORTEST and word.isascii()) or word.isdigit() or is_ordinary(word) or is_public(word)
+    return (
+        (len(word) <= SHORTEST and word.isascii())
+        or word.isdigit()
+        or is_ordinary(word)
+        or is_public(word)
+    )
 
 
 def _is_distinct(word: str) -> bool:
-    return len(word) > 3 and word not in LEGAL and not _ordinary(word) and int(ranks([word])[0]) > DISTINCT
+    return (
+        len(word) > 3
+        and word not in LEGAL
+        and not _ordinary(word)
+        and int(ranks([word])[0]) > DISTINCT
+    )

@@ -96,7 +96,23 @@ _BEHIND = regex.compile(
     japanese=[title for title in japanese.TITLES if title != "家"],
     chinese=[title for title in han.TITLES if title not in ("经", "哥")],
     korean=hangul.RANKS,
-    endings=["은", "는", "이", "가", "을", "를", "의", "께", "께서", "에게", "한테", "입니다", "이고", "과", "와"],
+    endings=[
+        "은",
+        "는",
+        "이",
+        "가",
+        "을",
+        "를",
+        "의",
+        "께",
+        "께서",
+        "에게",
+        "한테",
+        "입니다",
+        "이고",
+        "과",
+        "와",
+    ],
 )
 """What people are called behind their name, with the endings of the language."""
 
@@ -140,7 +156,9 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
         end = ending.start()
     if type_ == "PERSON":
         for behind in _BEHIND.finditer(value[:end] + after[:LONGEST]):
-            if behind.start() < end <= behind.end() and any(map(str.isalpha, value[: behind.start()])):
+            if behind.start() < end <= behind.end() and any(
+                map(str.isalpha, value[: behind.start()])
+            ):
                 end = behind.start()
         if _HANGUL.fullmatch(value, 0, end):
             end = len(hangul.without_particle(value[:end]))
@@ -160,7 +178,9 @@ _APART = regex.compile(
 """Between two people: a semicolon, or "and"."""
 _NATIONAL = regex.compile(r"N'(?=\p{L})")
 """What stands before a string of Unicode in SQL."""
-_ELIDED = regex.compile(r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE)
+_ELIDED = regex.compile(
+    r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE
+)
 """French and Italian words that have lost their last vowel before a name."""
 
 
@@ -176,7 +196,9 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
     """
     joined = _ELIDED.match(value) or (_NATIONAL.match(value) if after[:1] == "'" else None)
     start = 0 if joined is None or type_ not in NAMES else joined.end()
-    ends = [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
+    ends = (
+        [(each.start(), each.end()) for each in _APART.finditer(value)] if type_ == "PERSON" else []
+    )
     for stop, following in [*ends, (len(value), len(value))]:
         ending = _TURKISH.search(value, start, stop) if type_ in NAMES else None
         yield start, stop if ending is None else ending.start()

@@ -104,9 +104,13 @@ def discrete_laplace(draws: Draws, scale: Fraction | Sequence[Fraction]) -> Ints
     """
     scales = [scale] * draws.size if isinstance(scale, Fraction) else list(scale)
     if len(scales) != draws.size:
-        raise ConfigError(f"scale must be one value or {draws.size}, one per row; got {len(scales)}")
+        raise ConfigError(
+            f"scale must be one value or {draws.size}, one per row; got {len(scales)}"
+        )
     if not all(each > 0 and max(each.as_integer_ratio()) <= LARGEST_RATIO for each in scales):
-        raise BudgetError("scales must be above 0, with numerators and denominators of at most 2^55; round the budget")
+        raise BudgetError(
+            "scales must be above 0, with numerators and denominators of at most 2^55; round the budget"
+        )
     upper = np.array([each.numerator for each in scales], np.int64)
     lower = np.array([each.denominator for each in scales], np.int64)
     return _discrete_laplace(draws, upper, lower)
@@ -118,7 +122,9 @@ def _discrete_laplace(draws: Draws, upper: Ints, lower: Ints) -> Ints:
         return np.zeros(0, np.int64)
     rest = draws.integers(upper)
     accepted = _exponential_coin(draws, rest, upper)
-    whole = np.zeros(draws.size, np.int64)  # geometric: heads of a coin of 1 / e before the first tails
+    whole = np.zeros(
+        draws.size, np.int64
+    )  # geometric: heads of a coin of 1 / e before the first tails
     going = np.ones(draws.size, np.bool_)
     one = np.ones(draws.size, np.int64)
     while going.any():
@@ -141,7 +147,9 @@ def _exponential_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
     while going.any():
         part = draws.at(going)
         # upper / (lower * k) as a product, which does not overflow
-        on = (part.integers(lower[going]) < upper[going]) & (part.integers(np.full(part.size, k)) == 0)
+        on = (part.integers(lower[going]) < upper[going]) & (
+            part.integers(np.full(part.size, k)) == 0
+        )
         going[going] = on
         heads[going] = ~heads[going]
         k += 1
@@ -208,11 +216,15 @@ def _directions(draws: Draws, dimension: int, away_from: Values | None = None) -
     if away_from is not None:
         vectors -= _row_products(vectors, away_from)[:, None] * away_from
     norms = np.sqrt(_row_products(vectors, vectors))
-    short = norms < 1e-6  # direction and norm are independent, so redrawing these does not change the distribution
+    short = (
+        norms < 1e-6
+    )  # direction and norm are independent, so redrawing these does not change the distribution
     norms[short] = 1.0
     vectors /= norms[:, None]
     if short.any():
-        vectors[short] = _directions(draws.at(short), dimension, None if away_from is None else away_from[short])
+        vectors[short] = _directions(
+            draws.at(short), dimension, None if away_from is None else away_from[short]
+        )
     return vectors
 
 
@@ -243,9 +255,13 @@ def weighted_choice(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
     high = np.cumsum(high, axis=1) + (low >> _LIMB)
     low &= _LOW
     if not ((high[:, -1] > 0) | (low[:, -1] > 0)).all():
-        raise ConfigError("each row must have a weight above 0, and one has none; check the utility")
+        raise ConfigError(
+            "each row must have a weight above 0, and one has none; check the utility"
+        )
     target_high, target_low = _two_limbs(draws, high[:, -1], low[:, -1])
-    passed = (high < target_high[:, None]) | ((high == target_high[:, None]) & (low <= target_low[:, None]))
+    passed = (high < target_high[:, None]) | (
+        (high == target_high[:, None]) & (low <= target_low[:, None])
+    )
     block: Ints = passed.sum(axis=1)
     if counts is not None:
         return block
@@ -312,7 +328,9 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
     if dimension < 2:
         raise ConfigError(f"the dimension must be 2 or more, got {dimension}; check the table")
     if not ((kappa >= 0) & (kappa <= 1e6)).all():
-        raise BudgetError("kappa must be from 0 to 1e6, and a value is outside; pass a smaller budget")
+        raise BudgetError(
+            "kappa must be from 0 to 1e6, and a value is outside; pass a smaller budget"
+        )
     values, back = np.unique(kappa, return_inverse=True)
     # From order v + N down to v, an error shrinks by about exp(-N^2 / kappa) or faster.
     terms = 40 + int(6.0 * np.sqrt(values[-1])) if values.size else 0
@@ -326,16 +344,22 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
 def _per_row(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
     given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (draws.size,)):
-        raise ConfigError(f"{name} must be one value or {draws.size}, one per row; got shape {given.shape}")
+        raise ConfigError(
+            f"{name} must be one value or {draws.size}, one per row; got shape {given.shape}"
+        )
     if not ((given >= least) & (given <= most)).all():  # false for NaN
-        raise BudgetError(f"{name} must be from {least:g} to {most:g}, and a value is outside; check the budget")
+        raise BudgetError(
+            f"{name} must be from {least:g} to {most:g}, and a value is outside; check the budget"
+        )
     return np.broadcast_to(given, (draws.size,))
 
 
 def _unit_rows(draws: Draws, mean: Values) -> Values:
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim != 2 or mean.shape[0] != draws.size or mean.shape[1] < 2:
-        raise ConfigError(f"mean must be {draws.size} rows of 2 or more columns, one per draw; got shape {mean.shape}")
+        raise ConfigError(
+            f"mean must be {draws.size} rows of 2 or more columns, one per draw; got shape {mean.shape}"
+        )
     norms = np.sqrt(_row_products(mean, mean))
     if not (np.abs(norms - 1.0) <= 1e-6).all():
         raise ConfigError("the rows of mean must have norm 1; normalize the table (metric chord)")
@@ -349,7 +373,9 @@ def _check_weights(draws: Draws, weights: Any) -> None:
         raise ConfigError(
             f"weights must be {draws.size} rows of 1 or more columns, one row per draw; got shape {weights.shape}"
         )
-    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:  # as unsigned, a negative is 2^63 or more
+    if (
+        weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT
+    ):  # as unsigned, a negative is 2^63 or more
         raise ConfigError("weights must be from 0 to 2^50, and a value is outside; scale them")
 
 

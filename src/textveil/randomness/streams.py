@@ -33,7 +33,9 @@ __all__ = [
 
 _NONCE_BYTES = 32
 _KEY_BYTES = 32
-_PARTS = 2**127  # marks the number of a part in a path; pickled children count from 0 and never get there
+_PARTS = (
+    2**127
+)  # marks the number of a part in a path; pickled children count from 0 and never get there
 
 
 def os_entropy(n: int) -> bytes:
@@ -62,16 +64,22 @@ class _CallLog:
             self.last = fingerprint
             number = self.calls
             self.calls += 1
-        return blake2b(nonce + number.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/call").digest()
+        return blake2b(
+            nonce + number.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/call"
+        ).digest()
 
 
 def _nonce() -> bytes:
     try:
         nonce = os_entropy(_NONCE_BYTES)
     except (OSError, NotImplementedError):
-        raise RandomnessError("the operating system provides no entropy; check its random device") from None
+        raise RandomnessError(
+            "the operating system provides no entropy; check its random device"
+        ) from None
     if len(nonce) != _NONCE_BYTES:
-        raise RandomnessError(f"a nonce must have {_NONCE_BYTES} bytes, got {len(nonce)}; check the random device")
+        raise RandomnessError(
+            f"a nonce must have {_NONCE_BYTES} bytes, got {len(nonce)}; check the random device"
+        )
     return nonce
 
 
@@ -99,7 +107,9 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows has no fork)
 
 def _refuse_after_fork(generation: int, what: str, remedy: str) -> None:
     if generation != _generation:
-        raise RandomnessError(f"{what} cannot be used after a fork, which would repeat its draws; {remedy}")
+        raise RandomnessError(
+            f"{what} cannot be used after a fork, which would repeat its draws; {remedy}"
+        )
 
 
 class Randomness(Protocol):
@@ -190,7 +200,9 @@ class SeededRandomness:
                 "pass such an integer or no seed"
             )
         if not 0 <= seed < 2**128:
-            raise ConfigError("a seed must be an integer from 0 to 2**128 - 1; pass one in this range, or none")
+            raise ConfigError(
+                "a seed must be an integer from 0 to 2**128 - 1; pass one in this range, or none"
+            )
         self._seed = int(seed)
         self._path: tuple[int, ...] = ()
         self._calls = 0
@@ -219,9 +231,17 @@ class SeededRandomness:
         with self._lock:
             number = self._calls
             self._calls += 1
-        numbers = (self._seed, *self._path, number)  # 16 bytes each, so no two paths and numbers collide
+        numbers = (
+            self._seed,
+            *self._path,
+            number,
+        )  # 16 bytes each, so no two paths and numbers collide
         message = b"".join(value.to_bytes(16, "little") for value in numbers)
-        return Streams(blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(), sizes, names)
+        return Streams(
+            blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(),
+            sizes,
+            names,
+        )
 
     def part(self, number: int) -> "SeededRandomness":
         """A child whose streams depend only on the seed and this number, whatever process and order parts run in.
@@ -233,13 +253,17 @@ class SeededRandomness:
             ConfigError: the number is out of range.
         """
         if not 0 <= number < 2**128:
-            raise ConfigError("a part's number must be an integer from 0 to 2**128 - 1; pass one in this range")
+            raise ConfigError(
+                "a part's number must be an integer from 0 to 2**128 - 1; pass one in this range"
+            )
         self._refuse_after_fork()
         return _seeded_child(self._seed, (*self._path, _PARTS, number))
 
     def for_texts(self, first: int, digests: Callable[[], Sequence[bytes]]) -> Randomness:
         """A source whose draws for a text depend on its number and digest too, besides the seed and the call."""
-        names = [number.to_bytes(24, "little") + digest for number, digest in enumerate(digests(), first)]
+        names = [
+            number.to_bytes(24, "little") + digest for number, digest in enumerate(digests(), first)
+        ]
         return _ForTexts(self, names, lambda sizes: self._open(sizes, names))
 
     def __reduce__(self) -> tuple[Callable[..., "SeededRandomness"], tuple[int, tuple[int, ...]]]:
@@ -253,7 +277,9 @@ class SeededRandomness:
         return f"SeededRandomness(seed=<hidden>, path={self._path}, calls={self._calls})"
 
     def _refuse_after_fork(self) -> None:
-        _refuse_after_fork(self._generation, "a SeededRandomness", "pickle it to each worker, or make one there")
+        _refuse_after_fork(
+            self._generation, "a SeededRandomness", "pickle it to each worker, or make one there"
+        )
 
 
 class KeyedRandomness:
@@ -275,11 +301,17 @@ class KeyedRandomness:
         ConfigError: the key has not 32 bytes, or an id occurs twice.
     """
 
-    def __init__(self, key: bytes, *, field: str = "", ids: Sequence[str] = (), seeded: bool = False) -> None:
+    def __init__(
+        self, key: bytes, *, field: str = "", ids: Sequence[str] = (), seeded: bool = False
+    ) -> None:
         if len(key) != _KEY_BYTES:
-            raise ConfigError(f"a release key must be {_KEY_BYTES} bytes; make one with KeyedRandomness.new_key()")
+            raise ConfigError(
+                f"a release key must be {_KEY_BYTES} bytes; make one with KeyedRandomness.new_key()"
+            )
         if len(set(ids)) < len(ids):
-            raise ConfigError("every text of a release with a key needs an id of its own, and an id occurs twice")
+            raise ConfigError(
+                "every text of a release with a key needs an id of its own, and an id occurs twice"
+            )
         self._key, self._seeded = key, seeded
         self._ids = [_framed(field, each) for each in ids]
 
@@ -299,7 +331,9 @@ class KeyedRandomness:
         Args:
             seed: integer from 0 to 2**128 - 1.
         """
-        return blake2b(seed.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/seedkey").digest()
+        return blake2b(
+            seed.to_bytes(16, "little"), digest_size=_KEY_BYTES, person=b"textveil/seedkey"
+        ).digest()
 
     @property
     def seeded(self) -> bool:
@@ -308,7 +342,9 @@ class KeyedRandomness:
 
     def open(self, sizes: Sequence[int] | Ints) -> NoReturn:
         """Refuses: only texts with ids have draws, see `for_texts`."""
-        raise RandomnessError("draws with a release key need the texts' ids: open streams by for_texts")
+        raise RandomnessError(
+            "draws with a release key need the texts' ids: open streams by for_texts"
+        )
 
     def part(self, number: int) -> Self:
         """Itself: the draws of a text depend on its id, whatever part it belongs to."""
@@ -323,14 +359,20 @@ class KeyedRandomness:
         found = digests()
         ids = self._ids[first : first + len(found)]
         if len(ids) < len(found):
-            raise ConfigError(f"every text of a release with a key needs an id: text {first + len(ids)} has none")
+            raise ConfigError(
+                f"every text of a release with a key needs an id: text {first + len(ids)} has none"
+            )
         names = [own + digest for own, digest in zip(ids, found, strict=True)]
         calls = count()
 
         def opened(sizes: Ints) -> Streams:
             call = next(calls).to_bytes(16, "little")
             return Streams(
-                blake2b(call, key=self._key, digest_size=_KEY_BYTES, person=b"textveil/keyed").digest(), sizes, names
+                blake2b(
+                    call, key=self._key, digest_size=_KEY_BYTES, person=b"textveil/keyed"
+                ).digest(),
+                sizes,
+                names,
             )
 
         return _ForTexts(self, names, opened)
@@ -339,7 +381,9 @@ class KeyedRandomness:
         return "KeyedRandomness(<hidden>)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("a release key cannot be pickled or copied; read it where its owner keeps it")
+        raise RandomnessError(
+            "a release key cannot be pickled or copied; read it where its owner keeps it"
+        )
 
 
 def _framed(*parts: str) -> bytes:
@@ -352,7 +396,9 @@ def _framed(*parts: str) -> bytes:
 class _ForTexts:
     """A source for one release of some texts: of its parent, but for documents with names."""
 
-    def __init__(self, parent: Randomness, names: Sequence[bytes], opened: Callable[[Ints], "Streams"]) -> None:
+    def __init__(
+        self, parent: Randomness, names: Sequence[bytes], opened: Callable[[Ints], "Streams"]
+    ) -> None:
         self._parent, self._names, self._opened = parent, names, opened
 
     @property
@@ -362,7 +408,9 @@ class _ForTexts:
     def open(self, sizes: Sequence[int] | Ints) -> "Streams":
         counted = _sizes(sizes)
         if len(counted) != len(self._names):
-            raise ConfigError(f"sizes must be those of the {len(self._names)} texts of the release, got {len(counted)}")
+            raise ConfigError(
+                f"sizes must be those of the {len(self._names)} texts of the release, got {len(counted)}"
+            )
         return self._opened(counted)
 
     def part(self, number: int) -> Randomness:
@@ -375,7 +423,9 @@ class _ForTexts:
         return f"{self._parent!r} for {len(self._names)} texts"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("the randomness of one release cannot be pickled or copied; make it where it is needed")
+        raise RandomnessError(
+            "the randomness of one release cannot be pickled or copied; make it where it is needed"
+        )
 
 
 def _seeded_child(seed: int, path: tuple[int, ...]) -> SeededRandomness:
@@ -496,13 +546,17 @@ class Streams:
         return Draws(streams, offsets, self._generation)
 
     def _refuse_after_fork(self) -> None:
-        _refuse_after_fork(self._generation, "the streams of a call", "open new ones after the fork")
+        _refuse_after_fork(
+            self._generation, "the streams of a call", "open new ones after the fork"
+        )
 
     def __repr__(self) -> str:
         return f"Streams({self.sizes.size} documents, {int(self.sizes.sum())} rows)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("streams cannot be pickled or copied; open new ones where they are needed")
+        raise RandomnessError(
+            "streams cannot be pickled or copied; open new ones where they are needed"
+        )
 
 
 class Draws:
@@ -539,7 +593,9 @@ class Draws:
 
     def exponential(self, width: int) -> Values:
         """Standard exponential values [m, width]."""
-        return self._fill((width,), lambda generator, part: generator.standard_exponential(out=part))
+        return self._fill(
+            (width,), lambda generator, part: generator.standard_exponential(out=part)
+        )
 
     def gamma(self, shape: float, width: int | None = None) -> Values:
         """Gamma values with this shape and scale 1: [m], or [m, width] if a width is given."""
@@ -574,7 +630,9 @@ class Draws:
         """The draws of the rows where `mask` [m] holds; they continue in the same streams."""
         mask = np.asarray(mask)
         if mask.shape != (self.size,) or mask.dtype != np.bool_:
-            raise ConfigError(f"mask must be {self.size} booleans, one per row; got {mask.dtype} of shape {mask.shape}")
+            raise ConfigError(
+                f"mask must be {self.size} booleans, one per row; got {mask.dtype} of shape {mask.shape}"
+            )
         kept = np.concatenate(([0], np.cumsum(mask)))[self._offsets]
         rows = np.diff(kept)
         streams = [self._streams[part] for part in np.flatnonzero(rows).tolist()]
@@ -599,7 +657,9 @@ class Draws:
         return values
 
     def _parts(self) -> Iterator[tuple[Generator, slice]]:
-        _refuse_after_fork(self._generation, "the draws of a call", "open new streams after the fork")
+        _refuse_after_fork(
+            self._generation, "the draws of a call", "open new streams after the fork"
+        )
         for stream, (start, stop) in zip(self._streams, pairwise(self._offsets), strict=True):
             yield stream.generator(), slice(start, stop)
 
@@ -607,4 +667,6 @@ class Draws:
         return f"Draws({self.size} rows of {len(self._streams)} documents)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("draws cannot be pickled or copied; open new streams where they are needed")
+        raise RandomnessError(
+            "draws cannot be pickled or copied; open new streams where they are needed"
+        )

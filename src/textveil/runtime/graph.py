@@ -23,7 +23,10 @@ IR, OPSET, CONTRIB = 9, 18, 1
 OWN = "com.microsoft"
 """The domain of ONNX Runtime's own operations."""
 
-KINDS = {np.dtype(name): kind for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("f2", 10))}
+KINDS = {
+    np.dtype(name): kind
+    for name, kind in (("f4", 1), ("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("f2", 10))
+}
 """TensorProto.DataType."""
 
 
@@ -60,11 +63,19 @@ class Graph:
         values = np.asarray(array, np.float32) if isinstance(array, float) else np.asarray(array)
         name = f"constant {len(self._constants)}"
         self._constants.append(
-            _tensor(name, values) + _field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
+            _tensor(name, values)
+            + _field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
         )
         return name
 
-    def apply(self, operation: str, *inputs: str, name: str | None = None, own: bool = False, **attributes: Any) -> str:
+    def apply(
+        self,
+        operation: str,
+        *inputs: str,
+        name: str | None = None,
+        own: bool = False,
+        **attributes: Any,
+    ) -> str:
         """An operation's result.
 
         Args:
@@ -84,7 +95,10 @@ class Graph:
         """The model, without its weights."""
         external = [
             _tensor(name, array)
-            + b"".join(_field(13, _field(1, key) + _field(2, value)) for key, value in _place(array).items())
+            + b"".join(
+                _field(13, _field(1, key) + _field(2, value))
+                for key, value in _place(array).items()
+            )
             + _field(14, 1)
             for name, array in self.weights.items()
         ]
@@ -97,7 +111,9 @@ class Graph:
                 *(_field(12, value) for value in self._outputs),
             ]
         )
-        versions = _field(8, _field(1, "") + _field(2, OPSET)) + _field(8, _field(1, OWN) + _field(2, CONTRIB))
+        versions = _field(8, _field(1, "") + _field(2, OPSET)) + _field(
+            8, _field(1, OWN) + _field(2, CONTRIB)
+        )
         return _field(1, IR) + versions + _field(7, graph)
 
 
@@ -109,12 +125,18 @@ def _place(array: Array) -> dict[str, str]:
 def _value(name: str, kind: DTypeLike, shape: tuple[int | str, ...]) -> bytes:
     """A ValueInfoProto."""
     sizes = b"".join(_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in shape)
-    return _field(1, name) + _field(2, _field(1, _field(1, KINDS[np.dtype(kind)]) + _field(2, sizes)))
+    return _field(1, name) + _field(
+        2, _field(1, _field(1, KINDS[np.dtype(kind)]) + _field(2, sizes))
+    )
 
 
 def _tensor(name: str, array: Array) -> bytes:
     """A TensorProto without its content."""
-    return b"".join(_field(1, size) for size in array.shape) + _field(2, KINDS[array.dtype]) + _field(8, name)
+    return (
+        b"".join(_field(1, size) for size in array.shape)
+        + _field(2, KINDS[array.dtype])
+        + _field(8, name)
+    )
 
 
 def _attribute(name: str, value: Any) -> bytes:

@@ -4,7 +4,15 @@ In: what releases add; answers that mention what was replaced. Out: the original
 Not here: what is replaced (`pipeline`), and who answers (`gateway`).
 """
 
-from textveil.session.chains import AGAIN, ChainSession, Heads, MessageChain, Signed, Utterance, digest
+from textveil.session.chains import (
+    AGAIN,
+    ChainSession,
+    Heads,
+    MessageChain,
+    Signed,
+    Utterance,
+    digest,
+)
 from textveil.session.naming import KeyedNames
 from textveil.session.placeholders import Given, Original, spelled_in
 from textveil.session.reading import fold

@@ -117,7 +117,10 @@ class Links(Protocol):
         """What lies under some names, where something does."""
 
     def add(
-        self, once: Mapping[bytes, bytes], anew: Mapping[bytes, bytes], reserved: Sequence["Reservation"] = ()
+        self,
+        once: Mapping[bytes, bytes],
+        anew: Mapping[bytes, bytes],
+        reserved: Sequence["Reservation"] = (),
     ) -> None:
         """Keep rows, and confirm what was reserved for them, in one transaction.
 
@@ -172,7 +175,10 @@ class MemoryLinks:
         return found
 
     def add(
-        self, once: Mapping[bytes, bytes], anew: Mapping[bytes, bytes], reserved: Sequence["Reservation"] = ()
+        self,
+        once: Mapping[bytes, bytes],
+        anew: Mapping[bytes, bytes],
+        reserved: Sequence["Reservation"] = (),
     ) -> None:
         """See `Links`."""
         with self._lock:
@@ -220,7 +226,9 @@ class ChainSession(Session):
             drawn for several parts of a message is charged part by part, in their order.
     """
 
-    def __init__(self, owner: str, known: Snapshot, ledger: "Ledger | None", *, summed: bool = False) -> None:
+    def __init__(
+        self, owner: str, known: Snapshot, ledger: "Ledger | None", *, summed: bool = False
+    ) -> None:
         super().__init__(owner)
         self.adopt(known)
         self._ledger, self._summed, self.counts_spending = ledger, summed, True
@@ -245,8 +253,12 @@ class ChainSession(Session):
             self.spent += spends
             return
         charged = [*spends, total(spends)] if self._summed and spends else spends
-        ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))  # as the ledger takes them
-        key = None if self.key is None else f"{self.key} {len(self.reserved)}"  # parts that spend alike are several
+        ordered = sorted(
+            charged, key=lambda spend: (spend.metric, spend.table)
+        )  # as the ledger takes them
+        key = (
+            None if self.key is None else f"{self.key} {len(self.reserved)}"
+        )  # parts that spend alike are several
         made = self._ledger.reserve_all(self.owner, ordered, key=key)
         self.reserved += made
         new = [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
@@ -360,7 +372,12 @@ class MessageChain:
         heads: Heads | None = None,
         summed: bool = False,
     ) -> None:
-        self._links, self._account, self._basis, self._messages = links, account, basis, [*messages, *besides]
+        self._links, self._account, self._basis, self._messages = (
+            links,
+            account,
+            basis,
+            [*messages, *besides],
+        )
         before = [] if after is None else [self._remembered(after)]
         self._before = links.get(before)
         since = [self._before[name] for name in before if name in self._before]
@@ -392,7 +409,11 @@ class MessageChain:
             heads: conversations that were read before.
         """
         said = rows[: before + self._said]
-        head = _Head((), (), Snapshot()) if heads is None else heads.find(self._names[: len(said) - before], said)
+        head = (
+            _Head((), (), Snapshot())
+            if heads is None
+            else heads.find(self._names[: len(said) - before], said)
+        )
         links, known = [*head.links], head.known
         for row in rows[len(head.rows) :]:
             link = Link.read(row)
@@ -404,31 +425,47 @@ class MessageChain:
         self.links = links[before:]
         return known
 
-    def release(self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]") -> None:
+    def release(
+        self, release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]"
+    ) -> None:
         """Release the messages that are new, one after the other; each is kept before the next is released.
 
         Args:
             release: makes the texts of a message and what is promised about them, in a session.
         """
-        assert self.continues, "or placeholders that the upstream remembers would be given to others"
+        assert self.continues, (
+            "or placeholders that the upstream remembers would be given to others"
+        )
         first = len(self.links)
         news = list(zip(self._messages[first:], self._names[first:], strict=True))
-        same = [self._links.name(b"message", self._basis.encode(), message.canonical) for message, _ in news]
+        same = [
+            self._links.name(b"message", self._basis.encode(), message.canonical)
+            for message, _ in news
+        ]
         known = self._links.get(same)
         for (message, name), again in zip(news, same, strict=True):
             before, session = self.session.snapshot(), self.session
-            session.new, session.reserved, session.repeats, session.key = [], [], message.role, name.hex()
+            session.new, session.reserved, session.repeats, session.key = (
+                [],
+                [],
+                message.role,
+                name.hex(),
+            )
             repeated = read(known[again]) if again in known else {}
             session.learn(repeated)
             texts, promise = release(message, session)
             facts = _merged([repeated, *(vars(delta) for delta in session.new)])
             drawn = facts.pop("drawn", {})
-            facts["drawn"] = {key: row for key, row in drawn.items() if not key[0].startswith(AGAIN)}
+            facts["drawn"] = {
+                key: row for key, row in drawn.items() if not key[0].startswith(AGAIN)
+            }
             own = {key: row for key, row in drawn.items() if key[0].startswith(AGAIN)}
             made = Link(released=tuple(texts), promise=promise, facts=facts)
             standing, known_draws = self._standing(message.texts), repeated.get("drawn", {})
             link, row = {name: made.written()}, {again: _row(standing, known_draws)}
-            self._links.add(*((link, row) if again in known else (link | row, {})), session.reserved)
+            self._links.add(
+                *((link, row) if again in known else (link | row, {})), session.reserved
+            )
             kept = Link.read(self._links.get([name]).get(name, made.written()))
             lost = (
                 kept.released != made.released
@@ -436,7 +473,9 @@ class MessageChain:
             if lost:
                 made = kept
                 session.adopt(before.after(delta_of(made.facts, before.version)))
-            elif own != known_draws:  # only now: draws that were thrown away must not be released later
+            elif (
+                own != known_draws
+            ):  # only now: draws that were thrown away must not be released later
                 self._links.add({}, {again: _row(standing, own)})
             draws = promise.get("drawn", 0) > 0 and not lost
             self.drawn += draws
@@ -446,7 +485,11 @@ class MessageChain:
     @property
     def counts(self) -> dict[str, int]:
         """How many messages are new, in how many something was drawn, and how many are sent again as they were."""
-        return {"new": len(self.links) - self.repeated, "drawn": self.drawn, "repeated": self.repeated}
+        return {
+            "new": len(self.links) - self.repeated,
+            "drawn": self.drawn,
+            "repeated": self.repeated,
+        }
 
     @staticmethod
     def is_retry(links: Links, key: str, request: bytes) -> bool:
@@ -457,7 +500,10 @@ class MessageChain:
             key: the name.
             request: all that what is sent depends on.
         """
-        name, own = links.name(b"request", key.encode()), links.name(b"body", request).hex().encode()
+        name, own = (
+            links.name(b"request", key.encode()),
+            links.name(b"body", request).hex().encode(),
+        )
         links.add({name: own}, {})
         return links.get([name]).get(name, own).strip() == own
 
@@ -483,7 +529,9 @@ class MessageChain:
     def _known(self) -> bytes:
         known = self.session.snapshot()
         facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
-        facts["drawn"] = {key: row for key, row in facts["drawn"].items() if not key[0].startswith(AGAIN)}
+        facts["drawn"] = {
+            key: row for key, row in facts["drawn"].items() if not key[0].startswith(AGAIN)
+        }
         return Link(released=(), promise=None, facts=facts).written()
 
     def _remembered(self, name: str) -> bytes:
@@ -507,7 +555,9 @@ class MessageChain:
         ]
 
     def _signed(self, signed: Signed) -> bytes:
-        return self._links.name(b"signed", self._account.encode(), signed.signature.encode(), signed.text.encode())
+        return self._links.name(
+            b"signed", self._account.encode(), signed.signature.encode(), signed.text.encode()
+        )
 
     def answered(
         self,
@@ -525,7 +575,9 @@ class MessageChain:
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
-        facts = _merged([link.facts for link in self.links[self._said :]])  # or nobody would know them in the next turn
+        facts = _merged(
+            [link.facts for link in self.links[self._said :]]
+        )  # or nobody would know them in the next turn
         last = self._last
         for came, message in answers:
             name = self._links.name(b"link", last, message.canonical)
@@ -591,7 +643,10 @@ def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
 @cache
 def _pairs() -> type[BaseModel]:
     """What reads facts by kind as pairs."""
-    hints = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in get_type_hints(Facts).items()}
+    hints = {
+        kind: tuple.__class_getitem__(get_args(hint))
+        for kind, hint in get_type_hints(Facts).items()
+    }
     kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in hints.items()}  # type: ignore[valid-type]
     return create_model("Pairs", __config__=ConfigDict(extra="forbid"), **kinds)
 

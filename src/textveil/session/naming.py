@@ -47,11 +47,16 @@ class KeyedNames:
         if value.text in usual and not value.quoted:
             form = usual.index(value.text) + 1
         else:
-            form = FIRST + self._drawn("quoted" if value.quoted else "form", value.type, value.text) % FORMS
+            form = (
+                FIRST
+                + self._drawn("quoted" if value.quoted else "form", value.type, value.text) % FORMS
+            )
         return Given(value.type, number, value.text, form=form, quoted=value.quoted)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise RandomnessError("a release key cannot be pickled or copied; read it where its owner keeps it")
+        raise RandomnessError(
+            "a release key cannot be pickled or copied; read it where its owner keeps it"
+        )
 
     def _drawn(self, *parts: str) -> int:
         """A number of 128 bits; no two lists of parts have the same."""

@@ -108,7 +108,10 @@ def spelled_in(text: str) -> set[str]:
     for run in _RUN.findall(decoded(text)):
         starts = [0, *(i + 1 for i, char in enumerate(run) if char == "_")]
         for number in _NUMBERED.finditer(run):
-            ends = [number.end(), *(rest.end() for rest in _REST.finditer(run, number.end(), number.end() + LONGEST))]
+            ends = [
+                number.end(),
+                *(rest.end() for rest in _REST.finditer(run, number.end(), number.end() + LONGEST)),
+            ]
             first = bisect_left(starts, number.start() - LONGEST)
             for start in starts[first : bisect_left(starts, number.start())]:
                 found.update(run[start:end].upper() for end in ends if run[start] != "_")

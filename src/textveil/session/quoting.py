@@ -38,7 +38,9 @@ LEVELS = 3
 LANGUAGES = {
     **dict.fromkeys(("json", "jsonc", "json5", "jsonl", "ndjson", "geojson", "ipynb"), "json"),
     **dict.fromkeys(("python", "py", "python3", "py3", "pycon", "ipython"), "python"),
-    **dict.fromkeys(("javascript", "js", "jsx", "mjs", "cjs", "typescript", "ts", "tsx", "node"), "javascript"),
+    **dict.fromkeys(
+        ("javascript", "js", "jsx", "mjs", "cjs", "typescript", "ts", "tsx", "node"), "javascript"
+    ),
     **dict.fromkeys(("shell", "sh", "bash", "zsh", "ksh", "dash", "dotenv", "env"), "shell"),
     **dict.fromkeys(("yaml", "yml"), "yaml"),
 }
@@ -153,7 +155,9 @@ class Quoting:
                 self._held = self._held.removeprefix("\ufeff")
             self._line = self._decided(ended)
             dashes = ended and self._held.rstrip() == "---"
-            text, self._held = (self._held, "") if self._line is not None or ended else ("", self._held)
+            text, self._held = (
+                (self._held, "") if self._line is not None or ended else ("", self._held)
+            )
         while self._line is not None and (text or ended):
             rest = self._line.feed(text + "\n" * ended)
             if rest is None:
@@ -180,7 +184,9 @@ class Quoting:
             return _Code("json", self._levels, strict=True)
         key = _KEY.match(held, start, HELD, partial=not ended and len(held) < HELD)
         if key is not None:
-            return None if key.partial else _Code("json" if key[1] == '"' else "python", self._levels)
+            return (
+                None if key.partial else _Code("json" if key[1] == '"' else "python", self._levels)
+            )
         mark = _MARK.search(held, start, HELD)
         if mark is not None and (language := _language(held[start : mark.start()], mark[0])):
             return _Yaml() if language == "yaml" else _Code(language, self._levels)
@@ -221,13 +227,25 @@ _LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
             r"(?:sudo\s+)?(?:echo|curl|git|ssh|scp|docker|kubectl|psql|mysql|printf|wget|npm|pip|export|grep|sed|chmod"
             r"|mkdir|aws|gh)\s(?:[^.?!,]|[.?!,]\S)*(?<=[\s=])\$?",
         ),
-        ("javascript", "\"'`", r"(?:export\s+)?(?:const|let|var)\s+[\w$]+\s*(?::\s*[\w<>\[\]|]+\s*)?=[^.?!]*(?<!\w)"),
+        (
+            "javascript",
+            "\"'`",
+            r"(?:export\s+)?(?:const|let|var)\s+[\w$]+\s*(?::\s*[\w<>\[\]|]+\s*)?=[^.?!]*(?<!\w)",
+        ),
         ("javascript", "\"'`", r"(?:console\.\w+|document\.[\w.]+|require)\([^)]*(?<!\w)"),
         ("javascript", "`", r"(?:return|throw|await)?\s*[\w$.]*\s*(?:\(|=|:)[^.?!]*"),
         ("javascript", "\"'", r"import\b.*\bfrom\s+"),
         ("python", "\"'", r"(?:>>>[ ])?(?:async[ ]def|def|class)\s+\w+\(.*(?<!\w)(?:[rfbu]{0,2})"),
-        ("python", "\"'", r"(?:>>>[ ])?(?:if|elif|while|assert)\s+[^.?!,]*(?:==|!=|\()\s*(?:[rfbu]{0,2})"),
-        ("python", "\"'", r"(?:>>>[ ])?(?:return|yield|raise|await)\s+(?:[\w.]+\()?[({\[]*(?:[rfbu]{0,2})"),
+        (
+            "python",
+            "\"'",
+            r"(?:>>>[ ])?(?:if|elif|while|assert)\s+[^.?!,]*(?:==|!=|\()\s*(?:[rfbu]{0,2})",
+        ),
+        (
+            "python",
+            "\"'",
+            r"(?:>>>[ ])?(?:return|yield|raise|await)\s+(?:[\w.]+\()?[({\[]*(?:[rfbu]{0,2})",
+        ),
         (
             "python",
             "\"'",
@@ -247,7 +265,9 @@ _LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
 
 def _language(header: str, mark: str) -> str | None:
     """The language of a line of which it is evident, by what stands before its first quotation mark."""
-    return next((name for name, marks, form in _LINES if mark in marks and form.match(header)), None)
+    return next(
+        (name for name, marks, form in _LINES if mark in marks and form.match(header)), None
+    )
 
 
 class _Scanner:
@@ -310,8 +330,15 @@ class _Code(_Scanner):
         lasting: whether all further lines are in it, and not only those of a string that is open.
     """
 
-    def __init__(self, language: str, levels: int, *, strict: bool = False, lasting: bool = False) -> None:
-        self.language, self._levels, self._strict, self._lasting = language, levels, strict, strict or lasting
+    def __init__(
+        self, language: str, levels: int, *, strict: bool = False, lasting: bool = False
+    ) -> None:
+        self.language, self._levels, self._strict, self._lasting = (
+            language,
+            levels,
+            strict,
+            strict or lasting,
+        )
         self._open: list[_Open] = []
         self._rest = ""  # what may become a longer mark
         self._before = ""  # the last character that was no space, in code
@@ -438,7 +465,9 @@ class _Code(_Scanner):
 
     def _begin(self, literal: Literal) -> None:
         self._open.append(_Open(literal))
-        self._inner = Quoting(self._levels - 1) if literal.language == "json" and self._levels else None
+        self._inner = (
+            Quoting(self._levels - 1) if literal.language == "json" and self._levels else None
+        )
 
     def _documents(self, mark: str) -> None:
         """Begin the next of the documents of a shell that were announced in a line that has ended."""
@@ -453,7 +482,9 @@ _NO_JSON = re.compile(r"[^\w\s{}\[\],:.+\-<>→]")
 
 def _is_one_line(literal: Literal) -> bool:
     return literal.language == "json" or (
-        literal.language in ("python", "javascript") and len(literal.quote) == 1 and literal.quote != "`"
+        literal.language in ("python", "javascript")
+        and len(literal.quote) == 1
+        and literal.quote != "`"
     )
 
 
@@ -539,7 +570,9 @@ class _Yaml(_Scanner):
         if _COMMENT.search(value):
             return Place(unclear=True)
         begins = not value.strip() and bool(probe._value or probe._flow)
-        return Place((Literal("yaml", "flow" if probe._flow else "", ""),), begins=begins, indent=indent)
+        return Place(
+            (Literal("yaml", "flow" if probe._flow else "", ""),), begins=begins, indent=indent
+        )
 
     def _in_block(self) -> bool:
         return self._block >= 0 and (not self._text.strip() or _indent(self._text) > self._block)
@@ -580,7 +613,11 @@ class _Yaml(_Scanner):
                 self._flow += 1
             elif char in "]}" and self._flow:
                 self._flow -= 1
-            if (char == ":" and ends_word) or (char == "-" and ends_word and blank) or (self._flow and char in "[{,"):
+            if (
+                (char == ":" and ends_word)
+                or (char == "-" and ends_word and blank)
+                or (self._flow and char in "[{,")
+            ):
                 self._value = self._at + 1
             elif char == "#" and (self._at == 0 or text[self._at - 1].isspace()):
                 self._value, self._at = self._at, limit
@@ -594,14 +631,18 @@ def _indent(text: str) -> int:
 
 _BLOCK = re.compile(r"(?::|-|^)\s+[|>][-+\d]*\s*(?:\#.*)?\Z")
 _COMMENT = re.compile(r"(?:\A|\s)#")
-_YAML_LINE = re.compile(r"(?!(?:---|\.\.\.)\s*\Z)(?:\s*(?:#|\Z|-(?:\s|\Z)|[\w.\-<>\"' ]+?:(?:\s|\Z))|\s+\S)")
+_YAML_LINE = re.compile(
+    r"(?!(?:---|\.\.\.)\s*\Z)(?:\s*(?:#|\Z|-(?:\s|\Z)|[\w.\-<>\"' ]+?:(?:\s|\Z))|\s+\S)"
+)
 _YAML_STRINGS = {'"': re.compile(r'\\.?|"', re.DOTALL), "'": re.compile(r"''|'")}
 
 
 # ---- how an original is spelled there --------------------------------------------------------------------------------
 
 
-def spelled(original: str, place: Place, stood: Sequence[str], *, exact: bool = False, whole: bool = False) -> str:
+def spelled(
+    original: str, place: Place, stood: Sequence[str], *, exact: bool = False, whole: bool = False
+) -> str:
     """An original as it is written at a place: as it stood, unless that would mean something else there.
 
     Args:
@@ -663,10 +704,14 @@ def tells(original: str, kind: str) -> bool:
     """Whether it must be remembered that a value stood at a place of this kind."""
     if kind in MARKUP:
         return with_entities(original, kind, ()) != original
-    return not is_plain(original) and (kind not in (PROSE, UNCLEAR) or _READABLE.search(original) is not None)
+    return not is_plain(original) and (
+        kind not in (PROSE, UNCLEAR) or _READABLE.search(original) is not None
+    )
 
 
-_SPECIAL = re.compile(r"[^\w .,@+/=~:\-]|:(?:\s|\Z)|\A[^\w./+]|\s\Z|\A\s|[\x00-\x1f\x7f\x85\u2028\u2029]")
+_SPECIAL = re.compile(
+    r"[^\w .,@+/=~:\-]|:(?:\s|\Z)|\A[^\w./+]|\s\Z|\A\s|[\x00-\x1f\x7f\x85\u2028\u2029]"
+)
 _READABLE = re.compile(r"[\\{}]|''")
 """What a language may read as something else."""
 
@@ -706,7 +751,9 @@ def _read_one(literal: Literal, text: str) -> str | None:
         return None
     if language == "json" and re.search(r"[\x00-\x1f]", bare):
         return None
-    if (quote == "`" and "${" in bare) or (language == "shell" and not prefix and re.search(r"[$`]", bare)):
+    if (quote == "`" and "${" in bare) or (
+        language == "shell" and not prefix and re.search(r"[$`]", bare)
+    ):
         return None
     if "f" in prefix:
         if re.search(r"[{}]", re.sub(r"\{\{|\}\}", "", bare)):
@@ -723,7 +770,8 @@ def _read_word(literal: Literal, text: str) -> str | None:
         return None if broken else re.sub(r"\\(.)", r"\1", text)
     flow = r"|[,\[\]{}]" if literal.prefix else ""
     broken = re.search(
-        rf"""\A[,\[\]{{}}#&*!|>'"%@`]|\A[-?:](?:\s|\Z)|:(?:\s|\Z)|\s\#|\A\s|\s\Z|[\x00-\x1f\x7f]{flow}""", text
+        rf"""\A[,\[\]{{}}#&*!|>'"%@`]|\A[-?:](?:\s|\Z)|:(?:\s|\Z)|\s\#|\A\s|\s\Z|[\x00-\x1f\x7f]{flow}""",
+        text,
     )
     return None if broken else text
 
@@ -735,7 +783,9 @@ def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
         return json.dumps(text, ensure_ascii=False)[1:-1]
     if not quote:
         if language == "shell":
-            return re.sub(r"""["'`$&|;<>()*?\[\]#!{}\\]""", r"\\\g<0>", text).replace("\n", "$'\\n'")
+            return re.sub(r"""["'`$&|;<>()*?\[\]#!{}\\]""", r"\\\g<0>", text).replace(
+                "\n", "$'\\n'"
+            )
         return f'"{_escaped(_YAML_BREAKS, text)}"' if whole and place.asks else text
     if quote == "|":
         return text.replace("\n", "\n" + " " * place.indent)
@@ -777,7 +827,11 @@ def _joined(literal: Literal, text: str) -> str:
     """A text in a string that reads no escapes: what would end it stands in a string of its own beside it."""
     script = literal.language == "javascript"
     quote = literal.quote[0]
-    breaks = r"`|\$(?=\{)|\\\Z" if script else rf"{quote}|\\\Z" + ("" if len(literal.quote) == 3 else r"|\n")
+    breaks = (
+        r"`|\$(?=\{)|\\\Z"
+        if script
+        else rf"{quote}|\\\Z" + ("" if len(literal.quote) == 3 else r"|\n")
+    )
 
     def apart(match: re.Match[str]) -> str:
         other = json.dumps(match[0]) if match[0] != '"' else "'\"'"
@@ -802,12 +856,26 @@ _KNOWN: dict[str, tuple[str, dict[str, str], str]] = {
     "javascript": ("xubo", {**_USUAL, "v": "\v", "\n": ""}, "dropped"),
     "yaml": (
         "xuU",
-        {**_USUAL, **_MORE, '"': '"', "\\": "\\", "/": "/", "e": "\x1b", "0": "\0", " ": " ", "\t": "\t"}
+        {
+            **_USUAL,
+            **_MORE,
+            '"': '"',
+            "\\": "\\",
+            "/": "/",
+            "e": "\x1b",
+            "0": "\0",
+            " ": " ",
+            "\t": "\t",
+        }
         | {"N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
         "none",
     ),
     "shell": ("", {"$": "$", "`": "`", '"': '"', "\\": "\\", "\n": ""}, "kept"),
-    "shell$": ("xuUo", {**_USUAL, **_SAME, "a": "\a", "v": "\v", "e": "\x1b", "E": "\x1b", "?": "?"}, "kept"),
+    "shell$": (
+        "xuUo",
+        {**_USUAL, **_SAME, "a": "\a", "v": "\v", "e": "\x1b", "E": "\x1b", "?": "?"},
+        "kept",
+    ),
 }
 """By language: the forms of numbers, the letters, and what becomes of the backslash of any other character."""
 

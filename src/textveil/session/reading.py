@@ -13,7 +13,9 @@ from unicodedata import normalize
 import regex
 
 _TYPOGRAPHIC = str.maketrans("’ʼ", "''")
-_UNSPACED = regex.compile(r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_UNSPACED = regex.compile(
+    r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+)
 _WORDLY = regex.compile(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
 
 Escaped = Literal["", "json", "html", "markdown"]
@@ -126,4 +128,6 @@ class Escapes:
 
 def decoded(text: str) -> str:
     """A text with its escapes read, folded as answers are, each whitespace as it stands."""
-    return "".join([unit.folded for unit in Escapes(TEXT).read([plain(char) for char in text], True)])
+    return "".join(
+        [unit.folded for unit in Escapes(TEXT).read([plain(char) for char in text], True)]
+    )

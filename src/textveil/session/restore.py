@@ -19,9 +19,23 @@ from textveil.errors import ConfigError, InputError
 from textveil.protect import may_be_name
 from textveil.session import sentences
 from textveil.session.placeholders import DIGITS, named
-from textveil.session.quoting import BEHIND, Place, Quoting, is_plain, markup, spelled, with_entities
+from textveil.session.quoting import (
+    BEHIND,
+    Place,
+    Quoting,
+    is_plain,
+    markup,
+    spelled,
+    with_entities,
+)
 from textveil.session.reading import JSON, TEXT, Escapes, Unit, fold, plain, script
-from textveil.session.targets import Insertion, TargetCollector, TargetFinder, Trusted, may_hold_target
+from textveil.session.targets import (
+    Insertion,
+    TargetCollector,
+    TargetFinder,
+    Trusted,
+    may_hold_target,
+)
 from textveil.text import casing_of, is_public, lexicon
 
 Escape = Literal["none", "json"]
@@ -72,7 +86,11 @@ class Key(NamedTuple):
     @property
     def type(self) -> str:
         """The type of a placeholder's value, "PERSON"; "" for names."""
-        return _NUMBERED.split(self.shown.strip('<>"'))[0] if self.kind in ("placeholder", "bare") else ""
+        return (
+            _NUMBERED.split(self.shown.strip('<>"'))[0]
+            if self.kind in ("placeholder", "bare")
+            else ""
+        )
 
 
 class Node:
@@ -143,7 +161,9 @@ class _Numbered(Node):
 
     __slots__ = ()
 
-    def __init__(self, type_: str, written: str, digits: str, loaded: Callable[[str], Node]) -> None:
+    def __init__(
+        self, type_: str, written: str, digits: str, loaded: Callable[[str], Node]
+    ) -> None:
         super().__init__()
         node: Node | None = loaded(named(type_, int(digits))) if digits else None
         for char in written if node else "":
@@ -156,7 +176,12 @@ class _Digits(dict[str, Node]):
     """The nodes behind a node that a digit may follow."""
 
     def __init__(
-        self, known: Mapping[str, Node], type_: str, written: str, digits: str, loaded: Callable[[str], Node]
+        self,
+        known: Mapping[str, Node],
+        type_: str,
+        written: str,
+        digits: str,
+        loaded: Callable[[str], Node],
     ) -> None:
         super().__init__({char: node for char, node in known.items() if not char.isdigit()})
         self._of = type_, written, digits, loaded
@@ -164,7 +189,12 @@ class _Digits(dict[str, Node]):
     def get(self, char: str, default: Any = None) -> Any:
         """The node behind one more character."""
         type_, written, digits, loaded = self._of
-        if char not in self and char in "0123456789" and (digits or char != "0") and len(digits) < DIGITS:
+        if (
+            char not in self
+            and char in "0123456789"
+            and (digits or char != "0")
+            and len(digits) < DIGITS
+        ):
             self[char] = _Numbered(type_, written + char, digits + char, loaded)
         return super().get(char, default)
 
@@ -233,7 +263,9 @@ class Restorer:
         self._stood, self._exact = stood, escape == "json" if exact is None else exact
         self._quoting = Quoting()
         self._dropped = False  # whether units that are out are no longer there
-        self._key_end = -1  # the end of the last key, from which on a word begins that is no stranger
+        self._key_end = (
+            -1
+        )  # the end of the last key, from which on a word begins that is no stranger
         self._root = root
         self._json = Escapes(JSON) if escape == "json" else None
         self._text = Escapes(TEXT)
@@ -241,7 +273,9 @@ class Restorer:
         self._units: list[Unit] = []
         self._at = 0  # units before it are read already, and stay for their neighbours' sake
         self._final = False
-        self._waiting: deque[tuple[Insertion | None, str, str]] = deque()  # what was read: as it came, and restored
+        self._waiting: deque[tuple[Insertion | None, str, str]] = (
+            deque()
+        )  # what was read: as it came, and restored
         # What is a target in the text as it is written, or with its escapes read, is one; they differ from the first
         # escape on, and so do the finders.
         self._finders: list[TargetFinder] = []
@@ -264,7 +298,9 @@ class Restorer:
             InputError: the piece is no string.
         """
         if not isinstance(piece, str):
-            raise InputError(f"the answer must be a string, got {type(piece).__name__}; decode it first")
+            raise InputError(
+                f"the answer must be a string, got {type(piece).__name__}; decode it first"
+            )
         return self._read(piece)
 
     def feed_bytes(self, piece: bytes) -> str:
@@ -342,7 +378,9 @@ class Restorer:
 
     def _take(self, key: Key | None, found: list[Unit]) -> bool:
         """Read a key, or what is none and stays as it came; not if further text decides how it is written."""
-        restored = None if key is None or key.original is None else self._spell(key, key.original, found)
+        restored = (
+            None if key is None or key.original is None else self._spell(key, key.original, found)
+        )
         if restored is None and key is not None and key.original is not None:
             return False
         came = "".join([unit.raw for unit in found])
@@ -350,7 +388,9 @@ class Restorer:
             self._finders.append(self._finders[0].fork())
         if key is None or key.original is None:
             for finder, as_written in zip(self._finders, (True, False), strict=False):
-                finder.pass_text("".join([unit.read if as_written else unit.char for unit in found]))
+                finder.pass_text(
+                    "".join([unit.read if as_written else unit.char for unit in found])
+                )
             self._waiting.append((None, "", came))
             return True
         place = Insertion(key.type)
@@ -401,7 +441,11 @@ class Restorer:
             step = _step(node, folded)
             if step is None:
                 # Whitespace may be wider than in the key, and stand inside the brackets.
-                if folded != " " or spaces == SPACES or not (last in ("<", " ") or ">" in node.children):
+                if (
+                    folded != " "
+                    or spaces == SPACES
+                    or not (last in ("<", " ") or ">" in node.children)
+                ):
                     break
                 i, spaces = i + 1, spaces + 1
                 continue
@@ -502,14 +546,20 @@ class Restorer:
         if self._is_stranger(before, shouted) and _marks(before) & (lexicon.NAME | lexicon.PUBLIC):
             return False
         begin = end
-        while begin < len(self._units) and begin - end <= SPACES and _joins_names(self._units[begin].char):
+        while (
+            begin < len(self._units)
+            and begin - end <= SPACES
+            and _joins_names(self._units[begin].char)
+        ):
             begin += 1
         if begin == len(self._units):
             return True if self._final else None
         if begin == end or not self._units[begin].char.isupper():
             return True
         stop = begin
-        while stop < len(self._units) and stop - begin <= LONGEST and _of_name(self._units[stop].char):
+        while (
+            stop < len(self._units) and stop - begin <= LONGEST and _of_name(self._units[stop].char)
+        ):
             stop += 1
         if stop == len(self._units) and not self._final:
             return None
@@ -552,7 +602,9 @@ class Restorer:
         if key.kind in ("name", "plural"):
             original = _cased(original, key.shown, "".join([unit.char for unit in found]))
         place, escapes, slash = Place(), {unit.escape for unit in found}, ""
-        placed = key.kind in ("placeholder", "bare") and found[0].escape == "markdown" and self._at > 0
+        placed = (
+            key.kind in ("placeholder", "bare") and found[0].escape == "markdown" and self._at > 0
+        )
         if placed and _continues_path(self._units[self._at - 1].char):
             slash = "\\"
         if not is_plain(original):
@@ -561,7 +613,9 @@ class Restorer:
             if whole is None:
                 return None
             if "html" in escapes:
-                before = "".join([unit.read for unit in self._units[max(0, self._at - BEHIND) : self._at]])
+                before = "".join(
+                    [unit.read for unit in self._units[max(0, self._at - BEHIND) : self._at]]
+                )
                 original = with_entities(original, markup(before[-BEHIND:]), stood)
             original = spelled(original, place, stood, exact=self._exact, whole=whole)
         original = slash + original
@@ -599,7 +653,9 @@ class _Collector(Restorer):
         """The targets, with their originals."""
         self._final = True
         self._read(text)
-        return set().union(*(finder.found for finder in self._finders if isinstance(finder, TargetCollector)))
+        return set().union(
+            *(finder.found for finder in self._finders if isinstance(finder, TargetCollector))
+        )
 
     def _made(self, trusted: Trusted) -> TargetFinder:
         return TargetCollector()
@@ -635,7 +691,9 @@ class KeyFinder(Restorer):
         return at == 0 or not _together(self._units[at].char, self._units[at - 1].char)
 
     def _ends(self, end: int) -> bool | None:
-        return end == len(self._units) or not _together(self._units[end - 1].char, self._units[end].char)
+        return end == len(self._units) or not _together(
+            self._units[end - 1].char, self._units[end].char
+        )
 
     def _spell(self, key: Key, original: str, found: list[Unit]) -> str | None:
         self.found.append((self._starts[self._at], self._starts[self._at + len(found)]))
@@ -655,7 +713,9 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
         return set()
     root = tree(placeholders, names, frozenset())
     found = _Collector(root).find(text)
-    if "\n" not in text and " " in text:  # it may come back in quotation marks, as a value of JSON or an argument
+    if (
+        "\n" not in text and " " in text
+    ):  # it may come back in quotation marks, as a value of JSON or an argument
         found |= _Collector(root).find(f'"{text}"')
     return found
 

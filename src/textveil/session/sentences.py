@@ -117,25 +117,36 @@ def may_be_given(word: str, shown: str) -> bool:
 
     Then the two may be somebody else, whatever else the word means: "Will Hernandez".
     """
-    return _kinds().get(fold(shown)) == "family" and fold(word) in _given_names() and may_be_name(word)
+    return (
+        _kinds().get(fold(shown)) == "family" and fold(word) in _given_names() and may_be_name(word)
+    )
 
 
 @cache
 def _kinds() -> dict[str, str]:
     """The kinds of the names that replace others; "other" for those of places and organizations alone."""
-    kinds = {fold(word): "other" for type_ in ("LOCATION", "ORGANIZATION") for word in load_names(type_).words}
+    kinds = {
+        fold(word): "other"
+        for type_ in ("LOCATION", "ORGANIZATION")
+        for word in load_names(type_).words
+    }
     people = load_names("PERSON")
     return kinds | dict(zip(map(fold, people.words), people.kinds, strict=True))
 
 
 @cache
 def _given_names() -> frozenset[str]:
-    return frozenset(map(fold, names("latin", "given"))) | frozenset(map(fold, names("latin", "unsure"))) - PARTICLES
+    return (
+        frozenset(map(fold, names("latin", "given")))
+        | frozenset(map(fold, names("latin", "unsure"))) - PARTICLES
+    )
 
 
 def _is_compound(word: str) -> bool:
     """Whether a word is two ordinary ones, written together as in German, with or without an s between."""
-    pairs = [(word[:at].removesuffix(s), word[at:]) for at in range(4, len(word) - 3) for s in ("", "s")]
+    pairs = [
+        (word[:at].removesuffix(s), word[at:]) for at in range(4, len(word) - 3) for s in ("", "s")
+    ]
     words = [part for pair in pairs for part in pair]
     if not words:
         return False

@@ -116,7 +116,11 @@ class Snapshot(Facts):
 
     def after(self, delta: SessionDelta) -> "Snapshot":
         """The next snapshot, which knows what the delta adds."""
-        known = {name: _grown(getattr(self, name), new) for name in FACTS if (new := getattr(delta, name))}
+        known = {
+            name: _grown(getattr(self, name), new)
+            for name in FACTS
+            if (new := getattr(delta, name))
+        }
         made = replace(self, version=self.version + 1, **known)
         if "sought" in vars(self):  # or each release would go through all values again
             vars(made)["sought"] = sought = self.sought.copy()
@@ -181,7 +185,9 @@ class Snapshot(Facts):
     def hidden_in(self, text: str) -> Counter[str]:
         """How many values of each type have placeholders in a released text."""
         released = {match[1] for match in RELEASED.finditer(text)}
-        return Counter(given.type for given in self.placeholders.values() if given.inner in released)
+        return Counter(
+            given.type for given in self.placeholders.values() if given.inner in released
+        )
 
     def originals(self, placeholders: Collection[Given]) -> dict[str, str]:
         """What placeholders stand for; also those of parts of names, which an answer may use unasked."""
@@ -189,7 +195,9 @@ class Snapshot(Facts):
         found |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
         for given in placeholders:
             for word in () if given.part or given.form > 1 else given.value.split():
-                number, part = self.parts.get((given.type, alike(given.type, word)), (AMBIGUOUS, ""))
+                number, part = self.parts.get(
+                    (given.type, alike(given.type, word)), (AMBIGUOUS, "")
+                )
                 whole = given._replace(part=part, quoted=False)
                 if number == given.number and part and whole.inner not in self.spelled:
                     found.setdefault(whole.shown, word)
@@ -230,10 +238,14 @@ class Notes:
         """
         facts = self._facts
         keys = [(type_, alike(type_, value)) for type_, value, _ in values]
-        expect(facts, placeholders=values, values=keys, parts=keys, counts=[type_ for type_, _ in keys])
+        expect(
+            facts, placeholders=values, values=keys, parts=keys, counts=[type_ for type_, _ in keys]
+        )
         for type_ in {type_ for type_, _ in keys}:
             first = facts.counts.get(type_, 0) + 1
-            expect(facts, spelled=[named(type_, number) for number in range(first, first + len(keys))])
+            expect(
+                facts, spelled=[named(type_, number) for number in range(first, first + len(keys))]
+            )
         self._divide(values)
         given = [Given(key[0], facts.values[key][0], "", facts.values[key][1]) for key in keys]
         forms = [(each.type, each.number, each.part) for each in given]
@@ -277,7 +289,9 @@ class Notes:
         if value not in facts.placeholders:
             type_, text, quoted = value
             number, part = facts.values[type_, alike(type_, text)]
-            given = Given(type_, number, text, part, facts.forms.get((type_, number, part), 0) + 1, quoted)
+            given = Given(
+                type_, number, text, part, facts.forms.get((type_, number, part), 0) + 1, quoted
+            )
             while given.inner in facts.spelled:
                 given = given._replace(form=given.form + 1)
             facts.forms[type_, number, part] = given.form
@@ -298,15 +312,21 @@ class Notes:
             values=keys,
             forms=[(each.type, each.number, each.part) for each in given],
             counts=[each.type for each in given],
-            parts=[(each.type, joined) for each in given for joined, _ in parts(each.type, each.value)],
+            parts=[
+                (each.type, joined) for each in given for joined, _ in parts(each.type, each.value)
+            ],
         )
         new = [each for each in given if each.stands_for not in facts.placeholders]
-        shown = {other.inner: other.stands_for for other in self._given_as({each.name for each in new})}
+        shown = {
+            other.inner: other.stands_for for other in self._given_as({each.name for each in new})
+        }
         for each in given:
             if shown.setdefault(each.inner, each.stands_for) != each.stands_for or (
                 facts.placeholders.get(each.stands_for, each) != each
             ):
-                raise InputError("the session has other placeholders for some of these values: name another session")
+                raise InputError(
+                    "the session has other placeholders for some of these values: name another session"
+                )
             if each.stands_for not in facts.placeholders:
                 _enter(facts, each)
 
@@ -327,7 +347,11 @@ class Notes:
             self._facts.private.setdefault(value.key, value)
 
     def put(
-        self, text: str, values: Sequence[Original], names: Iterable[Replaced] = (), source: Source = "user"
+        self,
+        text: str,
+        values: Sequence[Original],
+        names: Iterable[Replaced] = (),
+        source: Source = "user",
     ) -> None:
         """Note the addresses of a text in which something was hidden, and the internal hosts that its writer named.
 
@@ -345,7 +369,11 @@ class Notes:
         self.put_in(targets_in(text, {each.shown: each.value for each in given}, keys))
         if source == "user":
             hosts = internal_hosts(text).union(*(internal_hosts(value.text) for value in values))
-            hosts |= {value.text.lower() for value in values if value.type == "HOST" and is_internal(value.text)}
+            hosts |= {
+                value.text.lower()
+                for value in values
+                if value.type == "HOST" and is_internal(value.text)
+            }
             for host in sorted(hosts):
                 self._facts.hosts.setdefault(host, None)
 
@@ -398,7 +426,9 @@ class Notes:
         for key in keys:
             self._facts.said.setdefault(key, None)
 
-    def consistent(self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]) -> list[int]:
+    def consistent(
+        self, law: str, keys: Sequence[tuple[str, str]], rows: Sequence[int]
+    ) -> list[int]:
         """The row of each word: the one first drawn in this session, or the given one for words that are new.
 
         Args:
@@ -407,7 +437,10 @@ class Notes:
             rows: the rows to take for words that are new.
         """
         drawn = self._facts.drawn
-        return [drawn.setdefault(key, row) for key, row in zip(self._draws(law, keys), rows, strict=True)]
+        return [
+            drawn.setdefault(key, row)
+            for key, row in zip(self._draws(law, keys), rows, strict=True)
+        ]
 
     def learn(self, drawn: Mapping[tuple[str, str, str], int]) -> None:
         """Note rows that other sessions of the same subject have drawn; what this one has drawn stays."""
@@ -430,7 +463,9 @@ class Notes:
         expect(self._facts, drawn=found)
         return found
 
-    def lost(self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool) -> None:
+    def lost(
+        self, label: str, by: str, spent: Sequence[float], released: int, *, alike: bool
+    ) -> None:
         """Note what words of one type lose in one text.
 
         Args:
@@ -485,7 +520,10 @@ def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
     facts = Facts()
     for each in given:
         _enter(facts, each)
-    return {name: getattr(facts, name) for name in ("placeholders", "values", "forms", "counts", "parts")}
+    return {
+        name: getattr(facts, name)
+        for name in ("placeholders", "values", "forms", "counts", "parts")
+    }
 
 
 def _enter(facts: Facts, given: Given) -> None:
@@ -503,7 +541,9 @@ def _enter(facts: Facts, given: Given) -> None:
         _divide_name(facts.parts, type_, value, number)
 
 
-def _divide_name(into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same) -> None:
+def _divide_name(
+    into: MutableMapping[_Same, tuple[Any, str]], type_: str, value: str, owner: int | _Same
+) -> None:
     """Enter what may stand for a name; what may stand for two names stands for neither."""
     for joined, part in parts(type_, value):
         known = into.get((type_, joined))
@@ -544,7 +584,12 @@ def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
         fed, kinds = begin, [quoting.place().kind]
         if in_markup:
             kinds.append(markup(text[max(0, begin - BEHIND) : begin]))
-        found += [(part, kind) for part in {each.value, *each.value.split()} for kind in kinds if tells(part, kind)]
+        found += [
+            (part, kind)
+            for part in {each.value, *each.value.split()}
+            for kind in kinds
+            if tells(part, kind)
+        ]
     return found
 
 

@@ -167,7 +167,11 @@ class Session:
         def kept(known: Snapshot) -> tuple[None, SessionDelta]:
             notes = Notes(known)
             notes.take(several)
-            notes.found(PrivateValue(each.type, each.value, 0.0) for each in several if each.type not in UNFOUND)
+            notes.found(
+                PrivateValue(each.type, each.value, 0.0)
+                for each in several
+                if each.type not in UNFOUND
+            )
             notes.put_in(put)
             return None, notes.delta()
 
@@ -235,7 +239,9 @@ class Session:
         trusted = known.trusted
         if hosts:
             trusted = replace(trusted, hosts={*trusted.hosts, *(host.lower() for host in hosts)})
-        return Restorer(known.tree, escape, where, trusted, known.said, known.stood, exact, value=value)
+        return Restorer(
+            known.tree, escape, where, trusted, known.said, known.stood, exact, value=value
+        )
 
     # ---- to be kept --------------------------------------------------------------------------------------------------
 
@@ -254,7 +260,10 @@ class Session:
             ],
             said=sorted(known.said),
             spelled=sorted(known.spelled),
-            private=[_Private(type=each.type, text=each.text, score=each.score) for each in known.private.values()],
+            private=[
+                _Private(type=each.type, text=each.text, score=each.score)
+                for each in known.private.values()
+            ],
             targets=sorted(known.targets),
             hosts=sorted(known.hosts),
             stood={value: list(kinds) for value, kinds in sorted(known.stood.items())},
@@ -339,13 +348,21 @@ class _Kept(_Part):
 
     def snapshot(self) -> Snapshot:
         given = [Given(**dict(each)) for each in self.placeholders]
-        if not len(given) == len({each.stands_for for each in given}) == len({each.shown for each in given}):
+        if (
+            not len(given)
+            == len({each.stands_for for each in given})
+            == len({each.shown for each in given})
+        ):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )
         private = [PrivateValue(each.type, each.text, each.score) for each in self.private or ()]
         if self.private is None:
-            private = [PrivateValue(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND]
+            private = [
+                PrivateValue(each.type, each.value, 0.0)
+                for each in given
+                if each.type not in UNFOUND
+            ]
             private += [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]
         return Snapshot(
             version=0,
@@ -360,11 +377,17 @@ class _Kept(_Part):
                     for name in self.replacements
                 }
             ),
-            owners=ChainMap({fold(name.shown): fold(name.original) for name in self.replacements if name.owns}),
+            owners=ChainMap(
+                {fold(name.shown): fold(name.original) for name in self.replacements if name.owns}
+            ),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
             spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
             losses=ChainMap({(each.label, each.by): Loss(**dict(each)) for each in self.losses}),
             drawn=ChainMap(
-                {(law, fold(each.word), each.group): each.row for law, draws in self.draws.items() for each in draws}
+                {
+                    (law, fold(each.word), each.group): each.row
+                    for law, draws in self.draws.items()
+                    for each in draws
+                }
             ),
         )

@@ -57,7 +57,9 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
         OutputError: it cannot be written, or another process wrote it meanwhile, which would lose what that one knows.
     """
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-        raise OutputError(f"--session must name a file in an existing folder, and {quote_file(path)} is none")
+        raise OutputError(
+            f"--session must name a file in an existing folder, and {quote_file(path)} is none"
+        )
     before = content(path) if os.path.lexists(path) else None
     session = Session() if before is None else Session.from_json(before)
     known = session.to_json()
@@ -73,7 +75,9 @@ def kept(path: str | os.PathLike[str]) -> Iterator[Session]:
 
 def _replace(path: str | os.PathLike[str], before: bytes | None, session: Session) -> None:
     if before != (content(path) if os.path.lexists(path) else None):
-        raise OutputError("another process changed the session file meanwhile; use it from one process at a time")
+        raise OutputError(
+            "another process changed the session file meanwhile; use it from one process at a time"
+        )
     save(session, path)
 
 
@@ -103,8 +107,12 @@ def content(path: str | os.PathLike[str]) -> bytes:
     """What is in a session file; `InputError` where it cannot be read."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe may have no end
-            raise InputError(f"the session file cannot be read: {quote_file(path)} is not a regular file")
+            raise InputError(
+                f"the session file cannot be read: {quote_file(path)} is not a regular file"
+            )
         with open(path, "rb") as stream:
             return stream.read()
     except OSError as error:
-        raise InputError(f"the session file cannot be read: {quote_file(path)}: {error.strerror}") from None
+        raise InputError(
+            f"the session file cannot be read: {quote_file(path)}: {error.strerror}"
+        ) from None

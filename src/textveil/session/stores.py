@@ -34,7 +34,9 @@ DEFAULT = "default"
 def no_session(subject: str, session: str) -> InputError:
     """The error for a session that is not in a store."""
     name = quote(f"{subject}/{session}")
-    return InputError(f"the store has no session {name}; `textveil session list` shows those that it has")
+    return InputError(
+        f"the store has no session {name}; `textveil session list` shows those that it has"
+    )
 
 
 LONGEST = 200
@@ -132,11 +134,15 @@ class SessionStore:
         Raises:
             ConfigError: a store of this kind keeps no conversations.
         """
-        raise ConfigError("conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+        raise ConfigError(
+            "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
+        )
 
     def pseudonym(self, secret: bytes) -> str:
         """The same name for whoever has the same secret; it says nothing about it."""
-        raise ConfigError("conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+        raise ConfigError(
+            "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
+        )
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
@@ -150,7 +156,9 @@ class SessionStore:
         Raises:
             ConfigError: a store of this kind keeps no ledger.
         """
-        raise ConfigError("only a store in a database keeps a ledger: sqlite:///NAME.db or postgresql://HOST/NAME")
+        raise ConfigError(
+            "only a store in a database keeps a ledger: sqlite:///NAME.db or postgresql://HOST/NAME"
+        )
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -201,12 +209,17 @@ class MemoryStore(SessionStore):
 
     def sessions(self) -> list[KeptSession]:
         """See `SessionStore`; times are not known."""
-        return [KeptSession(subject=a, session=b, made=0, used=0, expires=None) for a, b in sorted(self._sessions)]
+        return [
+            KeptSession(subject=a, session=b, made=0, used=0, expires=None)
+            for a, b in sorted(self._sessions)
+        ]
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`."""
         with self._lock:
-            gone = [key for key in self._sessions if key[0] == subject and session in (None, key[1])]
+            gone = [
+                key for key in self._sessions if key[0] == subject and session in (None, key[1])
+            ]
             for key in gone:
                 del self._sessions[key]
         return len(gone)
@@ -242,7 +255,11 @@ class FileStore(SessionStore):
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`. What the disk or its backups keep of a file is not erased."""
-        found = [each for each in self.sessions() if each.subject == subject and session in (None, each.session)]
+        found = [
+            each
+            for each in self.sessions()
+            if each.subject == subject and session in (None, each.session)
+        ]
         for _ in found:
             os.unlink(self._path)
         return len(found)

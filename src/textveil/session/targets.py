@@ -53,11 +53,14 @@ _SPECIAL = frozenset(
 _PLAIN_ENDS = _SPECIAL | {"com", "net", "org", "edu", "gov", "mil", "biz", "info", "dev", "io"}
 """Last labels that make a host of two labels; others, as in `Julia.It`, need a third one or a path."""
 
-_FILES = frozenset(["md", "py", "sh", "rs", "pl", "ps", "cc", "so", "zip", "mov", "app", "java", "cs", "ml"])
+_FILES = frozenset(
+    ["md", "py", "sh", "rs", "pl", "ps", "cc", "so", "zip", "mov", "app", "java", "cs", "ml"]
+)
 """Last labels that are endings of files, too: a colon behind `main.py` opens no path."""
 
 _WIDE = str.maketrans(
-    {0xFF01 + i: chr(0x21 + i) for i in range(94)} | {0x3002: ".", 0xFF61: ".", 0x2024: ".", 0xFE52: "."}
+    {0xFF01 + i: chr(0x21 + i) for i in range(94)}
+    | {0x3002: ".", 0xFF61: ".", 0x2024: ".", 0xFE52: "."}
 )
 _IGNORED = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
 _TRAILING = ".,;:!?)]}*_~'\"`\\>|"
@@ -90,7 +93,9 @@ _NUMBER = re.compile(
     r"(?::\d{1,5})?[/\\?#]"
 )
 _MAIL = re.compile(r"(?i)(?:mailto|sms(?:to)?):")
-_OPAQUE = re.compile(r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data(?=:[\w.+\-/;=]*,)):")
+_OPAQUE = re.compile(
+    r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data(?=:[\w.+\-/;=]*,)):"
+)
 _ABSOLUTE = re.compile(r"(?i)\s*[\"'(]?\s*(?:[/\\]{2}|[a-z][a-z0-9+.\-]{1,30}:|\\)")
 """A link, or the inside of `url(...)`, that names its host."""
 _START = re.compile(r"(?i)(?:[a-z][a-z0-9+.\-]*:[/\\]+|(?:https?|ftps?|wss?):|[/\\]{2,})?")
@@ -186,7 +191,9 @@ class Trusted:
     def has_host(self, host: str) -> bool:
         """Whether a host is trusted."""
         labels = host.split(".")
-        return host in self.hosts or any(f"*.{'.'.join(labels[i:])}" in self.hosts for i in range(1, len(labels)))
+        return host in self.hosts or any(
+            f"*.{'.'.join(labels[i:])}" in self.hosts for i in range(1, len(labels))
+        )
 
 
 class _Target:
@@ -197,12 +204,24 @@ class _Target:
         text: how it begins.
     """
 
-    __slots__ = ("_check", "flat", "hopeless", "host", "joined", "length", "pieces", "places", "trusted")
+    __slots__ = (
+        "_check",
+        "flat",
+        "hopeless",
+        "host",
+        "joined",
+        "length",
+        "pieces",
+        "places",
+        "trusted",
+    )
 
     def __init__(self, text: str = "", *, flat: bool = False) -> None:
         self.flat, self.pieces, self.length = flat, [text] if text else [], len(text)
         self.places: list[tuple[Insertion, int, int]] = []
-        self.host: tuple[int, int] | None = None  # where it begins and ends, once more text changes nothing
+        self.host: tuple[int, int] | None = (
+            None  # where it begins and ends, once more text changes nothing
+        )
         self.hopeless = self.trusted = False  # no known target begins so; its host is trusted
         self._check = self.joined = 0  # where the last original ends
 
@@ -268,7 +287,9 @@ class TargetFinder:
         self._open: _Target | None = None
         self._closer = ""  # the quotation mark that ends the open target, where spaces don't
         self._tail: list[tuple[Insertion, int, int]] = []
-        self._marked = False  # whether the run has quotation marks or dollars, so that spaces may not end it
+        self._marked = (
+            False  # whether the run has quotation marks or dollars, so that spaces may not end it
+        )
         self._quotes = 0  # in the line before the run
 
     # ---- steps -------------------------------------------------------------------------------------------------------
@@ -477,7 +498,9 @@ class TargetFinder:
     def _open_value(self, quote: str) -> None:
         self._tag, self._quote = _QUOTED if quote else _BARE, quote
         name = (self._attribute.split() or [""])[-1].lower()
-        self._value = _Target(flat=name in _FETCHED or name.startswith("on") or "href" in name or "src" in name)
+        self._value = _Target(
+            flat=name in _FETCHED or name.startswith("on") or "href" in name or "src" in name
+        )
         self._attribute = ""
         if self._value.flat:
             self._end_run()
@@ -517,7 +540,9 @@ class TargetFinder:
             self._step_open(char)
         else:
             self._marked |= char in "\"'`$"
-            if self._tail and (_GROWS.match(char) is None or self._length - self._tail[0][1] > _OVERLAP):
+            if self._tail and (
+                _GROWS.match(char) is None or self._length - self._tail[0][1] > _OVERLAP
+            ):
                 self._resolve(char)
                 if self._open is not None:
                     self._step_open(char)
@@ -585,7 +610,11 @@ class TargetFinder:
     def _quote_before(self, whole: str, start: int) -> str:
         """The quotation mark of the string that a place of the run is in: right before it, or earlier in the line."""
         if whole[start - 1 : start] in _CLOSED:
-            return whole[start - 2 : start] if whole[start - 2 : start - 1] == "\\" else whole[start - 1]
+            return (
+                whole[start - 2 : start]
+                if whole[start - 2 : start - 1] == "\\"
+                else whole[start - 1]
+            )
         return '"' if (self._quotes + _count(whole[:start])) % 2 else ""
 
     def _find_open(self) -> bool:
@@ -697,7 +726,12 @@ class TargetFinder:
         """Decides the places of a target that can be decided; at its end, all."""
         if not target.places or not (final or target.is_due() or target.hopeless):
             return
-        if target.hopeless and target.host is not None and not final and target.places[0][1] >= target.host[1]:
+        if (
+            target.hopeless
+            and target.host is not None
+            and not final
+            and target.places[0][1] >= target.host[1]
+        ):
             for place, _, _ in target.places:
                 place.settle(target.trusted)
             target.places = []
@@ -708,7 +742,9 @@ class TargetFinder:
             low, high, complete = authority(text)
             if complete or final or target.length > 2 * _OVERLAP:
                 target.host = low, high
-                target.trusted = bool(self._trusted.hosts) and self._is_trusted(text, text[low:high])
+                target.trusted = bool(self._trusted.hosts) and self._is_trusted(
+                    text, text[low:high]
+                )
         bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
         waiting = []
         for place, start, end in target.places:
@@ -716,7 +752,9 @@ class TargetFinder:
             if verdict is None:
                 verdict = self._is_known(bare, final)
                 target.hopeless = verdict is False
-                verdict = verdict or (self._has_stood(text, end, target.host) if target.hopeless else verdict)
+                verdict = verdict or (
+                    self._has_stood(text, end, target.host) if target.hopeless else verdict
+                )
             if verdict is None or verdict == "wait":
                 waiting.append((place, start, end))
             else:
@@ -729,7 +767,11 @@ class TargetFinder:
         """Whether an original may stand in a target whatever stood elsewhere; None where that does not say."""
         behind = text[end : end + 64].strip(_TRAILING + " ")
         if not text[:start].strip() and not behind and len(text) <= end + 64:  # the whole of it
-            return "wait" if not final else not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
+            return (
+                "wait"
+                if not final
+                else not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
+            )
         if not target.flat and _MAIL.fullmatch(text[:start]) and not behind:
             return True if final else "wait"
         if target.host is None:
@@ -751,7 +793,9 @@ class TargetFinder:
     def _has_stood(self, text: str, end: int, host: tuple[int, int] | None) -> bool:
         """Whether a known target begins this one, has the original and the whole host in it, and more is only added."""
         ends = (end + match.start() for match in islice(_ADDED.finditer(text[end:]), 4))
-        return host is not None and any(at >= host[1] and self._trusted.has(text[:at]) for at in ends)
+        return host is not None and any(
+            at >= host[1] and self._trusted.has(text[:at]) for at in ends
+        )
 
 
 class TargetCollector(TargetFinder):
@@ -784,7 +828,9 @@ def authority(text: str) -> tuple[int, int, bool]:
     end = len(text) if end < 0 else end
     low = text.rfind("@", low, end) + 1 or low
     port = re.search(r":\d*\Z", text[low:end])
-    if (port and not text[low:end].startswith("[")) or (port and "]" in text[low : low + port.start()]):
+    if (port and not text[low:end].startswith("[")) or (
+        port and "]" in text[low : low + port.start()]
+    ):
         end = low + port.start()
     return low, end, complete
 
@@ -806,9 +852,13 @@ def is_internal(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        if not re.fullmatch(r"[a-z0-9\-]+(?:\.[a-z0-9\-]+)*", host) or re.fullmatch(r"(?:0x[0-9a-f]*|[\d.])+", host):
+        if not re.fullmatch(r"[a-z0-9\-]+(?:\.[a-z0-9\-]+)*", host) or re.fullmatch(
+            r"(?:0x[0-9a-f]*|[\d.])+", host
+        ):
             return False
-        return "." not in host or host.endswith((".internal", ".local", ".lan", ".corp", ".home.arpa", ".localhost"))
+        return "." not in host or host.endswith(
+            (".internal", ".local", ".lan", ".corp", ".home.arpa", ".localhost")
+        )
     return address.is_private or address.is_loopback
 
 
@@ -821,7 +871,9 @@ _NAMED = re.compile(
 def internal_hosts(text: str) -> set[str]:
     """The internal hosts that a text names: in addresses, and names that are internal by their end."""
     found = set()
-    for match in _NAMED.finditer(text) if "." in text or "//" in text or "localhost" in text.lower() else ():
+    for match in (
+        _NAMED.finditer(text) if "." in text or "//" in text or "localhost" in text.lower() else ()
+    ):
         host = match["host"].lower().strip("[]")
         if ("//" in match[0] or "." in host or host == "localhost") and is_internal(host):
             found.add(host)
@@ -855,7 +907,9 @@ def _count(text: str) -> int:
 def _is_path(text: str, start: int) -> bool:
     """Whether a place is inside a path, where a dotted name is a folder or file."""
     before = text[max(0, start - 2) : start]
-    return before[-1:] in ("~", "$") or (before[-1:] in ("/", "\\") and before not in ("//", "\\\\", "/\\", "\\/"))
+    return before[-1:] in ("~", "$") or (
+        before[-1:] in ("/", "\\") and before not in ("//", "\\\\", "/\\", "\\/")
+    )
 
 
 def _heads(text: str, low: int) -> Iterator[int]:
@@ -875,7 +929,9 @@ def _heads(text: str, low: int) -> Iterator[int]:
     if "/" in plain or "\\" in plain or "?" in plain or "#" in plain:
         for match in _NUMBER.finditer(plain, low):
             start = _with_slashes(plain, match.start())
-            if not _is_path(plain, match.start()) and _is_number(match["host"], slashes=start < match.start()):
+            if not _is_path(plain, match.start()) and _is_number(
+                match["host"], slashes=start < match.start()
+            ):
                 yield start
 
 
@@ -919,7 +975,11 @@ def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
     for match in _HOST.finditer(plain, low):
         last, labels = _last_label(match["host"])
         user = match.start() < match.start("host")
-        plainly = user or last in _PLAIN_ENDS or (labels > 2 and not (called and match.end() == len(plain)))
+        plainly = (
+            user
+            or last in _PLAIN_ENDS
+            or (labels > 2 and not (called and match.end() == len(plain)))
+        )
         if last and labels > 1 and plainly and not _is_path(plain, match.start()):
             yield match.start(), match.end("host")
 
@@ -929,4 +989,6 @@ def may_hold_target(text: str) -> bool:
     return _ANY.search(text) is not None
 
 
-_ANY = re.compile(r"\]\(|\]:|<[A-Za-z]|//|[:@]\S|www|[^\s.]\.[^\s.]|[.。．｡．﹒․%&\\]\S|\d/", re.IGNORECASE)
+_ANY = re.compile(
+    r"\]\(|\]:|<[A-Za-z]|//|[:@]\S|www|[^\s.]\.[^\s.]|[.。．｡．﹒․%&\\]\S|\d/", re.IGNORECASE
+)

@@ -31,14 +31,25 @@ LOOKS = {
         "sensitive and important", "bold white on #a63603", "¹", "background: #a63603; color: #fff"
     ),
     "sensitive": GroupStyle("sensitive", "black on #fdae6b", "²", "background: #fdae6b"),
-    "important": GroupStyle("important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"),
-    "other": GroupStyle("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
-    "passes": GroupStyle("passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"),
-    "name": GroupStyle(
-        "another name of its kind", "bold underline", "°", "border-bottom: 2px solid #7b3294; font-weight: 600"
+    "important": GroupStyle(
+        "important to the task", "bold white on #08519c", "³", "background: #08519c; color: #fff"
     ),
-    "figure": GroupStyle("a figure near it", "italic underline", "~", "border-bottom: 2px dashed #7b3294"),
-    "placeholder": GroupStyle("placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"),
+    "other": GroupStyle("other", "black on #c6dbef", "⁴", "background: #c6dbef"),
+    "passes": GroupStyle(
+        "passes as it is", "italic", "'", "border-bottom: 2px dotted #08519c; font-style: italic"
+    ),
+    "name": GroupStyle(
+        "another name of its kind",
+        "bold underline",
+        "°",
+        "border-bottom: 2px solid #7b3294; font-weight: 600",
+    ),
+    "figure": GroupStyle(
+        "a figure near it", "italic underline", "~", "border-bottom: 2px dashed #7b3294"
+    ),
+    "placeholder": GroupStyle(
+        "placeholder", "bold reverse", "", "border: 1px solid #444; font-weight: 600"
+    ),
     PUBLIC: GroupStyle("public", "dim", "", "color: #767676"),
 }
 """Sensitive groups are orange, others blue; what matters to the task is darker, so lightness tells them apart too."""
@@ -65,7 +76,9 @@ def coloured(released: Released, *, marked: bool) -> Text:
     text = Text()
     for gap, item in zip(released.gaps[:-1], released.items, strict=True):
         shown = look(item)
-        text.append(gap).append(item.text if marked else item.text + shown.mark, shown.style if marked else "")
+        text.append(gap).append(
+            item.text if marked else item.text + shown.mark, shown.style if marked else ""
+        )
     return text.append(released.gaps[-1])
 
 
@@ -80,7 +93,9 @@ def legend(releases: Sequence[Released], *, marked: bool) -> Text:
     text = Text("Groups:")
     for shown in seen(releases):
         if marked or shown.mark:
-            text.append(" ").append("word" if marked else f"word{shown.mark}", shown.style if marked else "")
+            text.append(" ").append(
+                "word" if marked else f"word{shown.mark}", shown.style if marked else ""
+            )
             text.append(f" {shown.meaning};")
     return text if marked else text.append(" no sign: public or a placeholder.")
 

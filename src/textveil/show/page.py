@@ -20,9 +20,8 @@ def page(title: str, content: str, guarantee: Guarantee, *, styles: str) -> str:
         guarantee: the statement about everything that is shown.
         styles: CSS in addition to what all pages have.
     """
-    statement = (
-        f"<h2>The statement</h2>\n<p>{escape(guarantee.summary())}</p>\n<pre>{escape(guarantee.explain())}</pre>"
-    )
+    summary, explained = escape(guarantee.summary()), escape(guarantee.explain())
+    statement = f"<h2>The statement</h2>\n<p>{summary}</p>\n<pre>{explained}</pre>"
     return shell(title, f"{content}\n{statement}", styles=styles)
 
 

@@ -62,7 +62,9 @@ def coloured(risk: Risk, *, marked: bool) -> Text:
         marked: whether colours can be shown; else signs follow the words.
     """
     text = Text()
-    rows = zip(risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True)
+    rows = zip(
+        risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True
+    )
     for gap, item, probability, named in rows:
         text.append(gap)
         if np.isnan(probability):
@@ -100,8 +102,14 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
     """
     first = risks[0] if risks else None
     exact = first is not None and first.evidence == "exact"
-    evidence = "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
-    how = f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}. " if first else ""
+    evidence = (
+        "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
+    )
+    how = (
+        f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}. "
+        if first
+        else ""
+    )
     steps = "".join(
         f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
         for number, step in enumerate(LEVELS)
@@ -120,7 +128,9 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
 
 def _html(risk: Risk) -> str:
     parts = []
-    rows = zip(risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True)
+    rows = zip(
+        risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True
+    )
     for gap, item, probability, named in rows:
         parts.append(escape(gap))
         if np.isnan(probability):
@@ -131,5 +141,7 @@ def _html(risk: Risk) -> str:
         if named:
             says += ", the attacker's best guess is right"
         kinds = f"word level{number}" + (" named" if named else "")
-        parts.append(f'<span class="{kinds}" title="{says}" tabindex="0">{escape(item.text)}</span>')
+        parts.append(
+            f'<span class="{kinds}" title="{says}" tabindex="0">{escape(item.text)}</span>'
+        )
     return "".join(parts) + escape(risk.released.gaps[-1])

@@ -95,10 +95,16 @@ class Sheet:
 
     def html(self) -> str:
         """As a page."""
-        facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.facts)
+        facts = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+            for name, value in self.facts
+        )
         made = [f'<table class="facts"><tbody>{facts}</tbody></table>']
         for section in self.sections:
-            made += [f"<h2>{escape(section.heading)}</h2>", *(f"<p>{escape(each)}</p>" for each in section.said)]
+            made += [
+                f"<h2>{escape(section.heading)}</h2>",
+                *(f"<p>{escape(each)}</p>" for each in section.said),
+            ]
             for table in section.tables:
                 made += [_bar(table), _html(table)]
             if section.exact:
@@ -126,9 +132,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _html(table: SheetTable) -> str:
     head = "".join(f"<th>{escape(each)}</th>" for each in table.head)
-    marks = [f'<i style="background: {shade}"></i> ' for shade in SHADES] if table.bar else [""] * len(table.rows)
+    marks = (
+        [f'<i style="background: {shade}"></i> ' for shade in SHADES]
+        if table.bar
+        else [""] * len(table.rows)
+    )
     rows = "\n".join(
-        f"<tr><td>{mark}{escape(row[0])}</td>" + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:]) + "</tr>"
+        f"<tr><td>{mark}{escape(row[0])}</td>"
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
         for mark, row in zip(marks, table.rows, strict=True)
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>"

@@ -24,9 +24,14 @@ class TypeFamily(NamedTuple):
 
 
 FAMILIES = {
-    "people": TypeFamily("who somebody is", ("PERSON", "HANDLE"), ("#4a1a8c", "#efe8fb"), ("#dccaff", "#35264f")),
+    "people": TypeFamily(
+        "who somebody is", ("PERSON", "HANDLE"), ("#4a1a8c", "#efe8fb"), ("#dccaff", "#35264f")
+    ),
     "places": TypeFamily(
-        "where", ("LOCATION", "ADDRESS", "COORDINATES"), ("#0b5429", "#e1f3e7"), ("#a9e5bd", "#18372a")
+        "where",
+        ("LOCATION", "ADDRESS", "COORDINATES"),
+        ("#0b5429", "#e1f3e7"),
+        ("#a9e5bd", "#18372a"),
     ),
     "organizations": TypeFamily(
         "which organization", ("ORGANIZATION",), ("#123f86", "#e3ecfb"), ("#b9d2ff", "#1c2f52")
@@ -40,16 +45,32 @@ FAMILIES = {
     "numbers": TypeFamily(
         "a number that belongs to one person or thing",
         (
-            *("CARD", "IBAN", "ACCOUNT", "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "PLATE", "VIN", "BOOKING", "ID"),
+            *(
+                "CARD",
+                "IBAN",
+                "ACCOUNT",
+                "NATIONAL_ID",
+                "MEDICAL_RECORD",
+                "LICENCE",
+                "PLATE",
+                "VIN",
+                "BOOKING",
+                "ID",
+            ),
             "CRYPTO",
         ),
         ("#643f00", "#fbeccb"),
         ("#f5d28a", "#413010"),
     ),
     "dates": TypeFamily(
-        "when, and how old", ("BIRTH_DATE", "DATE", "AGE"), ("#84134c", "#fbe6ef"), ("#ffbfdc", "#481c33")
+        "when, and how old",
+        ("BIRTH_DATE", "DATE", "AGE"),
+        ("#84134c", "#fbe6ef"),
+        ("#ffbfdc", "#481c33"),
     ),
-    "secrets": TypeFamily("what opens something", ("SECRET",), ("#8a1c13", "#fde5e2"), ("#ffbcb4", "#4a1c17")),
+    "secrets": TypeFamily(
+        "what opens something", ("SECRET",), ("#8a1c13", "#fde5e2"), ("#ffbcb4", "#4a1c17")
+    ),
     "others": TypeFamily("anything else", (), ("#34343a", "#ebebee"), ("#d9d9df", "#313137")),
 }
 """The families of types, in the order in which they are explained. Ink on paper has a contrast of 7 or more."""
@@ -63,4 +84,7 @@ def family(type_: str) -> str:
 def styles(*, dark: bool) -> str:
     """Rules of CSS: the colours of the class `type-FAMILY` of every family."""
     shown = {name: each.dark if dark else each.light for name, each in FAMILIES.items()}
-    return "\n".join(f".type-{name} {{ color: {ink}; background: {paper}; }}" for name, (ink, paper) in shown.items())
+    return "\n".join(
+        f".type-{name} {{ color: {ink}; background: {paper}; }}"
+        for name, (ink, paper) in shown.items()
+    )

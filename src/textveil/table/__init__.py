@@ -4,10 +4,28 @@ In: vectors of words. Out: `EmbeddingTable`, with nearest words, geometric const
 Not here: draws (`mechanism`), and running networks (`models`).
 """
 
-from textveil.table.book import FITTING, Book, BookKind, Books, choice, find_book, find_books, levels_of, shipped
+from textveil.table.book import (
+    FITTING,
+    Book,
+    BookKind,
+    Books,
+    choice,
+    find_book,
+    find_books,
+    levels_of,
+    shipped,
+)
 from textveil.table.bookmaking import make_books
 from textveil.table.constants import Progress
-from textveil.table.embedding import LISTED, SLAB, EmbeddingTable, Metric, Spelling, load_table, ships
+from textveil.table.embedding import (
+    LISTED,
+    SLAB,
+    EmbeddingTable,
+    Metric,
+    Spelling,
+    load_table,
+    ships,
+)
 from textveil.table.frequency import shares, shares_of
 from textveil.table.hub import HUB_ID, NoModelError, fast, fetch, quiet
 from textveil.table.pairs import largest

@@ -96,7 +96,9 @@ class Book:
         """Makes it anew, because arrays that were pickled can be written."""
         if self.whole is not None:
             return self.whole.level, (len(self),)
-        return partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
+        return partial(
+            type(self), **{each.name: getattr(self, each.name) for each in fields(self)}
+        ), ()
 
     def _fault(self) -> str:
         """What does not hold of this book, as words that go on "a book of codes"; empty if all does."""
@@ -114,7 +116,9 @@ class Book:
         if not inside or (self.codes[self.spelling] != np.arange(len(self))).any():
             return "spells each code by a word of that code"
         for shares in (self.masses, self.heads, self.domain_heads):
-            if shares is not None and not (shares.shape == (len(self),) and ((shares > 0) & (shares <= 1)).all()):
+            if shares is not None and not (
+                shares.shape == (len(self),) and ((shares > 0) & (shares <= 1)).all()
+            ):
                 return "has shares above 0, and at most 1, for each code and its most frequent word"
         for shares in (self.heads, self.domain_heads):
             if shares is not None and (shares * self.sizes < 1 - 1e-5).any():
@@ -125,7 +129,9 @@ class Book:
             return "that is made from texts lists their fingerprints"
         if not all(each.coarsens(other) for each, other in pairwise((*self.coarser, self))):
             return "that is nested has ever more codes, and each code of a coarser level is a union of finer ones"
-        if self.whole is not None and self._content not in [each._content for each in self.whole.coarser]:
+        if self.whole is not None and self._content not in [
+            each._content for each in self.whole.coarser
+        ]:
             return "that is a level is one of the nested book that it is part of"
         return ""
 
@@ -176,7 +182,9 @@ class Book:
         found = nested if codes == len(nested) else nested._parts.get(codes)
         if found is None:
             known = ", ".join(map(str, self.levels))
-            raise ConfigError(f"table.codes must name a level of its book, which has {known} codes, got {codes}")
+            raise ConfigError(
+                f"table.codes must name a level of its book, which has {known} codes, got {codes}"
+            )
         return found
 
     @cached_property
@@ -196,7 +204,9 @@ class Book:
     @cached_property
     def _content(self) -> str:
         """SHA-256 of what it holds, in hexadecimal, whatever it is part of."""
-        sizes = {"levels": [*map(len, self.coarser)]} if self.coarser else {}  # or texts might pass for a level
+        sizes = (
+            {"levels": [*map(len, self.coarser)]} if self.coarser else {}
+        )  # or texts might pass for a level
         digest = hashlib.sha256(json.dumps({**self._about(), **sizes}, sort_keys=True).encode())
         for values in self._arrays().values():
             digest.update(values.tobytes())
@@ -230,7 +240,11 @@ class Book:
         if self.domain_heads is not None:
             found["domain_heads"] = self.domain_heads.astype("<f4")
         for each in self.coarser:  # of the same texts
-            found |= {f"{name}_{len(each)}": own for name, own in each._arrays().items() if name != "texts"}
+            found |= {
+                f"{name}_{len(each)}": own
+                for name, own in each._arrays().items()
+                if name != "texts"
+            }
         return found
 
     # ---- what holds of it ----------------------------------------------------------------------------
@@ -308,9 +322,15 @@ class Book:
             "kind": self.kind,
             "source": self.source,
             "codes": len(self),
-            "words": {"least": int(sizes[0]), "median": float(np.median(sizes)), "most": int(sizes[-1])},
+            "words": {
+                "least": int(sizes[0]),
+                "median": float(np.median(sizes)),
+                "most": int(sizes[-1]),
+            },
             "head": round(float(heads.max()), 6),
-            "domain_head": None if self.domain_heads is None else round(float(self.domain_heads.max()), 6),
+            "domain_head": None
+            if self.domain_heads is None
+            else round(float(self.domain_heads.max()), 6),
             "texts": len(self.texts),
         }
         if self.nested is not None:
@@ -336,13 +356,20 @@ class Book:
         )
         many = f"{sizes[0]:,} to {sizes[-1]:,} words have one code, {int(np.median(sizes)):,} in the median"
         if alone:
-            many += f"; {alone:,} of the codes have a single word, and hide nothing within themselves"
+            many += (
+                f"; {alone:,} of the codes have a single word, and hide nothing within themselves"
+            )
         shares = f"the most frequent word of a code is {_span(heads)} of it in general public text"
         if self.domain_heads is not None:
             shares += f", and by the book's own count {_span(self.domain_heads)} in the texts that it was made from"
         if self.kind != "task":
             return about, many, shares
-        return about, many, shares, "a book of a task lets the label of a text through by design: its codes tell it"
+        return (
+            about,
+            many,
+            shares,
+            "a book of a task lets the label of a text through by design: its codes tell it",
+        )
 
     # ---- its file ------------------------------------------------------------------------------------
 
@@ -361,7 +388,9 @@ class Book:
         about = json.dumps({**self._about(), "sha256": self.digest}, ensure_ascii=False)
         try:
             with part.open("xb") as file:
-                np.savez_compressed(file, allow_pickle=False, about=np.array(about), **self._arrays())
+                np.savez_compressed(
+                    file, allow_pickle=False, about=np.array(about), **self._arrays()
+                )
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(target)
@@ -385,7 +414,9 @@ class Book:
             ) from None
         found = cls._parsed(content)
         if found is None:
-            raise TableError(f"{source}: it is not a book of codes, or damaged; `textveil table codes` makes one")
+            raise TableError(
+                f"{source}: it is not a book of codes, or damaged; `textveil table codes` makes one"
+            )
         return found
 
     @classmethod
@@ -411,10 +442,14 @@ class Book:
                         coarser=coarser,
                     )
 
-                levels = sorted(int(name.removeprefix("codes_")) for name in held if name.startswith("codes_"))
+                levels = sorted(
+                    int(name.removeprefix("codes_")) for name in held if name.startswith("codes_")
+                )
                 found: Self = made("", tuple(made(f"_{level}") for level in levels))
                 return found if found.digest == digest else None
-        except Exception:  # numpy, zipfile, zlib and json raise many kinds for bytes that are none of theirs
+        except (
+            Exception
+        ):  # numpy, zipfile, zlib and json raise many kinds for bytes that are none of theirs
             return None
 
 
@@ -433,8 +468,14 @@ class Books:
     of: tuple[int, int, int, int]
 
     def __post_init__(self) -> None:
-        if len(self.of) != FOUR or {*self.of} != {*range(len(self.parts))} or len({*self.parts}) != len(self.parts):
-            raise TableError("books of groups are different ones, one for each of four groups, and each for some group")
+        if (
+            len(self.of) != FOUR
+            or {*self.of} != {*range(len(self.parts))}
+            or len({*self.parts}) != len(self.parts)
+        ):
+            raise TableError(
+                "books of groups are different ones, one for each of four groups, and each for some group"
+            )
 
     @classmethod
     def by_group(cls, books: Sequence[Book]) -> "Book | Books":
@@ -460,7 +501,9 @@ class Books:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the digests of the books and of which group has which, in hexadecimal."""
-        return hashlib.sha256(f"{[each.digest for each in self.parts]} {self.of}".encode()).hexdigest()
+        return hashlib.sha256(
+            f"{[each.digest for each in self.parts]} {self.of}".encode()
+        ).hexdigest()
 
     @property
     def name(self) -> str:
@@ -496,7 +539,9 @@ class Books:
         """
         if group is None:
             raise TableError("a word has a code in the book of its group, and no group is given")
-        codes = np.stack([start + each.codes for start, each in zip(self.starts[:-1], self.parts, strict=True)])
+        codes = np.stack(
+            [start + each.codes for start, each in zip(self.starts[:-1], self.parts, strict=True)]
+        )
         found: Ids = codes[np.array(self.of)[group], rows].astype(np.int64)
         return found
 
@@ -521,11 +566,15 @@ class Books:
 
 def _span(shares: Floats) -> str:
     """The largest of some shares and their median: "at most .44 (.08 in the median)"."""
-    return f"at most {_share(float(shares.max()))} ({_share(float(np.median(shares)))} in the median)"
+    return (
+        f"at most {_share(float(shares.max()))} ({_share(float(np.median(shares)))} in the median)"
+    )
 
 
 def _share(value: float) -> str:
-    return f"{np.ceil(value * 1000 - 1e-3) / 1000:.3f}".replace("0.", ".", 1)  # stored in single precision
+    return f"{np.ceil(value * 1000 - 1e-3) / 1000:.3f}".replace(
+        "0.", ".", 1
+    )  # stored in single precision
 
 
 def digest_of(words: Sequence[str]) -> str:
@@ -564,7 +613,13 @@ def _shelf() -> Traversable:
 def shipped() -> tuple[int, ...]:
     """How many codes the general books of the package have, rising."""
     names = (each.name for each in _shelf().iterdir()) if _shelf().is_dir() else ()
-    return tuple(sorted(int(name.removesuffix(".npz")) for name in names if name.removesuffix(".npz").isdecimal()))
+    return tuple(
+        sorted(
+            int(name.removesuffix(".npz"))
+            for name in names
+            if name.removesuffix(".npz").isdecimal()
+        )
+    )
 
 
 def find_books(codes: str) -> Book | Books:
@@ -643,5 +698,7 @@ def levels_of(name: str) -> dict[str, Book]:
 def _parted(codes: str) -> tuple[str, str]:
     """The name of a book, and the level behind it, "" without one; a file whose whole name has an "@" is a file."""
     name, at, level = codes.rpartition(AT)
-    parted = name and at and not isfile(codes) and (level == FITTING or fullmatch(r"\d{1,5}", level))
+    parted = (
+        name and at and not isfile(codes) and (level == FITTING or fullmatch(r"\d{1,5}", level))
+    )
     return (name, level) if parted else (codes, "")

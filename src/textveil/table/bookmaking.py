@@ -93,7 +93,9 @@ class Corpus:
             words = [[word.lower() for word in tokenize([text]).words] for text in batch]
             new = list({word: None for word in chain.from_iterable(words) if word not in row_of})
             found = table.find(new).tolist()
-            row_of.update((word, -1 if is_public(word) else row) for word, row in zip(new, found, strict=True))
+            row_of.update(
+                (word, -1 if is_public(word) else row) for word, row in zip(new, found, strict=True)
+            )
             for own in words:
                 counted.update(own)
                 kept = np.fromiter((row_of[word] for word in own), np.int32, len(own))
@@ -102,7 +104,9 @@ class Corpus:
             marks.append(fingerprints(batch))
             report("reading", len(sizes) - 1, 0)
         if not sum(sizes):
-            raise InputError("the public texts hold no word of the table that is not on the public list")
+            raise InputError(
+                "the public texts hold no word of the table that is not on the public list"
+            )
         return cls(
             rows=np.concatenate(rows),
             starts=np.cumsum(sizes),
@@ -153,14 +157,18 @@ def make_books(
         raise ConfigError("a book is made for a table of whole words that is no view of another")
     for codes in sizes:
         if not 2 <= codes <= min(len(table), MOST_CODES):
-            raise ConfigError(f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}")
+            raise ConfigError(
+                f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}"
+            )
         if list(levels) != sorted({*levels}) or not all(2 <= each < codes for each in levels):
             raise ConfigError(
                 f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has {codes:,} codes, "
                 f"got {', '.join(map(str, levels))}"
             )
     if head is not None and not 0 < head < 1:
-        raise ConfigError(f"the largest share of a word in its code must be above 0 and below 1, got {head:g}")
+        raise ConfigError(
+            f"the largest share of a word in its code must be above 0 and below 1, got {head:g}"
+        )
     if (kind == "task") != bool(labels):
         raise ConfigError("labels make a book of a task, and no other: give both or neither")
     general = shares(table)
@@ -216,7 +224,9 @@ def make_books(
         coarser: list[Book] = []
         for size in [*levels, codes][1:]:
             coarser.append(book(codes, code, centres))
-            code, centres = _within(code, centres, features, weights, size, partial(clusters, least=1))
+            code, centres = _within(
+                code, centres, features, weights, size, partial(clusters, least=1)
+            )
             if len(centres) <= len(coarser[-1]):
                 raise ConfigError(
                     f"levels of a nested book must have ever more codes, and of {size:,} only {len(centres):,} are "
@@ -268,7 +278,10 @@ def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats
             known = column[around] >= 0
             np.add.at(counts, centre[known] * len(frequent) + column[around[known]], np.float32(1))
     table_of = counts.reshape(len(table), len(frequent))
-    row_sums, column_sums = table_of.sum(axis=1, dtype=np.float64), table_of.sum(axis=0, dtype=np.float64) ** SMOOTH
+    row_sums, column_sums = (
+        table_of.sum(axis=1, dtype=np.float64),
+        table_of.sum(axis=0, dtype=np.float64) ** SMOOTH,
+    )
     column_sums /= max(column_sums.sum(), 1e-12)  # no word may stand beside another
     gram = np.zeros((len(frequent), len(frequent)))
     for start in range(0, len(table), 1024):
@@ -282,7 +295,9 @@ def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats
     last = axes[:, ::-1][:, :kept] / np.maximum(values[::-1][:kept], 1e-9) ** 0.25
     found = _unit((table_of @ last.astype(np.float32)).astype(np.float64))
     sure = (occurs / (occurs + SURE))[:, None]
-    return _unit(sure * found + (1 - sure) * _unit(_expected(table, found, sure))).astype(np.float32)
+    return _unit(sure * found + (1 - sure) * _unit(_expected(table, found, sure))).astype(
+        np.float32
+    )
 
 
 def _unit(rows: Values) -> Values:
@@ -323,7 +338,9 @@ def _telling(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Fl
 # ---- clusters --------------------------------------------------------------------------------------------------------
 
 
-def _clusters(features: Floats, weights: Values, codes: int, seed: int, report: Progress) -> tuple[Ids, Values]:
+def _clusters(
+    features: Floats, weights: Values, codes: int, seed: int, report: Progress
+) -> tuple[Ids, Values]:
     """The best of some runs of weighted k-means: the cluster of each word [V], and the centres [C, d]."""
     starts = STARTS if codes <= MANY else 1
     streams = SeededRandomness(seed).open([starts])
@@ -389,9 +406,16 @@ def _k_means(features: Floats, weights: Values, centres: Values) -> tuple[float,
         if np.array_equal(now, code):
             break
         changed = now != code
-        moved = np.bincount(np.concatenate([now[changed], code[changed & (code >= 0)]]), minlength=len(centres)) > 0
+        moved = (
+            np.bincount(
+                np.concatenate([now[changed], code[changed & (code >= 0)]]), minlength=len(centres)
+            )
+            > 0
+        )
         code, centres, own = now, centres.copy(), np.flatnonzero(moved[now])
-        centres[moved] = _centres(features[own], weights[own], (np.cumsum(moved) - 1)[code[own]], int(moved.sum()))
+        centres[moved] = _centres(
+            features[own], weights[own], (np.cumsum(moved) - 1)[code[own]], int(moved.sum())
+        )
         now, gap = _nearest_now(features, centres, code, gap, moved)
     squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     return float(weights @ (gap + squares)), code, centres
@@ -407,9 +431,13 @@ def _fill(code: Ids, gap: Floats, weights: Values, codes: int) -> None:
         code[far], gap[far] = empty, 0.0
 
 
-def _nearest_now(features: Floats, centres: Values, code: Ids, gap: Floats, moved: Flags) -> tuple[Ids, Floats]:
+def _nearest_now(
+    features: Floats, centres: Values, code: Ids, gap: Floats, moved: Flags
+) -> tuple[Ids, Floats]:
     """`_nearest` after some centres have moved: where a word's own came no farther, none that stood still is nearer."""
-    own = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum("ij,ij->i", features, centres[code])
+    own = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum(
+        "ij,ij->i", features, centres[code]
+    )
     now, near = code.copy(), own.astype(np.float32)
     for which, among in ((near > gap, np.ones_like(moved)), (near <= gap, moved)):
         words, rows = np.flatnonzero(which), np.flatnonzero(among)
@@ -424,7 +452,10 @@ def _nearest(features: Floats, centres: Values) -> tuple[Ids, Floats]:
     found, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
     if not len(centres):
         return found, gap
-    turned, squares = (-2 * centres.T).astype(np.float32), np.einsum("ij,ij->i", centres, centres).astype(np.float32)
+    turned, squares = (
+        (-2 * centres.T).astype(np.float32),
+        np.einsum("ij,ij->i", centres, centres).astype(np.float32),
+    )
     size = max(1, CELLS // len(centres))
     for start in range(0, len(features), size):
         gaps = features[start : start + size] @ turned
@@ -458,7 +489,12 @@ def _most(code: Ids, prior: Values, codes: int) -> Values:
 
 
 def _joined(
-    code: Ids, centres: Values, weights: Values, priors: Sequence[Values], head: float, least: int = 2
+    code: Ids,
+    centres: Values,
+    weights: Values,
+    priors: Sequence[Values],
+    head: float,
+    least: int = 2,
 ) -> tuple[Ids, Values]:
     """Codes joined with their nearest until no word is more than its share of a code, or there is one code.
 

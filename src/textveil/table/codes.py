@@ -174,7 +174,9 @@ class FloatRun(NamedTuple):
 
     def error(self, asked: Queries) -> Values:
         """Largest error of a score in this run before it is rounded, for each query [b]."""
-        return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (1 + SLACK) + 1e-30
+        return (asked.lost * self.row + asked.length * (self.away + asked.sums * self.length)) * (
+            1 + SLACK
+        ) + 1e-30
 
 
 ROUNDED = 2 * HALF + SLACK
@@ -237,7 +239,9 @@ class FloatCodes:
         if one is not None:
             low = np.column_stack([low, -one.astype(np.float32)])
             length = np.hypot(length, one)
-        return Queries(low, unit=np.ones(len(low)), length=length, lost=lost, sums=low.shape[1] * 4 * HALF)
+        return Queries(
+            low, unit=np.ones(len(low)), length=length, lost=lost, sums=low.shape[1] * 4 * HALF
+        )
 
     def scaled(self, queries: Values, lengths: Values) -> tuple[Values, Values | None]:
         """Queries of length 1 at most [b, d], and for distances what a row's half square is multiplied by [b]."""
@@ -285,7 +289,9 @@ class FloatCodes:
 
     def _size(self, part: slice, low: Floats) -> tuple[float, float, float]:
         """The largest norm of a row, of a rounding error, and of a low-precision row."""
-        if self.rows.by_direction:  # in float32, which is fast: d squares and a root, and making unit vectors of rows
+        if (
+            self.rows.by_direction
+        ):  # in float32, which is fast: d squares and a root, and making unit vectors of rows
             slack = (low.shape[1] + 8) * 2 * HALF
             lengths = norms(low)
             longest = float(lengths.max()) * (1 + slack)
@@ -299,7 +305,9 @@ class FloatCodes:
         """A power of two that scales the longest row to at most 1."""
         if self.rows.by_direction:
             return 1.0
-        parts = (self.rows.true(slice(start, start + SLAB)) for start in range(0, self.rows.size, SLAB))
+        parts = (
+            self.rows.true(slice(start, start + SLAB)) for start in range(0, self.rows.size, SLAB)
+        )
         longest = max(map(longest_of, parts))
         return float(2.0 ** -math.ceil(math.log2(longest))) if longest > 0 else 1.0
 
@@ -356,7 +364,9 @@ class GroupedScores:
     def reaching(self, least: Values) -> tuple[Ids, Ids, Values]:  # noqa: D102
         asked, run = self.asked, self.run
         floor = ((least - asked.lost) / asked.unit).astype(np.float32)[:, None]
-        reach = (asked.length / asked.unit).astype(np.float32)[:, None] * run.away.astype(np.float32)
+        reach = (asked.length / asked.unit).astype(np.float32)[:, None] * run.away.astype(
+            np.float32
+        )
         hits = np.flatnonzero(self._scaled >= np.subtract(floor, reach, out=reach))
         query, group = np.divmod(hits, self.groups.shape[1])
         members = self.each[query, group]
@@ -387,12 +397,16 @@ class IntegerCodes:
         low, back = _integers(turned, unit[:, None])
         length, away = norms(back) * self._rounded, norms(turned - back) * self._rounded
         unit, length, away = (each.astype(np.float64) for each in (unit, length, away))
-        return Queries(low, unit=unit, length=length, lost=(away + self._turning) * (1 + SLACK), sums=0.0)
+        return Queries(
+            low, unit=unit, length=length, lost=(away + self._turning) * (1 + SLACK), sums=0.0
+        )
 
     def scores(self, run: IntegerRun, asked: Queries) -> GroupedScores:
         """The scores of a run."""
         each, groups = run.low.maxima(asked.low)
-        return GroupedScores(run=run, asked=asked, each=each.reshape(*groups.shape, GROUP), groups=groups)
+        return GroupedScores(
+            run=run, asked=asked, each=each.reshape(*groups.shape, GROUP), groups=groups
+        )
 
     def place(self, row: Ids) -> Ids:
         """The stored position of a row of the table."""
@@ -409,7 +423,9 @@ class IntegerCodes:
         score = self.products(unit.astype(np.float32), query, row)
         starts = np.flatnonzero(np.diff(query, prepend=-1))
         best = np.repeat(np.maximum.reduceat(score, starts), np.diff(starts, append=len(query)))
-        error = (unit.shape[1] + 8) * 2 * HALF + NEARLY[score.dtype]  # d sums; rows of length 1 nearly
+        error = (unit.shape[1] + 8) * 2 * HALF + NEARLY[
+            score.dtype
+        ]  # d sums; rows of length 1 nearly
         left = score >= best - np.float32(2 * error)
         return query[left], row[left]
 
@@ -427,9 +443,13 @@ class IntegerCodes:
     def spans(self, width: int) -> Iterator[IntegerRun]:
         """All rows, `width` at a time, a multiple of `GROUP`."""
         for start in range(0, self.rows.size, width):
-            parts = [self._coded(at) for at in range(start, min(start + width, self.rows.size), SLAB)]
+            parts = [
+                self._coded(at) for at in range(start, min(start + width, self.rows.size), SLAB)
+            ]
             whole, unit, away = (np.concatenate(each) for each in zip(*parts, strict=True))
-            yield IntegerRun(start, len(whole), IntegerRows(whole, grouped=True), unit=unit, away=away)
+            yield IntegerRun(
+                start, len(whole), IntegerRows(whole, grouped=True), unit=unit, away=away
+            )
 
     def _coded(self, start: int) -> tuple[NDArray[np.int8], Floats, Values]:
         """The integers of a slab of rows, and the unit and largest error of each group."""
@@ -443,7 +463,10 @@ class IntegerCodes:
 
     @cached_property
     def _order(self) -> Ids:
-        parts = (self._turned(self.rows.take(slice(start, start + SLAB))) for start in range(0, self.rows.size, SLAB))
+        parts = (
+            self._turned(self.rows.take(slice(start, start + SLAB)))
+            for start in range(0, self.rows.size, SLAB)
+        )
         return np.concatenate([np.abs(part).max(axis=1) for part in parts]).argsort(kind="stable")
 
     @cached_property

@@ -157,7 +157,9 @@ def duplicates(vectors: Floats | Values) -> int:
 def coordinate_range(vectors: Floats | Values | Iterable[Floats | Values]) -> float:
     """Delta_1: the sum over coordinates of the largest minus the smallest value; rows may come in parts."""
     parts = [vectors] if isinstance(vectors, np.ndarray) else vectors
-    ends = np.stack([end for part in parts for end in (part.min(axis=0), part.max(axis=0))]).astype(np.float64)
+    ends = np.stack([end for part in parts for end in (part.min(axis=0), part.max(axis=0))]).astype(
+        np.float64
+    )
     _double(ends)  # any value that is not finite shows up here
     return float((ends.max(axis=0) - ends.min(axis=0)).sum())
 
@@ -221,7 +223,9 @@ def projection_factor(
     """
     before, after = _double(original), _double(projected)
     if len(before) != len(after):
-        raise TableError(f"both tables need the same rows in the same order, got {len(before)} and {len(after)} rows")
+        raise TableError(
+            f"both tables need the same rows in the same order, got {len(before)} and {len(after)} rows"
+        )
     factor = 0.0
     for first, second in zip(_blocks(before, progress), _blocks(after, None), strict=True):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -277,11 +281,17 @@ def exponential_constants(
     positive = np.isfinite(rate).all() and (rate > 0).all() and (longest > 0).all()
     if len(longest) != len(rate) or not positive:
         raise BudgetError("c and cap must be positive, c finite, with one cap for each c")
-    return rate + _steepest(rows, _log_partitions(rows, rate, -rate * longest, progress), longest, progress)
+    return rate + _steepest(
+        rows, _log_partitions(rows, rate, -rate * longest, progress), longest, progress
+    )
 
 
 def exponential_constant(
-    vectors: Floats | Values, c: float, cap: float | None = None, *, progress: Progress | None = None
+    vectors: Floats | Values,
+    c: float,
+    cap: float | None = None,
+    *,
+    progress: Progress | None = None,
 ) -> float:
     """K(c), the exact epsilon per unit distance of the exponential mechanism P(y | x) ~ exp(-c d(x, y)).
 
@@ -294,7 +304,9 @@ def exponential_constant(
         cap: if given, min(d, cap) replaces d everywhere (also a metric, and never longer).
         progress: see the module.
     """
-    return float(exponential_constants(vectors, [c], None if cap is None else [cap], progress=progress)[0])
+    return float(
+        exponential_constants(vectors, [c], None if cap is None else [cap], progress=progress)[0]
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,10 +343,17 @@ class CalibrationCurve:
 
     def __post_init__(self) -> None:
         knots, excess = np.asarray(self.knots), np.asarray(self.excess)
-        rising = len(knots) > 1 and knots[0] == 0 and bool((np.diff(knots) > 0).all()) and math.isfinite(knots[-1])
+        rising = (
+            len(knots) > 1
+            and knots[0] == 0
+            and bool((np.diff(knots) > 0).all())
+            and math.isfinite(knots[-1])
+        )
         bounded = len(excess) == len(knots) and bool((np.isfinite(excess) & (excess >= 0)).all())
         if not (rising and bounded and 0 <= self.tail <= 1):
-            raise ConfigError("a curve needs knots rising from 0, an excess >= 0 for each, and a tail in [0, 1]")
+            raise ConfigError(
+                "a curve needs knots rising from 0, an excess >= 0 for each, and a tail in [0, 1]"
+            )
 
     @overload
     def constant(self, c: float) -> float: ...
@@ -366,7 +385,9 @@ class CalibrationCurve:
         lowest = np.minimum.accumulate(bound[::-1])[::-1]  # nondecreasing from here on
         last = np.searchsorted(lowest, wanted, side="right") - 1  # the next knot is beyond epsilon
         left = np.clip(last, 0, len(knots) - 2)
-        share = (wanted - bound[left]) / np.maximum(bound[left + 1] - bound[left], np.finfo(float).tiny)
+        share = (wanted - bound[left]) / np.maximum(
+            bound[left + 1] - bound[left], np.finfo(float).tiny
+        )
         inside = knots[left] + np.clip(share, 0, 1) * (knots[left + 1] - knots[left])
         beyond = wanted / (1 + self.tail)
         found = np.where(last < 0, 0.0, np.where(last == len(knots) - 1, knots[-1], inside))
@@ -377,7 +398,11 @@ class CalibrationCurve:
     def to_json(self) -> dict[str, object]:
         """Plain values; bounds are rounded up at 9 digits, so that they stay valid when read back."""
         excess = [_outward(value, up=True) for value in self.excess]
-        return {"knots": list(self.knots), "excess": excess, "tail": min(1.0, _outward(self.tail, up=True))}
+        return {
+            "knots": list(self.knots),
+            "excess": excess,
+            "tail": min(1.0, _outward(self.tail, up=True)),
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, object]) -> "CalibrationCurve":
@@ -425,7 +450,9 @@ def _gaps(knots: Values, height: Values) -> Values:
     h the segment's width and a, b the changes of slope at its ends.
     """
     width = np.diff(knots)[:, None]
-    bend = np.maximum(np.diff(np.diff(height, axis=0) / width, axis=0), 0)  # convexity, up to rounding
+    bend = np.maximum(
+        np.diff(np.diff(height, axis=0) / width, axis=0), 0
+    )  # convexity, up to rounding
     none = np.full((1, height.shape[1]), np.inf)
     with np.errstate(divide="ignore"):
         flat = 1 / np.concatenate([none, bend]) + 1 / np.concatenate([bend, none])
@@ -491,7 +518,11 @@ class TableConstants:
 
     def __post_init__(self) -> None:
         nearest, curve, repeated = self.minimum_distance, self.curve, self.duplicates
-        rising = (self.diameter, self.l1_diameter, min(self.coordinate_range, self.dimension**0.5 * self.diameter))
+        rising = (
+            self.diameter,
+            self.l1_diameter,
+            min(self.coordinate_range, self.dimension**0.5 * self.diameter),
+        )
         searched = nearest is not None and repeated is not None
         possible = (
             self.words >= 2
@@ -503,7 +534,9 @@ class TableConstants:
             and (repeated is None or 0 <= repeated < self.words - 1)
         )
         if not possible:
-            raise TableError("these constants contradict each other, so they belong to no table; compute them again")
+            raise TableError(
+                "these constants contradict each other, so they belong to no table; compute them again"
+            )
 
     def fits(self, words: int, dimension: int, coordinate_range: float) -> bool:
         """Whether these constants can belong to a table: V, d and the coordinate range match.
@@ -600,7 +633,11 @@ def stored(name: str, metric: str) -> TableConstants | None:
     if not re.fullmatch(r"[a-z0-9-]+", f"{name}-{metric}"):
         return None
     source = files("textveil").joinpath("data", "constants", f"{name}-{metric}.json")
-    return TableConstants.from_json(json.loads(source.read_text("utf-8"))) if source.is_file() else None
+    return (
+        TableConstants.from_json(json.loads(source.read_text("utf-8")))
+        if source.is_file()
+        else None
+    )
 
 
 @cache

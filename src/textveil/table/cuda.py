@@ -76,9 +76,13 @@ class TorchCodes:
         low, back = self._lowered(scaled)
         lost, length = norms(scaled - back), norms(back)
         if one is not None:
-            low = _torch().cat([low, self._lowered(np.repeat(-one[:, None], HALVES, axis=1))[0]], dim=1)
+            low = _torch().cat(
+                [low, self._lowered(np.repeat(-one[:, None], HALVES, axis=1))[0]], dim=1
+            )
             length = np.sqrt(length**2 + HALVES * one**2)
-        return Queries(low, unit=np.ones(len(back)), length=length, lost=lost, sums=low.shape[1] * 4 * HALF)
+        return Queries(
+            low, unit=np.ones(len(back)), length=length, lost=lost, sums=low.shape[1] * 4 * HALF
+        )
 
     def scores(self, run: FloatRun, asked: Queries) -> DeviceScores:
         """Scores in float32, to which a GPU then adds up; the CPU has no such product."""

@@ -166,13 +166,17 @@ class EmbeddingTable:
         if len(set(words)) != len(words) or not all(map(str.strip, words)):
             raise TableError("the words of a table must be distinct and not empty")
         if UNFIT.search("".join(words)):
-            raise TableError("the words of a table must be valid Unicode without line breaks or control characters")
+            raise TableError(
+                "the words of a table must be valid Unicode without line breaks or control characters"
+            )
         lengths = lengths_of(rows)
         if not np.isfinite(lengths).all():
             raise TableError("the vectors of a table must be finite")
         if metric == "chord":
             if (lengths == 0).any():
-                raise TableError("metric chord does not allow zero rows; drop those words or use metric euclidean")
+                raise TableError(
+                    "metric chord does not allow zero rows; drop those words or use metric euclidean"
+                )
             if (np.abs(lengths - 1) > NEARLY[rows.dtype]).any():
                 rows = _unit(rows, lengths)
         elif metric != "euclidean":
@@ -190,8 +194,12 @@ class EmbeddingTable:
             pieces=pieces,
             stored=stored,
         )
-        if stored is not None and not stored.fits(len(rows), rows.shape[1], constants.coordinate_range(table.slabs())):
-            raise TableError("the stored constants do not fit the rows; leave them out, and they are computed")
+        if stored is not None and not stored.fits(
+            len(rows), rows.shape[1], constants.coordinate_range(table.slabs())
+        ):
+            raise TableError(
+                "the stored constants do not fit the rows; leave them out, and they are computed"
+            )
         return table
 
     def __getstate__(self) -> dict[str, object]:
@@ -279,7 +287,9 @@ class EmbeddingTable:
         rows = self.find(words)
         known = rows >= 0
         if not known.all():
-            rows[~known] = self._surrogates([words[i].lower() for i in np.flatnonzero(~known).tolist()])
+            rows[~known] = self._surrogates(
+                [words[i].lower() for i in np.flatnonzero(~known).tolist()]
+            )
         return rows, known
 
     def find(self, words: Sequence[str]) -> Ids:
@@ -302,7 +312,11 @@ class EmbeddingTable:
         if self.parent is None:
             return rows
         found = self.parent.coded(rows, group)
-        return found if self.book is None else np.where(found >= 0, self.book.coded(found, group), found)
+        return (
+            found
+            if self.book is None
+            else np.where(found >= 0, self.book.coded(found, group), found)
+        )
 
     @property
     def views(self) -> "tuple[EmbeddingTable, ...]":
@@ -342,7 +356,9 @@ class EmbeddingTable:
     def _surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
         if any(map(_LONE.search, distinct)):
-            raise InputError("a text must be valid Unicode, and this one has a lone surrogate; remove it")
+            raise InputError(
+                "a text must be valid Unicode, and this one has a lone surrogate; remove it"
+            )
         encoded = [word.encode() for word in distinct]
         rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
         if self.pieces is not None:
@@ -419,7 +435,9 @@ class EmbeddingTable:
             distances *= -2
             distances += size
             size *= CLOSE
-            near = np.flatnonzero(distances <= size)  # the product is inaccurate here: use the difference
+            near = np.flatnonzero(
+                distances <= size
+            )  # the product is inaccurate here: use the difference
             np.maximum(distances, 0, out=distances)
             np.sqrt(distances, out=distances)
             for at in range(0, len(near), CLOSE_PAIRS):
@@ -456,7 +474,9 @@ class EmbeddingTable:
         if lists is None:
             lists = self._lists.setdefault(k, np.full((len(self), k), -1, np.int32))
         found: Ids = lists[rows].astype(np.int64)
-        missing = np.unique(rows[found.min(axis=1) < 0])  # another thread may have written half a list
+        missing = np.unique(
+            rows[found.min(axis=1) < 0]
+        )  # another thread may have written half a list
         if len(missing):
             made = self.pairs.nearest(missing, k)
             lists[missing] = made  # two threads write the same
@@ -519,7 +539,11 @@ class EmbeddingTable:
         rows = self.take(slice(None))
         own = constants.diameter(rows) if exact else constants.diameter_bound(rows)
         own = min(own, 2.0) if self.unit_rows else own
-        return min(self.parent.diameter, own / self.lipschitz) if self.parent and self.projected else own
+        return (
+            min(self.parent.diameter, own / self.lipschitz)
+            if self.parent and self.projected
+            else own
+        )
 
     @cached_property
     def l1_diameter(self) -> float:
@@ -529,7 +553,9 @@ class EmbeddingTable:
         rows = self.take(slice(None))
         if len(self) <= EXACT_DIAMETER:
             return constants.l1_diameter(rows)
-        return float(min(self.dimension**0.5 * constants.diameter_bound(rows), self.coordinate_range))
+        return float(
+            min(self.dimension**0.5 * constants.diameter_bound(rows), self.coordinate_range)
+        )
 
     @cached_property
     def coordinate_range(self) -> float:
@@ -543,7 +569,11 @@ class EmbeddingTable:
         """The exponential mechanism's constant as a certified function of c; None if it would take minutes."""
         if self.stored is not None:
             return self.stored.curve
-        return constants.calibration_curve(self.take(slice(None))) if len(self) <= constants.SMALL_TABLE else None
+        return (
+            constants.calibration_curve(self.take(slice(None)))
+            if len(self) <= constants.SMALL_TABLE
+            else None
+        )
 
     # ---- public projections --------------------------------------------------------------------------
 
@@ -578,7 +608,11 @@ class EmbeddingTable:
         Raises:
             ConfigError: the book is for other words, or this is a view itself, or holds pieces of words.
         """
-        return _coarse(self, book, spelling) if isinstance(book, Book) else _by_group(self, book, spelling)
+        return (
+            _coarse(self, book, spelling)
+            if isinstance(book, Book)
+            else _by_group(self, book, spelling)
+        )
 
 
 def taken(held: Stored, unit_rows: bool) -> Floats:
@@ -612,9 +646,13 @@ def _unit(rows: Stored, lengths: Values) -> Floats:
 @lru_cache(maxsize=16)
 def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable:
     if not 1 <= k <= table.dimension:
-        raise ConfigError(f"project must be from 1 to the table's dimension {table.dimension}, got {k}")
+        raise ConfigError(
+            f"project must be from 1 to the table's dimension {table.dimension}, got {k}"
+        )
     if renormalize and table.metric != "chord":
-        raise ConfigError("a renormalized projection needs a table of unit rows: set table.metric=chord")
+        raise ConfigError(
+            "a renormalized projection needs a table of unit rows: set table.metric=chord"
+        )
     rows = table.take(slice(None)).astype(np.float64)
     axes = np.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
     view = rows @ axes
@@ -622,7 +660,9 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
     if renormalize:
         lengths = norms(view)[:, None]
         if (lengths == 0).any():
-            raise ConfigError(f"a word is zero in {k} axes: choose a larger k, or do not renormalize")
+            raise ConfigError(
+                f"a word is zero in {k} axes: choose a larger k, or do not renormalize"
+            )
         view = view / lengths
         factor = max(1.0, constants.projection_factor(table.take(slice(None)), view))
     return replace(
@@ -643,15 +683,21 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
     if spelling not in ("word", "code"):
         raise ConfigError(f"table.spelling must be word or code, got {shown(str(spelling))}")
     if table.parent is not None or table.holds_pieces:
-        raise ConfigError("table.codes needs a table of whole words that is no view itself: take another table")
+        raise ConfigError(
+            "table.codes needs a table of whole words that is no view itself: take another table"
+        )
     book.check(table.name, table.words)
     means = np.zeros((len(book), table.dimension))
     for number, slab in enumerate(table.slabs()):
-        np.add.at(means, book.codes[number * SLAB : number * SLAB + len(slab)], slab.astype(np.float64))
+        np.add.at(
+            means, book.codes[number * SLAB : number * SLAB + len(slab)], slab.astype(np.float64)
+        )
     means /= book.sizes[:, None]
     lengths = norms(means)
     if table.metric == "chord":
-        empty = lengths <= NEARLY[np.dtype(np.float32)]  # words in opposite directions: their typical word's
+        empty = (
+            lengths <= NEARLY[np.dtype(np.float32)]
+        )  # words in opposite directions: their typical word's
         means[empty] = table.take(book.spelling[empty])
         means /= norms(means)[:, None]
     if np.ptp(means, axis=0).max() <= NEARLY[np.dtype(np.float32)]:
@@ -679,7 +725,10 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
 @lru_cache(maxsize=16)
 def _by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
     views = [table.coarse(each, spelling=spelling) for each in books.parts]
-    numbered = [[f"code{at}_{each.removeprefix('code')}" for each in view.words] for at, view in enumerate(views, 1)]
+    numbered = [
+        [f"code{at}_{each.removeprefix('code')}" for each in view.words]
+        for at, view in enumerate(views, 1)
+    ]
     words = numbered if spelling == "code" else [view.words for view in views]
     return replace(
         views[0],
@@ -725,7 +774,10 @@ def load_table(
 
 def ships(table: EmbeddingTable) -> bool:
     """Whether this is one of the package's tables, not another one of that name."""
-    return table.name in registry.TABLES and load_table(table.name, metric=table.metric, device=table.device) is table
+    return (
+        table.name in registry.TABLES
+        and load_table(table.name, metric=table.metric, device=table.device) is table
+    )
 
 
 @cache
@@ -735,5 +787,7 @@ def _load(name: str, metric: Metric, device: str) -> EmbeddingTable:
     build = registry.load("table", name)
     table = build(metric=metric, device=device)
     if not isinstance(table, EmbeddingTable):
-        raise TableError(f"the table {name!r} must load as an EmbeddingTable, got a {type(table).__name__}")
+        raise TableError(
+            f"the table {name!r} must load as an EmbeddingTable, got a {type(table).__name__}"
+        )
     return table

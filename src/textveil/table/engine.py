@@ -31,7 +31,9 @@ class IntegerRows:
         scale: what the products of each row are multiplied by, float32 [w], and what is added.
     """
 
-    def __init__(self, rows: Bytes, *, grouped: bool = False, scale: tuple[Floats, Floats] | None = None) -> None:
+    def __init__(
+        self, rows: Bytes, *, grouped: bool = False, scale: tuple[Floats, Floats] | None = None
+    ) -> None:
         self.rows, self.grouped, self.scale = rows, grouped, scale
         self._session = Runner(self._graph)
 
@@ -51,7 +53,9 @@ class IntegerRows:
         return found
 
     def _run(self, queries: Bytes) -> list[NDArray[Any]]:
-        return self._session.run(queries=queries.view(np.uint8) ^ np.uint8(128))  # q + 128: signed queries are slow
+        return self._session.run(
+            queries=queries.view(np.uint8) ^ np.uint8(128)
+        )  # q + 128: signed queries are slow
 
     def _graph(self) -> Graph:
         """One product; rows are its constants, which ONNX Runtime packs in the order in which it reads them."""
@@ -70,9 +74,13 @@ class IntegerRows:
         products = graph.apply("MatMulInteger", queries, weight, zero, name="products")
         graph.output(products, np.int32, "b", len(rows))
         if self.grouped:
-            shape = graph.constant(np.array([0, len(rows) // GROUP, GROUP]))  # 0: as many as there are
+            shape = graph.constant(
+                np.array([0, len(rows) // GROUP, GROUP])
+            )  # 0: as many as there are
             groups = graph.apply("Reshape", products, shape)
-            highest = graph.apply("ReduceMax", groups, graph.constant(np.array([2])), name="highest", keepdims=0)
+            highest = graph.apply(
+                "ReduceMax", groups, graph.constant(np.array([2])), name="highest", keepdims=0
+            )
             graph.output(highest, np.int32, "b", len(rows) // GROUP)
         return graph
 
@@ -87,7 +95,9 @@ class IntegerQueries:
 
     def __init__(self, queries: Bytes, kind: DTypeLike) -> None:
         self.queries, self.kind = queries, kind
-        self._session = Runner(partial(_streaming, queries, kind))  # not of itself, which would outlive the batch
+        self._session = Runner(
+            partial(_streaming, queries, kind)
+        )  # not of itself, which would outlive the batch
 
     def maxima(self, rows: NDArray[Any], unit: Floats) -> tuple[Products, Products]:
         """The products with rows [w, d] by group [b, w / GROUP, GROUP], and the largest of each [b, w / GROUP].
@@ -109,7 +119,12 @@ def widened(rows: NDArray[Any]) -> Floats:
 def _widening() -> Runner:
     def made() -> Graph:
         graph = Graph()
-        graph.output(graph.apply("Cast", graph.input("rows", np.float16, "w", "d"), to=1), np.float32, "w", "d")
+        graph.output(
+            graph.apply("Cast", graph.input("rows", np.float16, "w", "d"), to=1),
+            np.float32,
+            "w",
+            "d",
+        )
         return graph
 
     return Runner(made)
@@ -133,7 +148,9 @@ def _streaming(queries: Bytes, kind: DTypeLike) -> Graph:
     count, dimension = queries.shape
     graph = Graph()
     low, zero = _whole(graph, dimension, kind)
-    products = graph.apply("MatMulInteger", low, graph.weight("queries", queries.T), zero, name="products")
+    products = graph.apply(
+        "MatMulInteger", low, graph.weight("queries", queries.T), zero, name="products"
+    )
     graph.output(products, np.int32, "w", count)
     groups = graph.apply("Reshape", products, graph.constant(np.array([-1, GROUP, count])))
     largest = graph.apply("ReduceMax", groups, graph.constant(np.array([1])), keepdims=0)
@@ -151,7 +168,9 @@ def _whole(graph: Graph, dimension: int, kind: DTypeLike) -> tuple[str, str]:
     if np.dtype(kind) == np.float16:
         groups = graph.apply("Cast", groups, to=1)
     whole = graph.apply("QuantizeLinear", groups, unit, zeros, axis=0)
-    return graph.apply("Reshape", whole, graph.constant(np.array([-1, dimension])), name="whole"), zero
+    return graph.apply(
+        "Reshape", whole, graph.constant(np.array([-1, dimension])), name="whole"
+    ), zero
 
 
 @cache
@@ -164,4 +183,6 @@ def exact() -> bool:
     rows[1::2] = -127
     expected = rows.astype(np.int32) @ rows.astype(np.int32).T
     made = IntegerRows(rows)
-    return all(np.array_equal(made.products(rows[:count]), expected[:count]) for count in (1, GROUP))
+    return all(
+        np.array_equal(made.products(rows[:count]), expected[:count]) for count in (1, GROUP)
+    )

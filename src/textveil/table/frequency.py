@@ -54,7 +54,9 @@ def _shares(table: "EmbeddingTable", listed: bool) -> Values:
     return prior
 
 
-def shares_of(table: "EmbeddingTable", counted: Mapping[str, int], *, listed: bool = False) -> Values:
+def shares_of(
+    table: "EmbeddingTable", counted: Mapping[str, int], *, listed: bool = False
+) -> Values:
     """`shares` from other public text: float64 [V], positive, summing to 1.
 
     Args:
@@ -62,12 +64,18 @@ def shares_of(table: "EmbeddingTable", counted: Mapping[str, int], *, listed: bo
         counted: how often each word occurs there.
         listed: whether words of the public list count.
     """
-    smoothed = fall(table, counted=counted) + (fall(table, listed=True, counted=counted) if listed else 0) + SMOOTHING
+    smoothed = (
+        fall(table, counted=counted)
+        + (fall(table, listed=True, counted=counted) if listed else 0)
+        + SMOOTHING
+    )
     found: Values = smoothed / smoothed.sum()
     return found
 
 
-def fall(table: "EmbeddingTable", *, listed: bool = False, counted: Mapping[str, int] | None = None) -> Ints:
+def fall(
+    table: "EmbeddingTable", *, listed: bool = False, counted: Mapping[str, int] | None = None
+) -> Ints:
     """Words of public text that map to each row, either those of the public list or all others: int64 [V].
 
     The text is the package's, where no counts of another one are given.
@@ -82,7 +90,9 @@ def fall(table: "EmbeddingTable", *, listed: bool = False, counted: Mapping[str,
 
 def _stored(table: "EmbeddingTable") -> Ints | None:
     """The packaged result of `fall` for exactly these rows, if there is one."""
-    source = files("textveil").joinpath("data", "frequencies", f"{table.name}-{table.metric}.npy.gz")
+    source = files("textveil").joinpath(
+        "data", "frequencies", f"{table.name}-{table.metric}.npy.gz"
+    )
     if table.stored is None or not source.is_file():
         return None
     sums: Ints = np.load(io.BytesIO(gzip.decompress(source.read_bytes())), allow_pickle=False)

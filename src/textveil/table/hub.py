@@ -35,7 +35,9 @@ def download(repository: str, file: str) -> Path:
         log.setLevel(logging.CRITICAL)  # users need not hear of its retries
         return Path(hf_hub_download(repository, file, etag_timeout=5))
     except Exception as error:  # of many kinds, none with user text in it
-        raise TableError(f"could not fetch {repository} from the hub ({type(error).__name__})") from error
+        raise TableError(
+            f"could not fetch {repository} from the hub ({type(error).__name__})"
+        ) from error
     finally:
         log.setLevel(level)
 
@@ -63,7 +65,9 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
     where = str(source)
     folder = os.path.isdir(where)  # Path would raise for a very long name
     if not folder and (os.path.exists(where) or not HUB_ID.fullmatch(where)):
-        raise NoModelError(f"a model must be a folder or a hub id (owner/name), and a source {shown(where)} is neither")
+        raise NoModelError(
+            f"a model must be a folder or a hub id (owner/name), and a source {shown(where)} is neither"
+        )
     name = Path(where).resolve().name if folder else where
     with quiet():
         try:
@@ -74,7 +78,9 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
         try:
             from huggingface_hub import HfApi
 
-            HfApi().model_info(where, timeout=5)  # a single request; loading would try each file many times
+            HfApi().model_info(
+                where, timeout=5
+            )  # a single request; loading would try each file many times
         except Exception as error:
             raise NoModelError(
                 f"no folder and no cached model is named {shown(where)}, and the hub did not provide it "

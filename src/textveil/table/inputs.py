@@ -60,12 +60,18 @@ def input_layer(source: str | Path) -> InputLayer:
 
     name, (tokenizer, found) = fetch(source, "transformers model with input embeddings", load)
     backend = fast(name, tokenizer)
-    special = {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
+    special = {
+        number for number, token in backend.get_added_tokens_decoder().items() if token.special
+    }
     special |= set(tokenizer.all_special_ids)
-    pieces = {piece: number for piece, number in backend.get_vocab().items() if number not in special}
+    pieces = {
+        piece: number for piece, number in backend.get_vocab().items() if number not in special
+    }
     if len(found.shape) != 2 or found.dtype.kind not in "fV":
         raise ModelError(f"{name!r} must have input embeddings [V, d] of floating-point numbers")
-    return InputLayer(pieces=pieces, shape=found.shape, rows=lambda start, stop: single(found[start:stop]))
+    return InputLayer(
+        pieces=pieces, shape=found.shape, rows=lambda start, stop: single(found[start:stop])
+    )
 
 
 def _stored(where: str, config: Any, local: bool) -> Any:
@@ -79,7 +85,9 @@ def _stored(where: str, config: Any, local: bool) -> Any:
     with torch.device("meta"):
         network = transformers.AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
     embeddings = network.get_input_embeddings()
-    name = next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
+    name = (
+        next(name for name, module in network.named_modules() if module is embeddings) + ".weight"
+    )
     whole, parts = "model.safetensors", "model.safetensors.index.json"
     if (file := _file(where, parts, local)) is not None:
         holder = json.loads(file.read_text("utf-8"))["weight_map"]

@@ -55,7 +55,9 @@ def _is_numeral(piece: str) -> bool:
     return piece.isascii() and piece.isdigit()
 
 
-def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool]) -> EmbeddingTable:
+def _select(
+    name: str, metric: Metric, device: str, wanted: Callable[[str], bool]
+) -> EmbeddingTable:
     folder = locate()
     tokenizer = read_tokenizer(folder)
     rows = _rows(folder)
@@ -67,7 +69,9 @@ def _select(name: str, metric: Metric, device: str, wanted: Callable[[str], bool
             f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall textveil"
         )
     if len(words) != len(rows):
-        raise TableError(f"the tokenizer of {MODEL} does not match its {len(rows)} rows; reinstall textveil")
+        raise TableError(
+            f"the tokenizer of {MODEL} does not match its {len(rows)} rows; reinstall textveil"
+        )
     chosen = [row for row, word in enumerate(words) if wanted(word)]
     return EmbeddingTable.build(
         name=name,
@@ -103,9 +107,13 @@ def checked(folder: Path) -> Path:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise TableError(f"cannot read {path.name} of {MODEL} ({error.strerror}); reinstall textveil") from error
+        raise TableError(
+            f"cannot read {path.name} of {MODEL} ({error.strerror}); reinstall textveil"
+        ) from error
     if found != SHA256:
-        raise TableError(f"{path.name} of {MODEL} must have sha256 {SHA256}, got {found}; reinstall textveil")
+        raise TableError(
+            f"{path.name} of {MODEL} must have sha256 {SHA256}, got {found}; reinstall textveil"
+        )
     return path
 
 
@@ -131,5 +139,7 @@ def _rows(folder: Path) -> Floats:
     """The input embeddings [30522, 384]."""
     found = weights(folder)
     if EMBEDDINGS not in found:
-        raise TableError(f"model.safetensors of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil")
+        raise TableError(
+            f"model.safetensors of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil"
+        )
     return found[EMBEDDINGS]

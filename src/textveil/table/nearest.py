@@ -90,16 +90,22 @@ class Nearest:
             InputError: the queries are not as above, or there is not one excluded row for each.
         """
         if queries.ndim != 2 or queries.shape[1] != self.rows.dimension:
-            raise InputError(f"queries must be [n, {self.rows.dimension}], got {list(queries.shape)}")
+            raise InputError(
+                f"queries must be [n, {self.rows.dimension}], got {list(queries.shape)}"
+            )
         if exclude is not None and exclude.shape != (len(queries),):
-            raise InputError(f"exclude must be one row per query, [{len(queries)}], got {list(exclude.shape)}")
+            raise InputError(
+                f"exclude must be one row per query, [{len(queries)}], got {list(exclude.shape)}"
+            )
         if self._few(len(queries)):
             return self._plain.search(queries, exclude)
         found = np.empty(len(queries), np.int64)
         step = self._shape[1]
         for start in range(0, len(queries), step):
             part = slice(start, start + step)
-            found[part] = self._batch(queries[part].astype(np.float64), None if exclude is None else exclude[part])
+            found[part] = self._batch(
+                queries[part].astype(np.float64), None if exclude is None else exclude[part]
+            )
         return found
 
     def _few(self, count: int) -> bool:
@@ -155,7 +161,9 @@ class Nearest:
             if (peak > 1e150).any():
                 raise InputError("queries must be shorter than 1e150, and one is not")
             return queries, None
-        queries = queries * np.where(peak < 2.0**-400, 2.0**600, np.where(peak > 2.0**400, 2.0**-600, 1.0))
+        queries = queries * np.where(
+            peak < 2.0**-400, 2.0**600, np.where(peak > 2.0**400, 2.0**-600, 1.0)
+        )
         zero = np.flatnonzero(peak == 0)
         queries[zero] = self.rows.true(slice(0, 1))
         return queries, zero
@@ -166,7 +174,9 @@ class Nearest:
         left = high >= least[query]
         return self._codes.narrowed(unit, query[left], row[left])
 
-    def _better(self, queries: Values, best: Best, query: Ids, row: Ids, *, last: bool = False) -> Best:
+    def _better(
+        self, queries: Values, best: Best, query: Ids, row: Ids, *, last: bool = False
+    ) -> Best:
         """The best of the best rows so far and the candidates (query, row); ties go to the lowest row.
 
         If only one candidate is left for a query at the end, its score is not computed.
@@ -196,7 +206,9 @@ class Nearest:
             return found
         # without the query's own square if it is so large that it would swallow the differences between rows
         far = norms(queries) > 4 * self._longest
-        return np.where(far, np.einsum("ij,ij->i", 2 * queries - rows, rows), -squares(queries - rows))
+        return np.where(
+            far, np.einsum("ij,ij->i", 2 * queries - rows, rows), -squares(queries - rows)
+        )
 
     @cached_property
     def _longest(self) -> float:
@@ -223,10 +235,18 @@ class Nearest:
     @property
     def _integers(self) -> bool:
         """Whether int8 is the quickest: on the CPU for unit rows, where it is exact."""
-        return self.device == "cpu" and self.precision != "float32" and self.rows.by_direction and engine.exact()
+        return (
+            self.device == "cpu"
+            and self.precision != "float32"
+            and self.rows.by_direction
+            and engine.exact()
+        )
 
     def _slices(self) -> Iterator[slice]:
-        return (slice(start, start + self._shape[0]) for start in range(0, self.rows.size, self._shape[0]))
+        return (
+            slice(start, start + self._shape[0])
+            for start in range(0, self.rows.size, self._shape[0])
+        )
 
     def _runs(self) -> Iterator[RowRun]:
         yield from self._kept if self._keeps else self._codes.spans(self._shape[0])

@@ -105,7 +105,12 @@ class Pairs:
         own = self._coded(asked)
         length = self._scaled(own)[:, None]
         unit, mine = own.unit[:, None], own.lost[:, None]
-        turned, lost, over, square = -2 * length * unit, 2 * length * mine, 2 * length * (1 + mine), length * length
+        turned, lost, over, square = (
+            -2 * length * unit,
+            2 * length * mine,
+            2 * length * (1 + mine),
+            length * length,
+        )
         for start, codes, multiplied in self._slabs(self._plain):
             sizes = self._scaled(codes)
             middle = multiplied(own.whole)
@@ -131,7 +136,9 @@ class Pairs:
             Which of the requested rows, the first row of a run, and float32 [l, w].
         """
         own = self._coded(asked)
-        whole = np.rint(own.whole * (own.unit * own.length / self._grid).astype(np.float32)[:, None]).astype(np.int8)
+        whole = np.rint(
+            own.whole * (own.unit * own.length / self._grid).astype(np.float32)[:, None]
+        ).astype(np.int8)
         fixed = (self._scaled(own) ** 2 * np.float32(1 - 2 * ETA - self._most.lost.max()))[:, None]
         for start, _, multiplied in self._slabs(self._lower):
             products = multiplied(whole)
@@ -145,14 +152,18 @@ class Pairs:
     def _lower(self, codes: Codes) -> Multiplied:
         """What the requested rows make of the bound of `shorter`, but for the first term."""
         sizes, grid = self._scaled(codes), self._grid / self.reach
-        again = grid * self.rows.dimension**0.5 / 2 * (1 + 1e-4)  # what integers lose when they are put in another unit
+        again = (
+            grid * self.rows.dimension**0.5 / 2 * (1 + 1e-4)
+        )  # what integers lose when they are put in another unit
         lost = np.float32((self._most.lost * self._most.length).max() / self.reach + again)
         added = sizes**2 * (1 - 2 * ETA - codes.lost) - 2 * sizes * lost * (1 + codes.lost)
         return self._multiplied(codes, np.float32(-2 * grid) * sizes * codes.unit, added)
 
     def _plain(self, codes: Codes) -> Multiplied:
         """|y| u_y x'.y'."""
-        return self._multiplied(codes, self._scaled(codes) * codes.unit, np.zeros(len(codes.unit), np.float32))
+        return self._multiplied(
+            codes, self._scaled(codes) * codes.unit, np.zeros(len(codes.unit), np.float32)
+        )
 
     @cached_property
     def _grid(self) -> float:
@@ -167,7 +178,9 @@ class Pairs:
     @cached_property
     def _most(self) -> Codes:
         """Of each slab, the largest unit, loss and length; without integers."""
-        most = [(codes.unit.max(), codes.lost.max(), codes.length.max()) for _, codes in self._codes()]
+        most = [
+            (codes.unit.max(), codes.lost.max(), codes.length.max()) for _, codes in self._codes()
+        ]
         unit, lost, length = (np.array(each) for each in zip(*most, strict=True))
         return Codes(np.zeros((0, 0), np.int8), unit, lost, length)
 
@@ -176,7 +189,9 @@ class Pairs:
         found = np.empty(len(rows))
         for start in range(0, len(rows), PAIRS):
             part = slice(start, start + PAIRS)
-            found[part] = norms(self.rows.take(rows[part]).astype(np.float64) - self.rows.take(others[part]))
+            found[part] = norms(
+                self.rows.take(rows[part]).astype(np.float64) - self.rows.take(others[part])
+            )
         return found
 
     def inside(self, groups: Ids) -> Values:
@@ -222,15 +237,22 @@ class Pairs:
             best = np.column_stack([best, high.reshape(len(rows), GROUP, -1).min(axis=1)])
             best = np.partition(best, k - 1, axis=1)[:, :k]
             most = best[:, k - 1].copy()
-            owner, place = np.divmod(np.flatnonzero(low <= np.minimum(most, LARGEST)[:, None]), low.shape[1])
+            owner, place = np.divmod(
+                np.flatnonzero(low <= np.minimum(most, LARGEST)[:, None]), low.shape[1]
+            )
             held.append((owner, start + place, low[owner, place]))
             count += len(owner)
             if count > HELD:
                 owners, others = self._closest(rows, held, most, k)
-                held, count = [(owners, others, np.full(len(owners), -np.inf, np.float32))], len(owners)
+                held, count = (
+                    [(owners, others, np.full(len(owners), -np.inf, np.float32))],
+                    len(owners),
+                )
         return self._closest(rows, held, best[:, k - 1], k)[1].reshape(len(rows), k)
 
-    def _closest(self, rows: Ids, held: list[tuple[Ids, Ids, Floats]], most: Floats, k: int) -> tuple[Ids, Ids]:
+    def _closest(
+        self, rows: Ids, held: list[tuple[Ids, Ids, Floats]], most: Floats, k: int
+    ) -> tuple[Ids, Ids]:
         """Of the kept pairs and their lower bounds, the k closest of each owner, in order."""
         owner, other, low = (np.concatenate(each) for each in zip(*held, strict=True))
         left = low <= most[owner]
@@ -243,7 +265,10 @@ class Pairs:
     @cached_property
     def reach(self) -> float:
         """A power of two that is at least the largest distance of a row from the centre."""
-        longest = max(float(norms((slab - self._centre).astype(np.float64)).max()) for _, slab in self._parts())
+        longest = max(
+            float(norms((slab - self._centre).astype(np.float64)).max())
+            for _, slab in self._parts()
+        )
         return float(2.0 ** math.ceil(math.log2(longest * (1 + 2.0**-19)))) if longest > 0 else 1.0
 
     @cached_property
@@ -262,7 +287,9 @@ class Pairs:
         if not self._keeps:
             yield from ((start, codes, how(codes)) for start, codes in self._codes())
         elif (made := self._made.get(how.__name__)) is None:
-            made = self._made[how.__name__] = [(start, codes, how(codes)) for start, codes in self._codes()]
+            made = self._made[how.__name__] = [
+                (start, codes, how(codes)) for start, codes in self._codes()
+            ]
             yield from made
         else:
             yield from made
@@ -334,7 +361,9 @@ def _codes(rows: Floats, *, even: bool) -> Codes:
     lost = norms(rows - whole * unit[:, None])
     slack = (rows.shape[1] + 16) * 2.0**-24  # for a sum of d squares; 2^-20 for normalizing rows
     rounding = 2.0**-20 + turning(rows.shape[1])
-    return Codes(whole.astype(np.int8), unit, lost * np.float32(1 + 2 * slack) + np.float32(rounding), length)
+    return Codes(
+        whole.astype(np.int8), unit, lost * np.float32(1 + 2 * slack) + np.float32(rounding), length
+    )
 
 
 def largest(values: Values, k: int) -> Ids:

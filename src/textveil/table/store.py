@@ -157,9 +157,13 @@ def build(
         OutputError: the folder exists, or cannot be written.
     """
     if str(folder) in registry.names("table"):
-        raise ConfigError(f"{folder} is the name of a registered table; for a folder of that name write ./{folder}")
+        raise ConfigError(
+            f"{folder} is the name of a registered table; for a folder of that name write ./{folder}"
+        )
     if os.path.realpath(folder).endswith(UNFINISHED):
-        raise ConfigError(f"the name of a table's folder must not end with {UNFINISHED}, got {folder}")
+        raise ConfigError(
+            f"the name of a table's folder must not end with {UNFINISHED}, got {folder}"
+        )
     if name is not None and UNFIT.search(name):
         raise ConfigError("the name of a table must not contain line breaks or control characters")
     if metric not in get_args(Metric):
@@ -171,7 +175,9 @@ def build(
     tell = progress or (lambda step, done, total: None)
     with _replacing(Path(os.path.realpath(folder)), force) as part:
         words, rows = _write_rows(vectors, part / ROWS, metric, dtype, tell)
-        (part / WORDS).write_text(json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8")
+        (part / WORDS).write_text(
+            json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8"
+        )
         if pairs or (pairs is None and len(words) <= PAIRS_UP_TO):
             known, listed = _from_pairs(part, words, rows, metric, neighbours, tell)
         else:
@@ -209,7 +215,11 @@ def _write_rows(
             if dtype is None and kind.itemsize == 4 and len(words) * width > HALF_FROM:
                 kind = np.dtype("<f2")
                 _halve(file, vectors)
-            file.write(_cast(_unit(block.rows) if metric == "chord" else block.rows, kind, vectors).tobytes())
+            file.write(
+                _cast(
+                    _unit(block.rows) if metric == "chord" else block.rows, kind, vectors
+                ).tobytes()
+            )
             tell("reading", block.read, vectors.total)
         header = io.BytesIO()
         shape = {"descr": kind.str, "fortran_order": False, "shape": (len(words), width)}
@@ -225,7 +235,9 @@ def _unit(rows: Floats) -> Values:
     double = rows.astype(np.float64)
     norms = np.linalg.norm(double, axis=1, keepdims=True)
     if not norms.all():
-        raise TableError("metric chord does not allow zero rows; drop those words or use metric euclidean")
+        raise TableError(
+            "metric chord does not allow zero rows; drop those words or use metric euclidean"
+        )
     found: Values = double / norms
     return found
 
@@ -247,7 +259,9 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
         content = file.read(min(4 * PART, end - read))
         read += len(content)
         file.seek(write)
-        write += file.write(_cast(np.frombuffer(content, "<f4"), np.dtype("<f2"), vectors).tobytes())
+        write += file.write(
+            _cast(np.frombuffer(content, "<f4"), np.dtype("<f2"), vectors).tobytes()
+        )
     file.seek(write)
     file.truncate()
 
@@ -255,7 +269,9 @@ def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
 def _parts(rows: NDArray[Any], metric: Metric) -> Iterator[Floats]:
     """Stored rows as the table returns them."""
     step = max(1, PART // rows.shape[1])
-    return (taken(rows[start : start + step], metric == "chord") for start in range(0, len(rows), step))
+    return (
+        taken(rows[start : start + step], metric == "chord") for start in range(0, len(rows), step)
+    )
 
 
 def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[Floats]:
@@ -266,11 +282,18 @@ def _told_parts(rows: NDArray[Any], metric: Metric, tell: Progress) -> Iterator[
 
 
 def _from_pairs(
-    part: Path, words: list[str], stored: NDArray[Any], metric: Metric, neighbours: int, tell: Progress
+    part: Path,
+    words: list[str],
+    stored: NDArray[Any],
+    metric: Metric,
+    neighbours: int,
+    tell: Progress,
 ) -> tuple[TableConstants, int]:
     """The constants from all pairs of rows; also writes the nearest words and returns how many per word."""
     rows = np.concatenate(list(_parts(stored, metric)))
-    known = constants.compute(rows, metric, progress=lambda done, total: tell("constants", done, total))
+    known = constants.compute(
+        rows, metric, progress=lambda done, total: tell("constants", done, total)
+    )
     listed = min(neighbours, len(words) - 1)
     if listed:
         table = EmbeddingTable.build(name="", words=words, vectors=rows, metric=metric)
@@ -280,7 +303,9 @@ def _from_pairs(
     return known, listed
 
 
-def _nearest(table: EmbeddingTable, count: int, tell: Progress) -> Iterator[tuple[NDArray[np.int32], Floats]]:
+def _nearest(
+    table: EmbeddingTable, count: int, tell: Progress
+) -> Iterator[tuple[NDArray[np.int32], Floats]]:
     """The nearest other words of each word, and their distances."""
     step = max(1, PART // len(table))
     for start in range(0, len(table), step):
@@ -313,7 +338,9 @@ def _replacing(folder: Path, force: bool) -> Iterator[Path]:
     except TextveilError:
         raise
     except OSError as error:
-        raise OutputError(f"cannot write {folder}: {error.strerror or type(error).__name__}") from None
+        raise OutputError(
+            f"cannot write {folder}: {error.strerror or type(error).__name__}"
+        ) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
         for parent in missing:
@@ -345,10 +372,14 @@ def _refuse_existing(folder: Path, force: bool) -> None:
         raise OutputError(f"{folder} exists; --force replaces the folder of a table")
     found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
     if not folder.is_dir() or (found and MANIFEST not in found):
-        raise OutputError(f"{folder} is not the folder of a table, and is not replaced; choose another path")
+        raise OutputError(
+            f"{folder} is not the folder of a table, and is not replaced; choose another path"
+        )
     for name, path in sorted(found.items()):
         if name not in FILES or path.is_symlink() or not path.is_file():
-            raise OutputError(f"{folder} is not replaced: it holds {name!r}, which is not part of a table")
+            raise OutputError(
+                f"{folder} is not replaced: it holds {name!r}, which is not part of a table"
+            )
     if found and not {WORDS, ROWS} <= found.keys():
         read(folder)  # a table.json alone must be valid
 
@@ -375,7 +406,9 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
     """
     manifest = verify(folder)
     if metric != manifest.metric:
-        raise ConfigError(f"the table {folder} was built for table.metric={manifest.metric}, got {metric!r}")
+        raise ConfigError(
+            f"the table {folder} was built for table.metric={manifest.metric}, got {metric!r}"
+        )
     path = Path(folder) / WORDS
     try:
         words = json.loads(path.read_text("utf-8"))
@@ -384,7 +417,9 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise _error(path, "it must be an array of strings")
     rows = _array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
-    table = EmbeddingTable.build(name=manifest.name, words=words, vectors=rows, metric=manifest.metric, device=device)
+    table = EmbeddingTable.build(
+        name=manifest.name, words=words, vectors=rows, metric=manifest.metric, device=device
+    )
     return replace(table, stored=manifest.constants)  # the checksums tie them to the rows
 
 
@@ -403,9 +438,13 @@ def verify(folder: str | Path) -> Manifest:
         except OSError as error:
             raise _error(path, error.strerror or "it cannot be read") from None
         if found is None:
-            raise _error(path, f"it must have {stamp.get('bytes')} bytes, got {size}; build the table again")
+            raise _error(
+                path, f"it must have {stamp.get('bytes')} bytes, got {size}; build the table again"
+            )
         if found != stamp:
-            raise _error(path, "its SHA-256 differs from the one in table.json; build the table again")
+            raise _error(
+                path, "its SHA-256 differs from the one in table.json; build the table again"
+            )
     return manifest
 
 
@@ -424,7 +463,8 @@ def read(folder: str | Path) -> Manifest:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
             raise _error(path, error.strerror or "it cannot be read") from None
         raise _error(
-            folder, "it is not the folder of a table (no table.json); `textveil table build` makes one"
+            folder,
+            "it is not the folder of a table (no table.json); `textveil table build` makes one",
         ) from None
     try:
         text = content.decode()
@@ -452,9 +492,14 @@ def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
     """
     manifest = verify(folder)
     if not manifest.neighbours:
-        raise _error(folder, "it has no list of nearest words; build it with --pairs and --neighbours")
+        raise _error(
+            folder, "it has no list of nearest words; build it with --pairs and --neighbours"
+        )
     shape = manifest.words, manifest.neighbours
-    near, away = _array(Path(folder) / NEIGHBOURS, "int32", shape), _array(Path(folder) / DISTANCES, "float32", shape)
+    near, away = (
+        _array(Path(folder) / NEIGHBOURS, "int32", shape),
+        _array(Path(folder) / DISTANCES, "float32", shape),
+    )
     if near.min() < 0 or near.max() >= manifest.words:
         raise _error(Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again")
     return near, away
@@ -467,20 +512,28 @@ def _array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
     except Exception:  # NumPy raises many kinds for a foreign header
         raise _error(path, "it is not an array of a table; build the table again") from None
     if (found.dtype, found.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
-        raise _error(path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}; build the table again")
+        raise _error(
+            path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}; build the table again"
+        )
     return cast("NDArray[Any]", found)
 
 
 def _stamp(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        return {
+            "bytes": path.stat().st_size,
+            "sha256": hashlib.file_digest(file, "sha256").hexdigest(),
+        }
 
 
 def _spell(manifest: Manifest) -> str:
     """The text of table.json, which ends with the checksum of all before it."""
     values = manifest.to_json()
     digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()
-    lines = [f" {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}" for key, each in values.items()]
+    lines = [
+        f" {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
+        for key, each in values.items()
+    ]
     return "{\n" + ",\n".join([*lines, f' "sha256": "{digest}"']) + "\n}\n"
 
 
@@ -509,7 +562,10 @@ def folders(where: str | Path) -> Iterator[tuple[str, str]]:
         if (path / MANIFEST).is_file() and not path.name.endswith(UNFINISHED):
             try:
                 found = read(path)
-                yield str(path), f"{found.words:,} x {found.dimension}, {found.metric}, {found.dtype}, {found.source}"
+                yield (
+                    str(path),
+                    f"{found.words:,} x {found.dimension}, {found.metric}, {found.dtype}, {found.source}",
+                )
             except TableError as error:
                 yield str(path), str(error)
 
@@ -523,7 +579,11 @@ def nearest_words(name: str, word: str, count: int) -> tuple[bool, str, list[tup
     distances = np.concatenate([np.linalg.norm(part - centre, axis=1) for part in table.slabs()])
     distances[own] = np.inf
     near = largest(-distances[None], min(count, len(table) - 1))[0].tolist()
-    return bool(known[0]), table.words[own], [(table.words[row], float(distances[row])) for row in near]
+    return (
+        bool(known[0]),
+        table.words[own],
+        [(table.words[row], float(distances[row])) for row in near],
+    )
 
 
 def summary(name: str) -> str:
@@ -534,19 +594,31 @@ def summary(name: str) -> str:
     if "files" in known:
         left_out = f"{known['repeated']:,} repeated and {known['broken']:,} broken words left out"
         size = sum(stamp["bytes"] for stamp in known["files"].values())
-        lines |= {"name": known["name"], "made from": f"{known['source']} ({known['format']}); {left_out}"}
+        lines |= {
+            "name": known["name"],
+            "made from": f"{known['source']} ({known['format']}); {left_out}",
+        }
         lines["files"] = f"{size:,} bytes in {known['dtype']}, checksums verified"
-    lines |= {"words": f"{known['words']:,} of {known['dimension']} numbers", "metric": known["metric"]}
+    lines |= {
+        "words": f"{known['words']:,} of {known['dimension']} numbers",
+        "metric": known["metric"],
+    }
     if found:
         searched = found["minimum_distance"] is not None
         bound = "" if searched else " (a bound)"
         lines["diameter"] = number(found["diameter"], 5) + bound
         lines["l1 diameter"] = number(found["l1_diameter"], 5) + bound
         lines["coordinate range"] = number(found["coordinate_range"], 5)
-        lines["minimum distance"] = f"{found['minimum_distance']:.4f}" if searched else "not computed"
+        lines["minimum distance"] = (
+            f"{found['minimum_distance']:.4f}" if searched else "not computed"
+        )
         lines["equal rows"] = f"{found['duplicates']:,}" if searched else "not counted"
-        lines["calibration curve"] = f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
+        lines["calibration curve"] = (
+            f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
+        )
     if "neighbours" in known:
-        lines["nearest words"] = f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
+        lines["nearest words"] = (
+            f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
+        )
     width = max(map(len, lines))
     return "\n".join(f"{name:{width}}  {value}" for name, value in lines.items())

@@ -61,7 +61,10 @@ class StreamedCodes(IntegerCodes):
             if short := -size % GROUP:
                 low = np.pad(low, ((0, short), (0, 0)))
             if (known := self._sizes.get((start, width))) is None:
-                parts = [self._size(low[at : at + PART], min(PART, size - at)) for at in range(0, size, PART)]
+                parts = [
+                    self._size(low[at : at + PART], min(PART, size - at))
+                    for at in range(0, size, PART)
+                ]
                 unit, away = (np.concatenate(each) for each in zip(*parts, strict=True))
                 known = self._sizes[start, width] = unit, away
             yield IntegerRun(start, size, low, unit=known[0], away=known[1])
@@ -79,7 +82,9 @@ class StreamedCodes(IntegerCodes):
         unit[unit == 0] = 1
         back = quantizer(wide.shape[1], rows.dtype)(rows, unit) * np.repeat(unit, GROUP)[:, None]
         lengths, away = (norms(each)[:size].astype(np.float64) for each in (wide, wide - back))
-        away = away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)  # rows of length 1 are meant
+        away = (
+            away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)
+        )  # rows of length 1 are meant
         most = np.maximum.reduceat(away, np.arange(0, size, GROUP))
         return unit, most + self._turning + NEARLY[np.dtype(np.float32)] + SCALING
 

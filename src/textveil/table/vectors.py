@@ -152,20 +152,31 @@ def opened(
 
 
 def _read(
-    source: str, format: Format | None, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
+    source: str,
+    format: Format | None,
+    vocabulary: str | None,
+    member: str | None,
+    left_out: LeftOut,
+    stack: ExitStack,
 ) -> tuple[Format, int, Iterator[WordBlock]]:
     """The format of a source, its size in bytes, and its unfiltered blocks."""
     path = Path(source)
     is_id = format == "model" or HUB_ID.fullmatch(source)
     if path.is_dir() or (is_id and not path.exists() and not _means_file(source)):
         if format not in (None, "model") or vocabulary is not None or member is not None:
-            raise ConfigError(f"{source} is read as a model: leave out --vocabulary, --member and any other --format")
+            raise ConfigError(
+                f"{source} is read as a model: leave out --vocabulary, --member and any other --format"
+            )
         return "model", *_model(source, left_out)
     if not path.is_file():
         what = "it is not a file" if path.exists() else "no such file"
-        raise left_out.error(f"{what}; give a file, the folder of a model, or a hub id (owner/name)")
+        raise left_out.error(
+            f"{what}; give a file, the folder of a model, or a hub id (owner/name)"
+        )
     if format == "model":
-        raise ConfigError(f"{source} is a file; --format model is for the folder or the hub id of a model")
+        raise ConfigError(
+            f"{source} is a file; --format model is for the folder or the hub id of a model"
+        )
     packed = _archive(path, left_out, stack)
     if packed is not None and _holds_arrays(packed, member):
         return "numpy", *_npz(packed, vocabulary, member, left_out, stack)
@@ -182,7 +193,9 @@ def _read(
         stream, _ = _unpacked(path, packed, member, left_out, stack)  # again, from its beginning
         return found, *_npy(stream, lambda count: _words(vocabulary, count, left_out), left_out)
     if vocabulary is not None:
-        raise ConfigError(f"{source} is read as {found}, which has its own words: leave --vocabulary out")
+        raise ConfigError(
+            f"{source} is read as {found}, which has its own words: leave --vocabulary out"
+        )
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     read = _binary if found == "word2vec" else _text
     return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
@@ -190,7 +203,11 @@ def _read(
 
 def _means_file(source: str) -> bool:
     """Whether a name looks like a file's, existing or not: no hub is asked for such a name."""
-    path = "\\" in source or source.startswith((".", "~", "/")) or os.path.isdir(source.partition("/")[0])
+    path = (
+        "\\" in source
+        or source.startswith((".", "~", "/"))
+        or os.path.isdir(source.partition("/")[0])
+    )
     return path or _ENDING.sub("", source) != source
 
 
@@ -199,7 +216,9 @@ def _told(head: bytes, left_out: LeftOut) -> Format:
     if not head:
         raise left_out.error("it is empty")
     if head.startswith((b"PK\x03\x04", b"\x1f\x8b")) or head[257:262] == b"ustar":
-        raise left_out.error("it is an archive in an archive, or an unknown kind of archive; unpack it first")
+        raise left_out.error(
+            "it is an archive in an archive, or an unknown kind of archive; unpack it first"
+        )
     if head.startswith(b"\x93NUMPY"):
         return "numpy"
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
@@ -218,13 +237,17 @@ def _told(head: bytes, left_out: LeftOut) -> Format:
     if not _CONTROL.search(first) and _usual_width(head) > 0:
         return "glove"
     _refuse_tabs(first, left_out)
-    raise left_out.error(f"its format is not recognized; give it with --format: {', '.join(FORMATS)}")
+    raise left_out.error(
+        f"its format is not recognized; give it with --format: {', '.join(FORMATS)}"
+    )
 
 
 # ---- requirements for all sources ------------------------------------------------------------------------------------
 
 
-def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, zero_rows: bool) -> Iterator[WordBlock]:
+def _sound(
+    blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, zero_rows: bool
+) -> Iterator[WordBlock]:
     """The blocks without repeated words (the first wins) and without words that no table can hold."""
     seen: set[str] = set()
     with _refusing(left_out):
@@ -232,7 +255,9 @@ def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, ze
             faults = {**block.faults}
             keep = np.ones(len(block.words), bool)
             for reason, bad in _flaws(block, zero_rows):
-                faults.update((block.numbers[i], reason) for i in np.flatnonzero(keep & bad).tolist())
+                faults.update(
+                    (block.numbers[i], reason) for i in np.flatnonzero(keep & bad).tolist()
+                )
                 keep &= ~bad
             chosen, repeated = _first(block.words, np.flatnonzero(keep).tolist(), seen, limit)
             full = len(seen) == limit
@@ -244,7 +269,11 @@ def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, ze
                 numbers = [block.numbers[i] for i in chosen]
                 words = [block.words[i] for i in chosen]
                 block = WordBlock(
-                    words=words, rows=block.rows[chosen], numbers=numbers, unit=block.unit, read=block.read
+                    words=words,
+                    rows=block.rows[chosen],
+                    numbers=numbers,
+                    unit=block.unit,
+                    read=block.read,
                 )
             yield block
             if full:
@@ -253,7 +282,9 @@ def _sound(blocks: Iterator[WordBlock], left_out: LeftOut, limit: int | None, ze
         raise left_out.error(f"a table needs at least two words, got {len(seen)} that can be taken")
 
 
-def _first(words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None) -> tuple[list[int], int]:
+def _first(
+    words: Sequence[str], places: Sequence[int], seen: set[str], limit: int | None
+) -> tuple[list[int], int]:
     """The places of new words, up to the limit, and how many repeated ones were among them."""
     chosen: list[int] = []
     repeated = 0
@@ -279,7 +310,10 @@ def _flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
         yield "has an empty or blank word", np.array([not word.strip() for word in block.words])
     if UNFIT.search("".join(block.words)):
         unfit = np.array([UNFIT.search(word) is not None for word in block.words])
-        yield "has a word with a line break or another control character, or that is not valid Unicode", unfit
+        yield (
+            "has a word with a line break or another control character, or that is not valid Unicode",
+            unfit,
+        )
 
 
 @contextmanager
@@ -289,7 +323,15 @@ def _refusing(left_out: LeftOut) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError, SafetensorError) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+        zipfile.BadZipFile,
+        RuntimeError,
+        SafetensorError,
+    ) as error:
         reason = getattr(error, "strerror", None) or "it is damaged or cut short"
         raise TableError(f"cannot read {left_out.source}: {reason}") from error
 
@@ -308,7 +350,11 @@ def _archive(path: Path, left_out: LeftOut, stack: ExitStack) -> zipfile.ZipFile
 
 
 def _unpacked(
-    path: Path, packed: zipfile.ZipFile | None, member: str | None, left_out: LeftOut, stack: ExitStack
+    path: Path,
+    packed: zipfile.ZipFile | None,
+    member: str | None,
+    left_out: LeftOut,
+    stack: ExitStack,
 ) -> tuple[IO[bytes], Callable[[], int]]:
     """A file's unpacked bytes, and a function that returns how much of the file has been read."""
     if packed is not None:
@@ -325,7 +371,9 @@ def _unpacked(
     magic = file.read(2)
     file.seek(0)
     plain = magic != b"\x1f\x8b"
-    return file if plain else cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file))), file.tell
+    return file if plain else cast(
+        "IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file))
+    ), file.tell
 
 
 def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
@@ -344,9 +392,13 @@ def _choose(names: Sequence[str], member: str | None, left_out: LeftOut) -> str:
 def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
     """The words of a vocabulary file; one too many if there are more than `count`."""
     if vocabulary is None:
-        raise ConfigError(f"{left_out.source} holds rows without words: give --vocabulary FILE, one word per line")
+        raise ConfigError(
+            f"{left_out.source} holds rows without words: give --vocabulary FILE, one word per line"
+        )
     if not Path(vocabulary).is_file():
-        raise TableError(f"{vocabulary}: {'it is not a file' if Path(vocabulary).exists() else 'no such file'}")
+        raise TableError(
+            f"{vocabulary}: {'it is not a file' if Path(vocabulary).exists() else 'no such file'}"
+        )
     own = LeftOut(source=vocabulary)
     with ExitStack() as stack, _refusing(own):
         path = Path(vocabulary)
@@ -363,7 +415,9 @@ def _words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[str]:
 # ---- text: GloVe, word2vec, fastText ---------------------------------------------------------------------------------
 
 
-def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[WordBlock]:
+def _text(
+    chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut
+) -> Iterator[WordBlock]:
     """Lines of a word and its numbers; a word may contain spaces, as the last d fields are the numbers."""
     said, width, line = None, 0, 1
     for content in _lines(chunks, left_out):
@@ -379,13 +433,19 @@ def _text(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_o
                 width = _usual_width(content)
                 if not width:
                     _refuse_tabs(first, left_out)
-                    raise left_out.error("each line must hold a word and numbers, separated by single spaces")
+                    raise left_out.error(
+                        "each line must hold a word and numbers, separated by single spaces"
+                    )
         count = content.count(b"\n") + 1
         words, rows, numbers, faults = _parse(content, line, width)
-        yield WordBlock(words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults)
+        yield WordBlock(
+            words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults
+        )
         line += count
     if said is not None and said != line - 2:
-        raise left_out.error(f"its header says {said:,} words, and it holds {line - 2:,}; it may be cut short")
+        raise left_out.error(
+            f"its header says {said:,} words, and it holds {line - 2:,}; it may be cut short"
+        )
 
 
 def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
@@ -396,16 +456,22 @@ def _lines(chunks: Iterable[bytes], left_out: LeftOut) -> Iterator[bytes]:
         if newline:
             yield content
         if len(rest) > LONGEST:
-            raise left_out.error(f"a line is longer than {LONGEST:,} bytes; it is not a text of words and numbers")
+            raise left_out.error(
+                f"a line is longer than {LONGEST:,} bytes; it is not a text of words and numbers"
+            )
     if rest:
-        raise left_out.error("its last line has no line end, so it may be cut short; if it is complete, add a line end")
+        raise left_out.error(
+            "its last line has no line end, so it may be cut short; if it is complete, add a line end"
+        )
 
 
 def _sizes(line: bytes, left_out: LeftOut) -> tuple[int, int]:
     """V and d of a header."""
     header = _HEADER.match(line)
     if header is None or not 1 <= int(header[2]) <= WIDEST:
-        raise left_out.error("line 1 must be a header: the number of words, and of the numbers of each (1 to 65,536)")
+        raise left_out.error(
+            "line 1 must be a header: the number of words, and of the numbers of each (1 to 65,536)"
+        )
     return int(header[1]), int(header[2])
 
 
@@ -438,10 +504,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Floats, Sequence[int], dict[int, str]]:
+def _parse(
+    content: bytes, line: int, width: int
+) -> tuple[list[str], Floats, Sequence[int], dict[int, str]]:
     """The words and rows of some lines, their line numbers starting at `line`, and the faults of the others."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about numbers that are infinite in float32, and input of empty lines
+        warnings.simplefilter(
+            "ignore"
+        )  # about numbers that are infinite in float32, and input of empty lines
         try:
             parts = [each.partition(" ") for each in content.decode().split("\n")]
             rows = _numbers([tail for _, _, tail in parts])
@@ -458,7 +528,12 @@ def _parse(content: bytes, line: int, width: int) -> tuple[list[str], Floats, Se
                 words.append(found[0])
                 kept.append(found[1])
                 numbers.append(number)
-    return words, np.concatenate(kept) if kept else np.empty((0, width), np.float32), numbers, faults
+    return (
+        words,
+        np.concatenate(kept) if kept else np.empty((0, width), np.float32),
+        numbers,
+        faults,
+    )
 
 
 def _parse_line(line: bytes, width: int) -> tuple[str, Floats] | str:
@@ -491,12 +566,18 @@ def _numbers(lines: list[str]) -> Floats:
 # ---- word2vec's binary format ----------------------------------------------------------------------------------------
 
 
-def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut) -> Iterator[WordBlock]:
+def _binary(
+    chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left_out: LeftOut
+) -> Iterator[WordBlock]:
     """A header, then each word, a space and its numbers in float32; some writers add a line end after each."""
     source = iter(chunks)
     buffer = next(source, b"")
     count, width = _sizes(buffer[: buffer.find(b"\n") + 1], left_out)
-    begins, at, done = 0, buffer.find(b"\n") + 1, 0  # where the buffer begins in the file, and how much of it is done
+    begins, at, done = (
+        0,
+        buffer.find(b"\n") + 1,
+        0,
+    )  # where the buffer begins in the file, and how much of it is done
     while done < count:
         words, rows, places = [], [], []
         while done < count:
@@ -510,7 +591,9 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
             places.append(begins + start)
             at, done = end, done + 1
         if words:
-            yield _decoded(words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, width), places, tell())
+            yield _decoded(
+                words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, width), places, tell()
+            )
         if done == count:
             break
         if len(buffer) - at > LONGEST + 4 * width:
@@ -519,7 +602,9 @@ def _binary(chunks: Iterable[bytes], header: bool, tell: Callable[[], int], left
             )
         chunk = next(source, b"")
         if not chunk:
-            raise left_out.error(f"its header says {count:,} words, and it ends after {done:,}; it is cut short")
+            raise left_out.error(
+                f"its header says {count:,} words, and it ends after {done:,}; it is cut short"
+            )
         begins, buffer, at = begins + at, buffer[at:] + chunk, 0
     if buffer[at:].strip() or next(source, b"").strip():
         raise left_out.error(f"its header says {count:,} words, and it continues after them")
@@ -547,7 +632,10 @@ def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> 
 
 
 def _blocks(
-    words: Sequence[str | None], shape: tuple[int, ...], itemsize: int, take: Callable[[int, int], Floats]
+    words: Sequence[str | None],
+    shape: tuple[int, ...],
+    itemsize: int,
+    take: Callable[[int, int], Floats],
 ) -> tuple[int, Iterator[WordBlock]]:
     """The bytes of an array, and its blocks; `take` returns the rows from one index to another, in order.
 
@@ -573,10 +661,14 @@ def _blocks(
     return count * width * itemsize, blocks()
 
 
-def _fitting(shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut) -> list[str]:
+def _fitting(
+    shape: tuple[int, ...], words: Callable[[int], list[str]], left_out: LeftOut
+) -> list[str]:
     """The words of the rows; `words` gives them, one too many if there are more words than rows."""
     if len(shape) != 2 or not 1 <= shape[1] <= WIDEST:
-        raise left_out.error(f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}, got shape {list(shape)}")
+        raise left_out.error(
+            f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}, got shape {list(shape)}"
+        )
     found = words(shape[0])
     if shape[0] != len(found):
         said = "more" if len(found) > shape[0] else f"{len(found):,}"
@@ -606,9 +698,14 @@ def _npy(
     return _blocks(words, shape, dtype.itemsize, take)
 
 
-def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+def _npy_header(
+    stream: IO[bytes], left_out: LeftOut
+) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     """The shape and type of an array in NumPy's format."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     try:
         shape, fortran, dtype = read[np.lib.format.read_magic(stream)](stream)
         if not all(0 <= count < 1 << 60 for count in shape):
@@ -616,9 +713,13 @@ def _npy_header(stream: IO[bytes], left_out: LeftOut) -> tuple[tuple[int, ...], 
     except OSError:
         raise
     except Exception:  # NumPy parses the header as Python, and raises many kinds for a damaged one
-        raise left_out.error("it is not an array in NumPy's format, or its header is damaged") from None
+        raise left_out.error(
+            "it is not an array in NumPy's format, or its header is damaged"
+        ) from None
     if dtype.hasobject:
-        raise left_out.error("it holds pickled Python objects, which are never loaded; save words with a type like U20")
+        raise left_out.error(
+            "it holds pickled Python objects, which are never loaded; save words with a type like U20"
+        )
     if fortran and len(shape) > 1:
         raise left_out.error("the array is stored by columns; save its numpy.ascontiguousarray")
     return shape, dtype
@@ -632,7 +733,11 @@ def _holds_arrays(packed: zipfile.ZipFile, member: str | None) -> bool:
 
 
 def _npz(
-    packed: zipfile.ZipFile, vocabulary: str | None, member: str | None, left_out: LeftOut, stack: ExitStack
+    packed: zipfile.ZipFile,
+    vocabulary: str | None,
+    member: str | None,
+    left_out: LeftOut,
+    stack: ExitStack,
 ) -> tuple[int, Iterator[WordBlock]]:
     """One array of rows; the words are from a vocabulary file, or from the only array of strings."""
     tables, texts = [], []
@@ -680,7 +785,9 @@ def _model(source: str, left_out: LeftOut) -> tuple[int, Iterator[WordBlock]]:
     layer = input_layer(source)
     count, width = layer.shape
     if max(layer.pieces.values(), default=-1) >= count:
-        raise left_out.error(f"its tokenizer has more pieces than the {count:,} rows of its input embeddings")
+        raise left_out.error(
+            f"its tokenizer has more pieces than the {count:,} rows of its input embeddings"
+        )
     words: list[str | None] = [None] * count
     for piece, row in layer.pieces.items():
         words[row] = piece

@@ -68,16 +68,26 @@ class WordPieces:
         space = self._leading_space
         encodings = None
         with suppress(Exception):  # the Rust side raises bare Exception, which may quote the word
-            encodings = self.tokenizer.encode_batch([space + word for word in words], add_special_tokens=False)
+            encodings = self.tokenizer.encode_batch(
+                [space + word for word in words], add_special_tokens=False
+            )
         if encodings is None:
-            raise ConfigError("the tokenizer of words.unit=wordpiece failed on a word; give it an unknown token")
-        pieces = [encoding.tokens or [word] for encoding, word in zip(encodings, words, strict=True)]
+            raise ConfigError(
+                "the tokenizer of words.unit=wordpiece failed on a word; give it an unknown token"
+            )
+        pieces = [
+            encoding.tokens or [word] for encoding, word in zip(encodings, words, strict=True)
+        ]
         flat = [piece for tokens in pieces for piece in tokens]
-        rows = np.fromiter((self.table.row_of.get(piece, -1) for piece in flat), np.int64, len(flat))
+        rows = np.fromiter(
+            (self.table.row_of.get(piece, -1) for piece in flat), np.int64, len(flat)
+        )
         outside = np.flatnonzero(rows < 0)
         rows[outside] = self.table.lookup([flat[i] for i in outside])[0]
         ends = np.cumsum([len(tokens) for tokens in pieces])[:-1]
-        known = [bool(part.all()) for part in np.split(~np.isin(np.arange(len(flat)), outside), ends)]
+        known = [
+            bool(part.all()) for part in np.split(~np.isin(np.arange(len(flat)), outside), ends)
+        ]
         return np.split(rows, ends), np.array(known, bool)
 
     def join(self, words: Sequence[Ids]) -> list[str]:
@@ -98,7 +108,9 @@ class WordPieces:
     def _id_of(self) -> dict[int, int]:
         """The tokenizer's id of each row whose word it has."""
         vocabulary = self.tokenizer.get_vocab()
-        return {row: vocabulary[word] for word, row in self.table.row_of.items() if word in vocabulary}
+        return {
+            row: vocabulary[word] for word, row in self.table.row_of.items() if word in vocabulary
+        }
 
 
 def _load(source: str) -> Tokenizer:
@@ -113,5 +125,7 @@ def _load(source: str) -> Tokenizer:
         file = download(source, "tokenizer.json")
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # the Rust side raises bare Exception; a tokenizer file holds no user text
+    except (
+        Exception
+    ) as error:  # the Rust side raises bare Exception; a tokenizer file holds no user text
         raise ConfigError(f"cannot read the tokenizer {file.name} of words.tokenizer") from error

@@ -9,7 +9,17 @@ from textveil.text.casing import Casing, apply_casing, casing_of, folded
 from textveil.text.countries import is_country
 from textveil.text.frequency import counts, is_ordinary, ranks
 from textveil.text.public import is_public, stopwords
-from textveil.text.released import CLOSING, MASK_FIELDS, OPENING, RELEASED, UNKNOWN_SHARE, Item, Kind, Mask, Released
+from textveil.text.released import (
+    CLOSING,
+    MASK_FIELDS,
+    OPENING,
+    RELEASED,
+    UNKNOWN_SHARE,
+    Item,
+    Kind,
+    Mask,
+    Released,
+)
 from textveil.text.tokens import Tokens, check_texts, tokenize
 
 __all__ = [

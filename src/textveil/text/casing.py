@@ -47,4 +47,6 @@ def folded(word: str) -> str:
     if word.isascii():
         return word.lower()
     parts = unicodedata.normalize("NFKD", word.lower())
-    return unicodedata.normalize("NFC", "".join(letter for letter in parts if not unicodedata.combining(letter)))
+    return unicodedata.normalize(
+        "NFC", "".join(letter for letter in parts if not unicodedata.combining(letter))
+    )

@@ -14,8 +14,12 @@ from textveil.text.tokens import tokenize
 
 @cache
 def _countries() -> frozenset[str]:
-    packed = resources.files("textveil").joinpath("data", "lexicon", "countries.txt.gz").read_bytes()
-    return frozenset(line for line in gzip.decompress(packed).decode().splitlines() if not line.startswith("#"))
+    packed = (
+        resources.files("textveil").joinpath("data", "lexicon", "countries.txt.gz").read_bytes()
+    )
+    return frozenset(
+        line for line in gzip.decompress(packed).decode().splitlines() if not line.startswith("#")
+    )
 
 
 def is_country(name: str) -> bool:

@@ -24,7 +24,9 @@ def counts() -> Mapping[str, int]:
 
     Source: 27,380 articles of the English Wikipedia of 2018 (training/README.md).
     """
-    text = gzip.decompress((files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()).decode()
+    text = gzip.decompress(
+        (files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()
+    ).decode()
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     return MappingProxyType({word: int(count) for word, count in rows})
 
@@ -40,7 +42,9 @@ def ranks(words: Sequence[str]) -> Ints:
     1 is the most frequent word; a word not on the list has the rank after the last, `len(counts()) + 1`.
     """
     rank_of = _rank_of()
-    return np.fromiter((rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words))
+    return np.fromiter(
+        (rank_of.get(word.lower(), len(rank_of) + 1) for word in words), np.int64, len(words)
+    )
 
 
 @cache

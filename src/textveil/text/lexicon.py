@@ -54,7 +54,9 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
     names, entries, longest = lists()
     distinct = list(set(words))
     spelled = [folded(word) for word in distinct]
-    alone = ORDINARY * _on_ordinary(spelled) + NAME * np.array([word in names for word in spelled], bool)
+    alone = ORDINARY * _on_ordinary(spelled) + NAME * np.array(
+        [word in names for word in spelled], bool
+    )
     number = {word: i for i, word in enumerate(distinct)}
     which = [number[word] for word in words]
     found: Ints = alone[which].astype(np.int64)
@@ -152,7 +154,9 @@ def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
 def _of_famous() -> frozenset[str]:
     """The words of the public entries of two words of which the other one is on the list of names."""
     names, entries, _ = lists()
-    pairs = [entry.split() for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1]
+    pairs = [
+        entry.split() for entry, mark in entries.items() if mark & PUBLIC and entry.count(" ") == 1
+    ]
     return frozenset(word for pair in pairs for word, other in (pair, pair[::-1]) if other in names)
 
 

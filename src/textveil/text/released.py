@@ -136,7 +136,9 @@ class Mask:
             "fields": list(self.fields),
             "words": self.words,
             "verbatim": list(self.verbatim),
-            "placeholders": [{"item": position, "type": type_} for position, type_ in self.placeholders],
+            "placeholders": [
+                {"item": position, "type": type_} for position, type_ in self.placeholders
+            ],
             "numbers": list(self.numbers),
             "dropped": list(self.dropped),
             "equal": [list(positions) for positions in self.equal],
@@ -170,21 +172,33 @@ class Released:
     def __post_init__(self) -> None:
         count = len(self.items)
         if len(self.gaps) != count + 1:
-            raise InputError(f"a release of {count} items must have {count + 1} gaps, got {len(self.gaps)}")
+            raise InputError(
+                f"a release of {count} items must have {count + 1} gaps, got {len(self.gaps)}"
+            )
         if _WHITESPACE.fullmatch("".join(self.gaps)) is None:
-            raise InputError("the gaps of a release must be whitespace; put all other characters in items")
+            raise InputError(
+                "the gaps of a release must be whitespace; put all other characters in items"
+            )
         for name, labels in (("groups", self.mask.groups), ("casing", self.mask.casing)):
             if labels is not None and len(labels) != count:
-                raise InputError(f"mask.{name} must have one entry per item ({count}), got {len(labels)}")
+                raise InputError(
+                    f"mask.{name} must have one entry per item ({count}), got {len(labels)}"
+                )
         # A mask that leaves something out would make the printed statement false.
         if self._positions(Kind.VERBATIM) != set(self.mask.verbatim):
             raise InputError("mask.verbatim must list the positions of exactly the verbatim items")
-        if self._positions(Kind.PLACEHOLDER) != {position for position, _ in self.mask.placeholders}:
-            raise InputError("mask.placeholders must list the positions of exactly the placeholders")
+        if self._positions(Kind.PLACEHOLDER) != {
+            position for position, _ in self.mask.placeholders
+        }:
+            raise InputError(
+                "mask.placeholders must list the positions of exactly the placeholders"
+            )
         if self._positions(Kind.NUMBER) != set(self.mask.numbers):
             raise InputError("mask.numbers must list the positions of exactly the moved numbers")
         dropped = set(self.mask.dropped)
-        if dropped and any(not dropped.isdisjoint(range(item.start, item.end)) for item in self.items):
+        if dropped and any(
+            not dropped.isdisjoint(range(item.start, item.end)) for item in self.items
+        ):
             raise InputError("mask.dropped must not list a word that an item stands for")
 
     def _positions(self, kind: Kind) -> set[int]:

@@ -68,7 +68,9 @@ _PATTERN = regex.compile(
     )
     """
 )
-_UNSPACED = regex.compile(rf"(?V1).?[{_CJK}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]", regex.DOTALL)
+_UNSPACED = regex.compile(
+    rf"(?V1).?[{_CJK}\p{{Thai}}\p{{Lao}}\p{{Khmer}}\p{{Myanmar}}]", regex.DOTALL
+)
 _ENDING = regex.compile(r"['’ʼ](?:d|\p{Ll}{2,6})")
 _ELISION = regex.compile(r"(?:N|\p{Ll}{1,5})['’ʼ]")
 _LONE = re.compile("[\ud800-\udfff]")
@@ -138,7 +140,9 @@ class Tokens:
             documents=np.searchsorted(kept, self.documents),
         )
 
-    def cut(self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]] = ()) -> tuple["Tokens", Ints]:
+    def cut(
+        self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]] = ()
+    ) -> tuple["Tokens", Ints]:
         """The same texts with words cut where something in them begins or ends.
 
         Cut are words of scripts without spaces, and what an apostrophe joins to a word, in small letters ("d'Anna",
@@ -157,7 +161,10 @@ class Tokens:
             i = bisect_right(self.ends, place, low, high)
             if i < high and self.starts[i] < place:
                 around = self.texts[b][place - 1 : place + 1]
-                before, behind = self.texts[b][self.starts[i] : place], self.texts[b][place : self.ends[i]]
+                before, behind = (
+                    self.texts[b][self.starts[i] : place],
+                    self.texts[b][place : self.ends[i]],
+                )
                 if (
                     (b, place) in bounds
                     or _UNSPACED.match(around)
@@ -179,7 +186,9 @@ class Tokens:
             for at, (start, end) in enumerate(pairwise(edges), int(first[i])):
                 starts[at], ends[at], words[at] = start, end, self.texts[owner[i]][start:end]
         documents = np.append(first, len(words))[self.documents]
-        return Tokens(texts=self.texts, words=words, starts=starts, ends=ends, documents=documents), origin
+        return Tokens(
+            texts=self.texts, words=words, starts=starts, ends=ends, documents=documents
+        ), origin
 
 
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
@@ -255,7 +264,9 @@ def check_texts(texts: Sequence[str], *, first: int = 0, what: str = "text") -> 
 
 def _check_text(b: int, text: object, what: str) -> None:
     if not isinstance(text, str):
-        raise InputError(f"each {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first")
+        raise InputError(
+            f"each {what} must be a string; {what} {b} is of type {type(text).__name__}; decode it first"
+        )
     if _LONE.search(text):  # searched, not encoded: an encoder's error would contain the whole text
         raise InputError(
             f"each {what} must be valid Unicode; {what} {b} has a lone surrogate; "

@@ -30,7 +30,10 @@ def written(count, seed=0):
     draw = np.random.default_rng(seed)
     labels = draw.integers(0, 2, count)
     first = np.where(labels == 0, draw.integers(0, 3, count), draw.integers(3, 6, count))
-    texts = [f"the {NOUNS[a]} and {NOUNS[b]}" for a, b in zip(first, draw.integers(6, 60, count), strict=True)]
+    texts = [
+        f"the {NOUNS[a]} and {NOUNS[b]}"
+        for a, b in zip(first, draw.integers(6, 60, count), strict=True)
+    ]
     return texts, [["blue", "red"][label] for label in labels]
 
 

@@ -34,7 +34,15 @@ def case(small_table):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return str(save(tmp_path_factory.mktemp("lm"), "BertForMaskedLM", wordpiece(), **SIZE, max_position_embeddings=128))
+    return str(
+        save(
+            tmp_path_factory.mktemp("lm"),
+            "BertForMaskedLM",
+            wordpiece(),
+            **SIZE,
+            max_position_embeddings=128,
+        )
+    )
 
 
 def by_hand(view, priors):
@@ -65,7 +73,9 @@ def test_the_posterior_is_that_of_bayes(case, folder, name):
 
 
 def test_the_context_changes_guesses(case, folder):
-    one, other = (posterior(case.view, prior=name, model=folder, rng=RNG) for name in ("unigram", "context"))
+    one, other = (
+        posterior(case.view, prior=name, model=folder, rng=RNG) for name in ("unigram", "context")
+    )
     assert (one.candidates[:, 0] != other.candidates[:, 0]).any()
 
 
@@ -79,7 +89,10 @@ def test_a_posterior_is_computed_once_and_again_for_more_candidates(case):
 
 
 def test_outcomes_are_shares_of_guesses(case, folder):
-    outcomes = {(each.setting["prior"], each.metric): each for each in Bayes(k=3, model=folder).run(case, rng=RNG)}
+    outcomes = {
+        (each.setting["prior"], each.metric): each
+        for each in Bayes(k=3, model=folder).run(case, rng=RNG)
+    }
     assert len(outcomes) == 12
     for name in prior.PRIORS:
         priors = priors_by_hand(case.view, name, folder)
@@ -107,14 +120,17 @@ def test_success_is_what_the_law_promises_and_what_the_attacker_states(small_tab
     right = found.candidates[:, 0] == case.truth.rows
     low, high = stats.binom.ppf([5e-7, 1 - 5e-7], len(right), promised) / len(right)
     assert low <= right.mean() <= high
-    twin = posterior(replace(case.view, parameter=case.view.parameter / 2), prior="uniform", rng=RNG)
+    twin = posterior(
+        replace(case.view, parameter=case.view.parameter / 2), prior="uniform", rng=RNG
+    )
     for ranking, honest in ((found, True), (twin, False)):
         surprise = right.mean() - np.exp(ranking.log_probability[:, 0]).mean()
         assert (abs(surprise) <= (high - low) / 2) == honest
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("noise", {"eta": 9.0}), ("polar", {"kappa": 9.0}), ("laplace", {"nominal": 20.0})]
+    ("name", "options"),
+    [("noise", {"eta": 9.0}), ("polar", {"kappa": 9.0}), ("laplace", {"nominal": 20.0})],
 )
 def test_an_estimated_channel_says_so_and_loses_little(small_table, name, options):
     """As often right as the best guess from 2,000 simulations of every row."""
@@ -157,7 +173,11 @@ def test_mixed_words_are_guessed_together(small_table):
     assert {each.setting["prior"] for each in outcomes} == {"uniform", "unigram"}
     first, within, *_ = outcomes
     assert (first.metric, within.metric) == ("top-1", "top-9")
-    assert first.note == within.note == "a lower bound: words that were mixed are guessed together, approximately"
+    assert (
+        first.note
+        == within.note
+        == "a lower bound: words that were mixed are guessed together, approximately"
+    )
     right = guesses == case.truth.rows[:, None]
     assert first.values.tolist() == right[:, 0].tolist()
     assert within.values.tolist() == right.any(axis=1).tolist()
@@ -169,9 +189,14 @@ def test_what_cannot_be_guessed_is_refused(small_table, wordpiece_table, echo):
     found = attack(empty, [Bayes()]).refused, attack(unknown, [Bayes()]).refused
     assert "no word" in found[0]["bayes"]
     assert "law" in found[1]["bayes"]
-    privatizer = Privatizer("noise", epsilon=9, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1)
+    privatizer = Privatizer(
+        "noise", epsilon=9, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1
+    )
     pieces = Case.of(privatizer, [f"lemon {CANARY}"])
-    assert {each.setting["prior"] for each in Bayes(draws=4).run(pieces, rng=RNG)} == {"uniform", "unigram"}
+    assert {each.setting["prior"] for each in Bayes(draws=4).run(pieces, rng=RNG)} == {
+        "uniform",
+        "unigram",
+    }
     with pytest.raises(ConfigError) as caught:
         posterior(pieces.view, prior="context", rng=RNG)
     assert CANARY not in str(caught.value)

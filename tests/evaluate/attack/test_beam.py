@@ -28,7 +28,10 @@ def trigrams(small_table):
 def texts():
     """Candidates [T, C], how likely each is, and where texts start; one is not known, and one is the only one."""
     draw = np.random.default_rng(2)
-    found, likely = draw.integers(0, 6, (DOCUMENTS[-1], C)), draw.uniform(0.1, 1, (DOCUMENTS[-1], C))
+    found, likely = (
+        draw.integers(0, 6, (DOCUMENTS[-1], C)),
+        draw.uniform(0.1, 1, (DOCUMENTS[-1], C)),
+    )
     found[2, 0] = -1
     likely[5, 1:] = 0
     return found, likely, DOCUMENTS
@@ -41,7 +44,10 @@ def over_all(trigrams, weight, words, likely, documents):
         for chosen in product(range(C), repeat=end - start):
             at = np.arange(start, end), np.array(chosen, int)
             line = np.array([-1, trigrams.edge, *words[at], trigrams.edge])
-            found[at] += likely[at].prod() * (trigrams.ratios(line[:-2], line[1:-1], line[2:]) ** weight).prod()
+            found[at] += (
+                likely[at].prod()
+                * (trigrams.ratios(line[:-2], line[1:-1], line[2:]) ** weight).prod()
+            )
     return found / found.sum(axis=1, keepdims=True)
 
 
@@ -73,7 +79,9 @@ def test_what_was_counted_is_a_probability_of_each_word(small_table):
     texts = ["apple river stone", "apple river apple", "zqword river stone castle"]
     known = learn(small_table, WordsOptions(), texts)
     trigrams = Trigrams.count(known)
-    apple, river, stone, castle, new = known.ids(small_table, ["apple", "river", "stone", "castle", "zqword"]).tolist()
+    apple, river, stone, castle, new = known.ids(
+        small_table, ["apple", "river", "stone", "castle", "zqword"]
+    ).tolist()
     every = np.arange(len(known))
 
     def ratio(*words):
@@ -82,7 +90,11 @@ def test_what_was_counted_is_a_probability_of_each_word(small_table):
     def told(first, second):
         return known.share @ ratio(first, second, every)
 
-    for first, second in ((apple, river), (new, river), (castle, river)):  # no text ends behind these
+    for first, second in (
+        (apple, river),
+        (new, river),
+        (castle, river),
+    ):  # no text ends behind these
         assert told(first, second) == pytest.approx(1)
     assert told(river, stone) < 1  # one does
 

@@ -44,7 +44,13 @@ def test_passing_words_are_known_and_others_are_not(case):
 
 def test_the_view_holds_no_private_word(case):
     """Everything that can be reached from a view, as it is shown and as it is stored."""
-    seen = [repr(case), repr(case.view), repr(case.truth), str(case.view.items), str(case.view.released)]
+    seen = [
+        repr(case),
+        repr(case.view),
+        repr(case.truth),
+        str(case.view.items),
+        str(case.view.released),
+    ]
     seen += [str(value) for value in vars(case.view).values()]
     assert not any(CANARY in each for each in seen)
 

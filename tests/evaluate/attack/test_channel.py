@@ -49,7 +49,9 @@ def test_the_best_guesses_are_those_of_the_whole_matrix(small_table, monkeypatch
     guess, success = exact_map(papers.exponential(c=C), small_table, C, np.log(prior))
     assert guess.tolist() == joint.argmax(axis=0).tolist()
     assert success == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
-    assert not np.array_equal(guess, np.arange(60)), "the prior must matter, or the guesses are those of any attacker"
+    assert not np.array_equal(guess, np.arange(60)), (
+        "the prior must matter, or the guesses are those of any attacker"
+    )
 
 
 def test_the_success_under_the_uniform_prior_certifies_no_more_than_is_spent(small_table):
@@ -59,7 +61,10 @@ def test_the_success_under_the_uniform_prior_certifies_no_more_than_is_spent(sma
     by_hand = np.log(law_by_hand(small_table, C).max(axis=0).sum())
     assert certificate == pytest.approx(by_hand, rel=1e-9)
     assert (
-        0.5 < certificate <= float(mechanism.spend(small_table, Layout.of(1), np.array([C]))[0]) * small_table.diameter
+        0.5
+        < certificate
+        <= float(mechanism.spend(small_table, Layout.of(1), np.array([C]))[0])
+        * small_table.diameter
     )
 
 
@@ -81,9 +86,15 @@ def test_densities_differ_from_those_of_the_textbook_by_a_constant(small_table, 
     random = np.random.default_rng(1)
     noisy = random.normal(size=(5, 8))
     directions = noisy / np.linalg.norm(noisy, axis=1, keepdims=True)
-    unit, raw = small_table.take(slice(None)).astype(np.float64), raw_table.take(slice(None)).astype(np.float64)
+    unit, raw = (
+        small_table.take(slice(None)).astype(np.float64),
+        raw_table.take(slice(None)).astype(np.float64),
+    )
     scale = raw_table.l1_diameter / 3.0
-    sphere = np.stack([stats.vonmises_fisher(row / np.linalg.norm(row), 9.0).logpdf(directions) for row in unit], 1)
+    sphere = np.stack(
+        [stats.vonmises_fisher(row / np.linalg.norm(row), 9.0).logpdf(directions) for row in unit],
+        1,
+    )
     box = stats.laplace.logpdf(noisy[:, None], loc=raw, scale=scale).sum(axis=2)
     ball = -2.5 * np.linalg.norm(noisy[:, None] - raw, axis=2)
     for noise, table, rows, parameter, expected in (
@@ -116,7 +127,9 @@ def laplace_offsets(eta):
     """Equal shares of the multivariate Laplace law in the plane: radii at their quantiles times even angles."""
     share = (np.arange(POINTS) + 0.5) / POINTS
     radius, angle = stats.gamma.ppf(share, 2, scale=1 / eta), 2 * np.pi * share
-    return np.stack([np.outer(radius, np.cos(angle)).ravel(), np.outer(radius, np.sin(angle)).ravel()], axis=1)
+    return np.stack(
+        [np.outer(radius, np.cos(angle)).ravel(), np.outer(radius, np.sin(angle)).ravel()], axis=1
+    )
 
 
 def box_offsets(scale):
@@ -130,7 +143,9 @@ def circle_shares(rows, kappa):
     angles = np.arctan2(rows[:, 1], rows[:, 0])
     order = np.argsort(angles)
     turned = angles[order]
-    middle = (turned + np.roll(turned, -1) + np.where(np.arange(len(rows)) == len(rows) - 1, 2 * np.pi, 0)) / 2
+    middle = (
+        turned + np.roll(turned, -1) + np.where(np.arange(len(rows)) == len(rows) - 1, 2 * np.pi, 0)
+    ) / 2
     found = np.zeros((len(rows), len(rows)))
     for x, angle in enumerate(angles):
         density = stats.vonmises(kappa, loc=angle).pdf
@@ -141,7 +156,9 @@ def circle_shares(rows, kappa):
 
 
 def plane():
-    return EmbeddingTable.build(name="plane", words=NOUNS[:9], vectors=gaussian_rows(9, 2, 5), metric="euclidean")
+    return EmbeddingTable.build(
+        name="plane", words=NOUNS[:9], vectors=gaussian_rows(9, 2, 5), metric="euclidean"
+    )
 
 
 @cache
@@ -188,14 +205,19 @@ def misses(found, law, m=0.8 * DRAWS / 3):
 
 @cache
 def never_itself():
-    table, mechanism = plane(), Perturb(name="never", noise=MultivariateLaplace(eta=1.5), exclude_original=True)
+    table, mechanism = (
+        plane(),
+        Perturb(name="never", noise=MultivariateLaplace(eta=1.5), exclude_original=True),
+    )
     rows = table.vectors.astype(np.float64)
     return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5), exclude=True)
 
 
 def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_nearest():
     mechanism, table, parameter, law = never_itself()
-    found = estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4))
+    found = estimate(
+        mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)
+    )
     assert not misses(found, law).any()
     rows = table.vectors.astype(np.float64)
     kept = nearest_shares(rows, rows, laplace_offsets(1.5))
@@ -209,7 +231,9 @@ def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_n
     assert written is not None
     law = np.exp(written)
     loud = Perturb(noise=MultivariateLaplace(eta=1e6), name="never", exclude_original=True)
-    found = np.exp(estimate(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1)))
+    found = np.exp(
+        estimate(loud, small_table, np.arange(60), 1e6, draws=2, rng=SeededRandomness(1))
+    )
     reached = law.any(axis=1)  # the others are the nearest to no row, and never released
     assert 10 < reached.sum() < 60
     assert np.allclose(found[reached], law[reached], atol=1e-6)
@@ -218,7 +242,9 @@ def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_n
 @pytest.mark.parametrize("build", [raw_noise, projected_noise, laplace, polar])
 def test_estimates_are_the_integrals_of_the_law(build):
     mechanism, table, parameter, law = build()
-    found = estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4))
+    found = estimate(
+        mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)
+    )
     assert not misses(found, law).any()
     assert 0.2 < np.diag(law).mean() < 0.9, "neither all kept nor all lost"
 
@@ -231,7 +257,10 @@ def test_draws_that_are_weighed_without_the_density_of_the_pool_are_found_out(mo
 
     mechanism, table, parameter, law = raw_noise()
     monkeypatch.setattr(channel, "weigh", without)
-    assert misses(estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)), law).any()
+    assert misses(
+        estimate(mechanism, table, np.arange(9), parameter, draws=DRAWS, rng=SeededRandomness(4)),
+        law,
+    ).any()
 
 
 def test_some_rows_alone_are_estimated_as_all_together():
@@ -248,10 +277,15 @@ def test_a_row_that_no_draw_became_is_ordered_by_distance(small_table, monkeypat
         yield np.empty((0, 8), np.float32), np.empty(0, np.int64), np.empty(0, np.int64)
 
     monkeypatch.setattr(channel._Pool, "_draw", nothing)
-    found = estimate(papers.noise(eta=3.0), small_table, np.array([5, 9]), 3.0, draws=4, rng=SeededRandomness(1))
+    found = estimate(
+        papers.noise(eta=3.0), small_table, np.array([5, 9]), 3.0, draws=4, rng=SeededRandomness(1)
+    )
     rows = small_table.vectors.astype(np.float64)
     for line, row in zip(found, (5, 9), strict=True):
-        assert np.argsort(-line)[:20].tolist() == np.argsort(np.linalg.norm(rows - rows[row], axis=1))[:20].tolist()
+        assert (
+            np.argsort(-line)[:20].tolist()
+            == np.argsort(np.linalg.norm(rows - rows[row], axis=1))[:20].tolist()
+        )
 
 
 def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypatch):
@@ -266,14 +300,18 @@ def test_rows_that_were_missed_are_drawn_around_once_more(small_table, monkeypat
 
     monkeypatch.setattr(channel._Pool, "_draw", few)
     rows = np.array([5, 9, 30])
-    found = estimate(papers.noise(eta=40.0), small_table, rows, 40.0, draws=20, rng=SeededRandomness(1))
+    found = estimate(
+        papers.noise(eta=40.0), small_table, rows, 40.0, draws=20, rng=SeededRandomness(1)
+    )
     assert np.bincount(asked[1], minlength=60)[[5, 9, 30]].tolist() == [0, 30, 30]
     assert found.argmax(axis=1).tolist() == rows.tolist()
 
 
 def test_a_word_that_is_never_released_as_itself_is_not_guessed(small_table):
     mechanism = Perturb(name="never", noise=MultivariateLaplace(eta=9.0), exclude_original=True)
-    found = estimate(mechanism, small_table, np.array([3, 4]), 9.0, draws=50, rng=SeededRandomness(1))
+    found = estimate(
+        mechanism, small_table, np.array([3, 4]), 9.0, draws=50, rng=SeededRandomness(1)
+    )
     assert found[0, 3] == found[1, 4] == -np.inf
     assert np.isfinite(found).sum() == 118
 
@@ -283,7 +321,9 @@ def test_a_word_that_is_never_released_as_itself_is_not_guessed(small_table):
 
 @pytest.fixture(scope="module")
 def view(small_table):
-    return Case.of(Privatizer("exponential", c=C, table=small_table, seed=3), [" ".join(NOUNS)] * 4).view
+    return Case.of(
+        Privatizer("exponential", c=C, table=small_table, seed=3), [" ".join(NOUNS)] * 4
+    ).view
 
 
 @pytest.mark.parametrize("cells", [1 << 27, 60 * 5])
@@ -314,7 +354,10 @@ def test_one_part_is_held_for_the_next_attack(view):
 def views(table, *, epsilons=(C, C)):
     """Of several seeds; a placeholder among the words of the first."""
     seeds = enumerate(epsilons)
-    made = [Case.of(Privatizer("exponential", c=c, table=table, seed=i), [" ".join(NOUNS)]).view for i, c in seeds]
+    made = [
+        Case.of(Privatizer("exponential", c=c, table=table, seed=i), [" ".join(NOUNS)]).view
+        for i, c in seeds
+    ]
     return [replace(made[0], drawn=np.where(np.arange(60) == 17, -1, made[0].drawn)), *made[1:]]
 
 
@@ -332,7 +375,11 @@ def test_several_views_share_the_law_of_all_their_rows(small_table, monkeypatch)
     several, alone = (views(small_table, epsilons=(C, C, C)) for _ in range(2))
     channel.share(several)
     monkeypatch.setattr(channel, "exact", lambda *_: pytest.fail("the law is there"))
-    lines = {id(part.lines) for view in several for part in likelihoods(view, draws=2, rng=SeededRandomness(0))}
+    lines = {
+        id(part.lines)
+        for view in several
+        for part in likelihoods(view, draws=2, rng=SeededRandomness(0))
+    }
     assert len(lines) == 1
     monkeypatch.undo()
     for one, other in zip(several, alone, strict=True):
@@ -341,7 +388,10 @@ def test_several_views_share_the_law_of_all_their_rows(small_table, monkeypatch)
 
 def test_views_that_differ_in_their_law_share_none(small_table, monkeypatch):
     two_budgets = views(small_table, epsilons=(C, C / 2))
-    noisy = [Case.of(Privatizer("noise", eta=9.0, table=small_table, seed=i), ["a house"]).view for i in range(2)]
+    noisy = [
+        Case.of(Privatizer("noise", eta=9.0, table=small_table, seed=i), ["a house"]).view
+        for i in range(2)
+    ]
     for several in (two_budgets, noisy):
         channel.share(several)
         assert not any(view.memo for view in several)
@@ -359,7 +409,9 @@ class Whole(Stub):
 
 
 def test_laws_that_may_depend_on_other_words_are_refused(view):
-    assert "other words" in refusal(replace(view, mechanism=Whole(release=lambda table, block: block.secret)))
+    assert "other words" in refusal(
+        replace(view, mechanism=Whole(release=lambda table, block: block.secret))
+    )
     assert refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))) == ""
 
 
@@ -389,7 +441,9 @@ def test_a_mechanism_of_another_package_needs_nothing_but_its_claim_and_its_law(
 
 
 def test_a_law_that_is_neither_written_down_nor_drawn_anew_is_refused(view):
-    assert "no log_probs" in refusal(replace(view, mechanism=Unwritten(release=lambda table, block: block.secret)))
+    assert "no log_probs" in refusal(
+        replace(view, mechanism=Unwritten(release=lambda table, block: block.secret))
+    )
 
 
 class Shaken(Stub):
@@ -404,7 +458,10 @@ class Shaken(Stub):
         return parameter
 
     def sample(self, draws, table, rows, parameter):
-        return table.take(slice(None)).astype(np.float64)[rows] + draws.normal(table.dimension) / parameter[:, None]
+        return (
+            table.take(slice(None)).astype(np.float64)[rows]
+            + draws.normal(table.dimension) / parameter[:, None]
+        )
 
     def log_density(self, table, noisy, parameter):
         apart = np.linalg.norm(noisy[:, None] - table.take(slice(None)), axis=2)

@@ -49,7 +49,9 @@ def test_the_posterior_is_bayes_rule_over_words(case):
         for drawn in case.view.draws[i].tolist():
             joint *= law[BOOK.codes, drawn]
         joint /= joint.sum()
-        np.testing.assert_allclose(np.exp(found.log_probability[i]), np.sort(joint)[::-1], rtol=1e-5)
+        np.testing.assert_allclose(
+            np.exp(found.log_probability[i]), np.sort(joint)[::-1], rtol=1e-5
+        )
         np.testing.assert_allclose(joint[found.candidates[i]], np.sort(joint)[::-1], rtol=1e-5)
 
 
@@ -64,8 +66,14 @@ def test_words_of_one_code_are_as_likely_as_before(case):
 
 
 def test_words_are_named_no_more_often_than_their_codes_allow(case):
-    top = {each.metric: each for each in Bayes(priors=("uniform",)).run(case, rng=RNG) if each.setting["releases"] == 1}
-    assert top["top-1"].values.mean() < 0.2  # one word of ten; the code is right in four of five draws
+    top = {
+        each.metric: each
+        for each in Bayes(priors=("uniform",)).run(case, rng=RNG)
+        if each.setting["releases"] == 1
+    }
+    assert (
+        top["top-1"].values.mean() < 0.2
+    )  # one word of ten; the code is right in four of five draws
     assert top["top-1"].baseline == 1 / 60
 
 
@@ -74,13 +82,17 @@ def test_other_attacks_measures_and_the_risk_view(case):
         assert attack.refusal(case.view) == ""
         assert list(attack.run(case, rng=RNG))
     kept = next(retention(case))
-    spelled = (np.isin(case.truth.rows, BOOK.spelling) & (case.view.shown == case.truth.coded)).mean()
+    spelled = (
+        np.isin(case.truth.rows, BOOK.spelling) & (case.view.shown == case.truth.coded)
+    ).mean()
     assert kept.values.mean() == pytest.approx(spelled)
     assert next(cosine(case)).values.max() <= 1 + 1e-6
     outputs = {each.metric: each.values for each in sets(case, draws=50, words=20, rng=RNG)}
     np.testing.assert_allclose(outputs["N_w"], np.exp(EPSILON) / (np.exp(EPSILON) + CODES - 1))
     privatizer = Privatizer("codebook", epsilon=EPSILON, table=COARSE)
-    (found,) = risk.assess(Case.after(privatizer, privatizer.rehearse(TEXTS[:1]), names=True), prior="uniform")
+    (found,) = risk.assess(
+        Case.after(privatizer, privatizer.rehearse(TEXTS[:1]), names=True), prior="uniform"
+    )
     assert np.nanmax(found.probability) <= 0.1
 
 

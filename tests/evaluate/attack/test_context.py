@@ -16,7 +16,12 @@ from textveil.mechanism import Block, conditional
 from textveil.models.context import load_context
 from textveil.randomness.streams import SeededRandomness
 
-TEXTS = ["the anchor and the bakery by the old harbor", "garden, river; candle!", "a valley", "the old town"]
+TEXTS = [
+    "the anchor and the bakery by the old harbor",
+    "garden, river; candle!",
+    "a valley",
+    "the old town",
+]
 RNG = SeededRandomness(5)
 
 
@@ -46,7 +51,9 @@ def case(table, model, name="rankcape", texts=TEXTS, seed=3, **options):
     options = {"epsilon": 3.0, "floor": -3.0, "bound": 3.0, "model": model, **options}
     if name == "cape":
         options |= {"epsilon": None, "nominal": options["epsilon"], "buckets": 7}
-    return Case.of(Privatizer(name, table=table, **options).with_parts(randomness=SameDraws(seed)), texts)
+    return Case.of(
+        Privatizer(name, table=table, **options).with_parts(randomness=SameDraws(seed)), texts
+    )
 
 
 def by_hand(case):
@@ -90,7 +97,12 @@ def test_the_channel_is_the_law_of_each_private_word(small_table, model, mode, n
 
 
 def test_where_the_distance_counts_for_nothing_no_private_word_is_likelier(small_table, model):
-    assert np.ptp(lines(case(small_table, model, context="public", k=9, lambda_D=0.0).view), axis=1).max() == 0
+    assert (
+        np.ptp(
+            lines(case(small_table, model, context="public", k=9, lambda_D=0.0).view), axis=1
+        ).max()
+        == 0
+    )
 
 
 def test_logits_that_are_cut_off_leave_the_law_as_it_is(small_table, model):
@@ -98,7 +110,9 @@ def test_logits_that_are_cut_off_leave_the_law_as_it_is(small_table, model):
     made = case(small_table, model, context="public", floor=0.5, k=2)
     expected = by_hand(made)
     clear = np.abs(lines(made.view) - expected) < 1e-6
-    zero = made.view.drawn[:, None] != np.arange(len(small_table))  # a private word scores 0 with all of its row
+    zero = made.view.drawn[:, None] != np.arange(
+        len(small_table)
+    )  # a private word scores 0 with all of its row
     assert clear[zero].mean() > 0.9
 
 
@@ -117,9 +131,15 @@ def test_guesses_are_the_best_of_the_whole_posterior(small_table, model):
 def test_views_that_share_the_work_find_what_each_finds_alone(small_table, model):
     cases = [
         case(small_table, model, context=mode, epsilon=epsilon, seed=seed)
-        for seed, (mode, epsilon) in enumerate([("public", 1.0), ("public", 5.0), ("released", 5.0)])
+        for seed, (mode, epsilon) in enumerate(
+            [("public", 1.0), ("public", 5.0), ("released", 5.0)]
+        )
     ]
-    cases.append(case(small_table, model, context="public", texts=[text.replace("old", "a") for text in TEXTS]))
+    cases.append(
+        case(
+            small_table, model, context="public", texts=[text.replace("old", "a") for text in TEXTS]
+        )
+    )
     alone = [lines(replace(each.view)) for each in cases]
     channel.share([each.view for each in cases])
     assert all("in context" in each.view.memo for each in cases)
@@ -184,14 +204,18 @@ def test_the_law_of_some_private_words_is_that_of_all_of_them(small_table, model
 
 
 @pytest.mark.parametrize("releases", [1, 2])
-def test_candidates_get_their_law_where_it_is_another_at_each_position(small_table, model, monkeypatch, releases):
+def test_candidates_get_their_law_where_it_is_another_at_each_position(
+    small_table, model, monkeypatch, releases
+):
     """The law of a candidate is the same whether all rows have it or the candidates alone."""
     made = case(small_table, model, context="public", floor=-1.0)
     view = made.view
     if releases == 2:
         other = case(small_table, model, context="public", floor=-1.0, seed=8).view
         view = replace(view, others=(other,))
-    known = learn(view.origin, view.words, ["the anchor by the old river", "a candle in the valley"])
+    known = learn(
+        view.origin, view.words, ["the anchor by the old river", "a candle in the valley"]
+    )
     asked = {"k": 50, "releases": releases, "draws": 2, "rng": RNG}
     every = candidates.find(view, known, np.arange(len(view.drawn)), **asked)
     monkeypatch.setattr(candidates, "LARGER", 0)

@@ -46,7 +46,9 @@ def written(count, seed, length=8):
 
 
 PUBLIC = tuple(written(400, 1))
-PRIVATE, OTHERS = (tuple(text for text in written(120, seed) if text not in PUBLIC) for seed in (2, 3))
+PRIVATE, OTHERS = (
+    tuple(text for text in written(120, seed) if text not in PUBLIC) for seed in (2, 3)
+)
 
 
 def learned(**options):
@@ -84,20 +86,27 @@ def test_what_stands_around_tells_more_than_the_release_alone(case, found):
 
 
 def test_guesses_repeat_under_a_seed_and_differ_under_another(case, found):
-    again, other = (outcomes(learned(), case, seed)["mean reciprocal rank"].values for seed in (6, 7))
+    again, other = (
+        outcomes(learned(), case, seed)["mean reciprocal rank"].values for seed in (6, 7)
+    )
     assert np.array_equal(found["mean reciprocal rank"].values, again)
     assert not np.array_equal(again, other)
 
 
 def test_guesses_are_made_without_the_private_texts(case):
     """The twin learns from them, too: other private texts then give other guesses."""
-    lie = replace(case, truth=replace(case.truth, texts=OTHERS, words=("",) * len(case.truth.words)))
+    lie = replace(
+        case, truth=replace(case.truth, texts=OTHERS, words=("",) * len(case.truth.words))
+    )
 
     def guess(attacker, given):
         return attacker(given).guess(given.view, [1], rng=SeededRandomness(6))[0].probability
 
     assert np.array_equal(*(guess(lambda given: learned(), each) for each in (case, lie)))
-    leaks = [guess(lambda given: learned(public=(*PUBLIC, *given.truth.texts)), each) for each in (case, lie)]
+    leaks = [
+        guess(lambda given: learned(public=(*PUBLIC, *given.truth.texts)), each)
+        for each in (case, lie)
+    ]
     assert not np.array_equal(*leaks)
     assert not outcomes(learned(), lie)["top-1"].values.any()
 
@@ -115,7 +124,9 @@ def test_a_release_that_tells_nothing_leaves_what_stands_around(small_table):
     top = outcomes(learned(), case)["top-1"]
     n = len(top.values)
     assert abs(top.values.mean() - top.baseline) <= binom.isf(FEW, n, 0.1) / n - 0.1
-    refused = attack(Case.of(Privatizer(nothing, epsilon=1.0, table=small_table), PRIVATE), [learned()]).refused
+    refused = attack(
+        Case.of(Privatizer(nothing, epsilon=1.0, table=small_table), PRIVATE), [learned()]
+    ).refused
     assert "law" in refused["learned"]
 
 
@@ -167,7 +178,9 @@ def test_over_books_by_group_each_word_has_the_codes_of_its_own(small_table, mon
     bayes = next(iter(Bayes(priors=("unigram",)).run(case, rng=SeededRandomness(6)))).values
     fine = ~np.isin(case.secret_words, NOUNS[::2])
     assert bayes[fine].mean() > bayes[~fine].mean() + 0.1
-    assert top.values[~fine].mean() > bayes[~fine].mean() + 0.2  # of 2 codes, what stands around tells nearly all
+    assert (
+        top.values[~fine].mean() > bayes[~fine].mean() + 0.2
+    )  # of 2 codes, what stands around tells nearly all
     assert top.values.mean() > top.baseline + 0.3
     monkeypatch.setattr(Books, "spread", lambda books, values: values[..., few.codes])
     assert outcomes(learned(), case)["top-1"].values.mean() < top.values.mean() - 0.1
@@ -190,14 +203,21 @@ def test_what_is_not_attacked_says_why(case, small_table):
     assert "--public" in findings.refused["learned"]
     assert "10 different" in learned(public=PUBLIC[:4]).refusal(case.view)
     words = " ".join(PUBLIC[:3]).split()
-    assert "10 different" in learned(public=[" ".join(words[:i]) for i in range(1, 20)]).refusal(case.view)
+    assert "10 different" in learned(public=[" ".join(words[:i]) for i in range(1, 20)]).refusal(
+        case.view
+    )
     assert "program" in learned().refusal(replace(case.view, program=None))
     nothing = Case.of(Privatizer("exponential", table=small_table, c=2.0), ["and the"])
     assert "no word" in learned().refusal(nothing.view)
     mixing = Privatizer("d-chi-stencil", table=small_table, eta=9.0, L=4, sigma=0.75)
     assert "one release" in learned().refusal(Case.of(mixing, PRIVATE[:2], releases=2).view)
     coded = case_of(
-        small_table.coarse(book_of(small_table, 13)), PRIVATE[:2], name="d-chi-stencil", eta=9.0, L=4, sigma=0.75
+        small_table.coarse(book_of(small_table, 13)),
+        PRIVATE[:2],
+        name="d-chi-stencil",
+        eta=9.0,
+        L=4,
+        sigma=0.75,
     )
     assert "codes" in learned().refusal(coded.view)
 
@@ -212,7 +232,9 @@ def test_words_that_were_mixed_are_told_apart(small_table, window):
     assert top.values.mean() > top.baseline + 0.1
     assert top.values.mean() > shown
     assert "weighted sum" in top.note
-    swapped = replace(case, view=replace(case.view, drawn=np.roll(case.view.drawn, len(case.view.drawn) // 2)))
+    swapped = replace(
+        case, view=replace(case.view, drawn=np.roll(case.view.drawn, len(case.view.drawn) // 2))
+    )
     lost = outcomes(learned(), swapped)["top-1"]  # what was released says nothing of the words
     assert lost.values.mean() < lost.baseline + 0.05
 
@@ -243,7 +265,9 @@ class MaskedStub:
         if self.knows:  # the next noun follows from this one, so that the reader need not be told
             before = self.table.find([words[item - 1] for item in items])
             for follows in (0, 1):
-                logits[np.arange(len(items)), (7 * before + follows) % 60] += np.where(before >= 0, 4, 0)
+                logits[np.arange(len(items)), (7 * before + follows) % 60] += np.where(
+                    before >= 0, 4, 0
+                )
         yield np.arange(len(items)), logits
 
 
@@ -263,9 +287,15 @@ def test_a_language_model_that_knows_more_is_listened_to(language, case, found, 
     """One that knows how texts go on, and one that says the same of all words."""
     rates = []
     for knows in (True, False):
-        monkeypatch.setattr(module, "language_model", lambda table, model, kind, knows=knows: MaskedStub(table, knows))
+        monkeypatch.setattr(
+            module,
+            "language_model",
+            lambda table, model, kind, knows=knows: MaskedStub(table, knows),
+        )
         monkeypatch.setattr(trigram, "load", lambda knows=knows: TrigramStub(knows))
-        rates.append(outcomes(learned(language=language, model="a folder"), case)["top-1"].values.mean())
+        rates.append(
+            outcomes(learned(language=language, model="a folder"), case)["top-1"].values.mean()
+        )
     plain = found["top-1"].values.mean()
     assert rates[0] > plain
     assert rates[1] > plain - 0.05
@@ -277,7 +307,14 @@ def test_a_causal_model_has_to_be_named():
 
 
 def test_a_causal_network_that_knows_nothing_does_no_harm(case, found, tmp_path):
-    config = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+    config = {
+        "n_embd": 16,
+        "n_layer": 2,
+        "n_head": 2,
+        "n_positions": 128,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
     model = save(tmp_path / "gpt2", "GPT2LMHeadModel", byte_level(framed=False), **config)
     asked = outcomes(learned(language="causal", model=str(model)), case)["top-1"].values.mean()
     assert asked > found["top-1"].values.mean() - 0.05
@@ -341,20 +378,31 @@ def test_what_is_kept_is_used_again_for_the_same_alone(twin, small_table, monkey
         assert twin
         return
     pairs = zip(fresh, kept, strict=True)
-    alike = [np.array_equal(one.values, two.values) and one.baseline == two.baseline for one, two in pairs]
+    alike = [
+        np.array_equal(one.values, two.values) and one.baseline == two.baseline
+        for one, two in pairs
+    ]
     assert all(alike) == (not twin)
     assert twin or len(counted) == 2 + 0 + 0 + 0 + 1 + 2 + 2
 
 
 def test_several_releases_are_summed_up(small_table):
     privatizer = Privatizer("exponential", table=small_table, c=1.5, seed=4)
-    rows = attack(Case.of(privatizer, PRIVATE[:60], releases=5), [learned()], rng=SeededRandomness(1)).rows
+    rows = attack(
+        Case.of(privatizer, PRIVATE[:60], releases=5), [learned()], rng=SeededRandomness(1)
+    ).rows
     top = {
         (row.setting["releases"], row.setting["memory"]): row.value
         for row in rows
         if row.metric == "top-1" and row.slice == "all"
     }
-    assert list(top) == [(1, "drawn anew"), (2, "drawn anew"), (3, "drawn anew"), (5, "drawn anew"), (5, "drawn once")]
+    assert list(top) == [
+        (1, "drawn anew"),
+        (2, "drawn anew"),
+        (3, "drawn anew"),
+        (5, "drawn anew"),
+        (5, "drawn once"),
+    ]
     assert top[5, "drawn anew"] > top[1, "drawn anew"] + 0.2
     assert top[5, "drawn once"] == top[1, "drawn anew"]
 
@@ -372,18 +420,31 @@ def test_public_texts_are_kept_out_of_what_is_printed():
 
 def test_repetitions_are_left_out():
     whole = "one two three four five six seven eight"
-    texts = [whole, "three four", "four five six", "two three four five six seven", "nine ten", whole, "six five"]
+    texts = [
+        whole,
+        "three four",
+        "four five six",
+        "two three four five six seven",
+        "nine ten",
+        whole,
+        "six five",
+    ]
     assert distinct(texts) == [whole, "nine ten", "six five"]
 
 
 def test_texts_to_try_share_little_with_those_that_are_counted():
     draw = np.random.default_rng(5)
     stories = [[f"w{number}" for number in draw.integers(500, size=9)] for _ in range(300)]
-    texts = [" ".join([*story[:i], f"v{i}", *story[i + 1 :]]) for story in stories for i in (0, 1, 2)]
+    texts = [
+        " ".join([*story[:i], f"v{i}", *story[i + 1 :]]) for story in stories for i in (0, 1, 2)
+    ]
     assert len(distinct(texts)) == 900
     counted, tried = split(texts, 270, SeededRandomness(2))
     assert len(tried) == 30
-    ends = [{text.split()[-1] + text.split()[-2] + text.split()[-3] for text in part} for part in (tried, counted)]
+    ends = [
+        {text.split()[-1] + text.split()[-2] + text.split()[-3] for text in part}
+        for part in (tried, counted)
+    ]
     assert not ends[0] & ends[1]
     assert len(counted) > 750
 
@@ -394,14 +455,19 @@ def test_shares_follow_the_counts_where_there_are_enough(small_table):
     counts = np.random.default_rng(2).multinomial(100_000, true).astype(float)
     assert np.abs(smoothed(counts, general) - true).sum() < 0.03
     alike = np.random.default_rng(2).multinomial(200, general / general.sum()).astype(float)
-    near, far = (np.abs(each - general / general.sum()).sum() for each in (smoothed(alike, general), alike / 200))
+    near, far = (
+        np.abs(each - general / general.sum()).sum()
+        for each in (smoothed(alike, general), alike / 200)
+    )
     assert near < far / 2
     assert len(GENERAL) > 1
 
 
 def test_knowledge_is_counted_from_texts(small_table):
     known = learn(
-        small_table, Privatizer("exponential", table=small_table, c=1.0).words, ["Apple zzyx the river."] * 20
+        small_table,
+        Privatizer("exponential", table=small_table, c=1.0).words,
+        ["Apple zzyx the river."] * 20,
     )
     apple, river, unknown, the = known.ids(small_table, ["APPLE", "river", "Zzyx", "the"]).tolist()
     assert known.own[[apple, river]].all()

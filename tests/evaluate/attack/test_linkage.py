@@ -18,11 +18,15 @@ from textveil.randomness.streams import SeededRandomness
 from textveil.table.book import Books
 
 CANARY = "Zyxqorvian"
-ALIKE = [f"the {first} and the {second}" for first, second in zip(NOUNS[:30], NOUNS[30:], strict=True)]
+ALIKE = [
+    f"the {first} and the {second}" for first, second in zip(NOUNS[:30], NOUNS[30:], strict=True)
+]
 """30 texts that show one mask."""
 
 
-def link(privatizer: Privatizer, texts: list[str], seed: int = 1, **options: Any) -> dict[tuple[str, str, int], Any]:
+def link(
+    privatizer: Privatizer, texts: list[str], seed: int = 1, **options: Any
+) -> dict[tuple[str, str, int], Any]:
     """The values of every outcome by what was measured, from what, and among how many."""
     case = Case.of(privatizer, texts)
     outcomes = Linkage(**options).run(case, rng=SeededRandomness(seed))
@@ -37,11 +41,16 @@ def test_ranks_with_ties_are_means_over_all_orders():
     top, reciprocal = expected(np.array([0, 0, 1, 4]), np.array([0, 1, 2, 0]))
     assert top.tolist() == [1.0, 0.5, 0.0, 0.0]
     ranks = [[1], [1, 2], [2, 3, 4], [5]]
-    np.testing.assert_allclose(reciprocal, [np.mean([1 / rank for rank in each]) for each in ranks], rtol=1e-14)
+    np.testing.assert_allclose(
+        reciprocal, [np.mean([1 / rank for rank in each]) for each in ranks], rtol=1e-14
+    )
 
 
 def test_an_original_with_a_mask_of_its_own_is_always_found(small_table):
-    texts = [f"{stop} {noun}" for stop, noun in zip(["the", "of", "and", "with", "for"], NOUNS, strict=False)]
+    texts = [
+        f"{stop} {noun}"
+        for stop, noun in zip(["the", "of", "and", "with", "for"], NOUNS, strict=False)
+    ]
     found = link(Privatizer("placeholder", table=small_table), texts)
     assert found["top-1", "mask", 5].tolist() == [1.0] * 5
     assert found["MRR", "mask", 5].tolist() == [1.0] * 5
@@ -81,11 +90,18 @@ def test_words_that_say_nothing_add_nothing(small_table):
 
 def test_rows_are_compared_by_the_sum_of_cosines(small_table):
     released = np.arange(60) % 7
-    case = Case.of(Privatizer(Stub(release=lambda *_: released), epsilon=1.0, table=small_table), ALIKE)
+    case = Case.of(
+        Privatizer(Stub(release=lambda *_: released), epsilon=1.0, table=small_table), ALIKE
+    )
     vectors = small_table.vectors.astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     scores = [
-        [sum(vectors[released[2 * b + j]] @ vectors[case.truth.rows[2 * c + j]] for j in range(2)) for c in range(30)]
+        [
+            sum(
+                vectors[released[2 * b + j]] @ vectors[case.truth.rows[2 * c + j]] for j in range(2)
+            )
+            for c in range(30)
+        ]
         for b in range(30)
     ]
     wanted = [1 / sum(other >= scores[b][b] for other in scores[b]) for b in range(30)]
@@ -129,7 +145,11 @@ def test_equal_texts_are_one_candidate(small_table):
 
 
 @pytest.mark.parametrize(
-    "texts", [["the anchor of apple", "the anchor  of apple"], ["the anchor of apple", "the Anchor of apple"]]
+    "texts",
+    [
+        ["the anchor of apple", "the anchor  of apple"],
+        ["the anchor of apple", "the Anchor of apple"],
+    ],
 )
 def test_the_mask_is_more_than_its_skeleton(small_table, texts):
     found = link(Privatizer("noise", eta=1.0, table=small_table, words={"casing": "copy"}), texts)
@@ -138,7 +158,10 @@ def test_the_mask_is_more_than_its_skeleton(small_table, texts):
 
 
 def test_casing_that_is_not_released_tells_nothing(small_table):
-    found = link(Privatizer("noise", eta=1.0, table=small_table), ["the anchor of apple", "the Anchor of apple"])
+    found = link(
+        Privatizer("noise", eta=1.0, table=small_table),
+        ["the anchor of apple", "the Anchor of apple"],
+    )
     assert set(found["texts left", "mask", 2]) == {2.0}
     assert set(found["top-1", "mask and words", 2]) == {0.5}
 
@@ -164,7 +187,9 @@ def test_decoys_with_unknown_words_are_no_error(small_table):
 
 def test_pieces_are_part_of_the_mask(wordpiece_table):
     texts = ["the anchor of apple", "the anchoring of apple", "the anchoring of butter"]
-    privatizer = Privatizer("noise", eta=500.0, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1)
+    privatizer = Privatizer(
+        "noise", eta=500.0, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1
+    )
     found = link(privatizer, texts)
     assert found["texts left", "mask", 3].tolist() == [1.0, 2.0, 2.0]
     assert found["top-1", "mask and words", 3].tolist() == [1.0, 1.0, 1.0]
@@ -172,10 +197,18 @@ def test_pieces_are_part_of_the_mask(wordpiece_table):
 
 def test_groups_and_their_books_are_those_of_the_release(small_table, echo):
     """A word on the user's list is in another group, which the mask shows, and has the codes of another book."""
-    table = small_table.coarse(Books.by_group([book_of(small_table, 60)] * 2 + [book_of(small_table, 6)] * 2))
-    grouped: dict[str, Any] = {"protect": {"always": NOUNS[:10]}, "groups": {"budgets": [40.0, 40.0, 50.0, 50.0]}}
+    table = small_table.coarse(
+        Books.by_group([book_of(small_table, 60)] * 2 + [book_of(small_table, 6)] * 2)
+    )
+    grouped: dict[str, Any] = {
+        "protect": {"always": NOUNS[:10]},
+        "groups": {"budgets": [40.0, 40.0, 50.0, 50.0]},
+    }
     found = link(Privatizer("codebook", table=table, **grouped), ALIKE)
-    assert set(found["texts left", "mask", 30]) == {10.0, 20.0}  # the first ten texts begin with a word of the list
+    assert set(found["texts left", "mask", 30]) == {
+        10.0,
+        20.0,
+    }  # the first ten texts begin with a word of the list
     ungrouped = link(Privatizer(echo, epsilon=1.0, table=small_table), ALIKE)
     assert set(ungrouped["texts left", "mask", 30]) == {30.0}
     assert found["top-1", "mask and words", 30][:10].tolist() == [1.0] * 10
@@ -191,7 +224,10 @@ def test_chunks_change_nothing_but_the_draws(small_table, monkeypatch, echo):
 
 def test_fewer_texts_than_wanted_are_said(small_table):
     case = Case.of(Privatizer("placeholder", table=small_table), ALIKE)
-    notes = {o.setting["among"]: o.note for o in Linkage(pools=(10, 100)).run(case, rng=SeededRandomness(1))}
+    notes = {
+        o.setting["among"]: o.note
+        for o in Linkage(pools=(10, 100)).run(case, rng=SeededRandomness(1))
+    }
     assert notes == {10: "", 30: "there are 30 texts, not 100"}
 
 

@@ -54,7 +54,9 @@ def test_answers_are_judged_at_their_positions(openai_server, small_table):
     found = outcomes(Reconstruction(url=openai_server, model="echo"), case)
     assert found["top-1"].values.tolist() == [1, 0, 1]
     assert found["top-1"].headline
-    private, released = (small_table.take(slice(None))[rows] for rows in (case.truth.rows, case.view.drawn))
+    private, released = (
+        small_table.take(slice(None))[rows] for rows in (case.truth.rows, case.view.drawn)
+    )
     near = (private * released).sum(axis=1) >= 0.6
     assert found["cosine >= 0.6"].values.tolist() == near.tolist()
     assert found["Rouge-L"].where.tolist() == [0, 1]
@@ -63,7 +65,10 @@ def test_answers_are_judged_at_their_positions(openai_server, small_table):
 
 def test_casing_does_not_matter(openai_server, small_table):
     case = case_of(small_table, ["The anchor and River", "lemon"])
-    one, other = (outcomes(Reconstruction(url=openai_server, model=model), case) for model in ("echo", "upper"))
+    one, other = (
+        outcomes(Reconstruction(url=openai_server, model=model), case)
+        for model in ("echo", "upper")
+    )
     for metric, outcome in one.items():
         assert np.array_equal(outcome.values, other[metric].values)
 
@@ -143,9 +148,13 @@ def test_only_so_many_texts_are_sent_and_judged(openai_server, small_table):
     assert "2 of 3 texts" in found["top-1"].note
 
 
-def test_words_without_a_partner_are_not_found_and_half_characters_do_no_harm(small_table, monkeypatch):
+def test_words_without_a_partner_are_not_found_and_half_characters_do_no_harm(
+    small_table, monkeypatch
+):
     monkeypatch.setattr(Endpoint, "ask", lambda self, prompts, report: ["the \ud800 and", "anchor"])
-    case = case_of(small_table, ["the anchor and river", "anchor"], lambda table, block: block.secret)
+    case = case_of(
+        small_table, ["the anchor and river", "anchor"], lambda table, block: block.secret
+    )
     found = outcomes(Reconstruction(url="http://127.0.0.1:1/v1", model="x"), case)
     assert found["top-1"].values.tolist() == [0, 0, 1]
     assert found["cosine >= 0.6"].values[1:].tolist() == [0, 1]
@@ -153,7 +162,9 @@ def test_words_without_a_partner_are_not_found_and_half_characters_do_no_harm(sm
 
 
 def test_in_the_unit_wordpiece_words_are_judged_whole(openai_server, wordpiece_table):
-    case = case_of(wordpiece_table, ["the anchoring river"], lambda t, block: block.secret, unit="wordpiece")
+    case = case_of(
+        wordpiece_table, ["the anchoring river"], lambda t, block: block.secret, unit="wordpiece"
+    )
     found = outcomes(Reconstruction(url=openai_server, model="echo"), case)
     assert found["top-1"].where.tolist() == [0, 2]
     assert found["top-1"].values.tolist() == [1, 1]
@@ -165,8 +176,14 @@ def test_in_the_unit_wordpiece_words_are_judged_whole(openai_server, wordpiece_t
 
 def items(text: str) -> list[Item]:
     """Nouns are released words, <WORD> is a placeholder, all else passed."""
-    kinds = [Kind.WORD if w in NOUNS else Kind.PLACEHOLDER if w == "<WORD>" else Kind.VERBATIM for w in text.split()]
-    return [Item(word, kind, "", i, i + 1) for i, (word, kind) in enumerate(zip(text.split(), kinds, strict=True))]
+    kinds = [
+        Kind.WORD if w in NOUNS else Kind.PLACEHOLDER if w == "<WORD>" else Kind.VERBATIM
+        for w in text.split()
+    ]
+    return [
+        Item(word, kind, "", i, i + 1)
+        for i, (word, kind) in enumerate(zip(text.split(), kinds, strict=True))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -175,13 +192,21 @@ def items(text: str) -> list[Item]:
         # as many words: by position, whatever they are
         ("the anchor of river", "a boat of wood", "a boat of wood"),
         # one word more after "of": everything up to it, and from "and" on, keeps its place
-        ("the anchor of river and stone .", "The boat of old wood and gold .", "The boat of old and gold ."),
+        (
+            "the anchor of river and stone .",
+            "The boat of old wood and gold .",
+            "The boat of old and gold .",
+        ),
         # one word less: the last of its gap has no partner
         ("the anchor river of stone", "the boat of gold", "the boat - of gold"),
         # a word that passed is left out: the protected words around it are paired from the left
         ("the anchor of river and stone", "the boat wood and gold", "the boat - wood and gold"),
         # a word that passed was changed: its gap has as many words
-        ("the anchor of river and stone", "the boat in wood and some gold", "the boat in wood and some"),
+        (
+            "the anchor of river and stone",
+            "the boat in wood and some gold",
+            "the boat in wood and some",
+        ),
         ("<WORD> of <WORD>", "ships of", "ships of -"),
         ("anchor river", "boat", "boat -"),
         ("anchor river", "", "- -"),
@@ -209,7 +234,14 @@ def test_without_an_endpoint_it_is_not_run(small_table):
 
 
 @pytest.mark.parametrize(
-    "options", [{"url": "not a url"}, {"url": "http://u:p@host/v1"}, {"model": ""}, {"limit": 0}, {"temperature": 3}]
+    "options",
+    [
+        {"url": "not a url"},
+        {"url": "http://u:p@host/v1"},
+        {"model": ""},
+        {"limit": 0},
+        {"temperature": 3},
+    ],
 )
 def test_options_out_of_range_are_refused(options):
     with pytest.raises(ConfigError):

@@ -87,15 +87,24 @@ def test_guesses_and_hits_are_those_of_the_whole_network_run_by_hand(folder, sma
 
     best = []
     for text in texts:
-        words = [NOUNS[(NOUNS.index(word) + 7) % 60] if word in NOUNS else word for word in text.split()]
+        words = [
+            NOUNS[(NOUNS.index(word) + 7) % 60] if word in NOUNS else word for word in text.split()
+        ]
         for i, word in enumerate(text.split()):
             if word in NOUNS:
                 whole = " ".join([*words[:i], tokenizer.mask_token, *words[i + 1 :]])
                 inputs = tokenizer(whole, return_tensors="pt")
                 at = inputs.input_ids[0].tolist().index(tokenizer.mask_token_id)
                 with torch.inference_mode():
-                    best.append(network(**inputs).logits[0, at, candidates].argsort(descending=True)[:10].numpy())
-    private = np.array([NOUNS.index(word) for text in texts for word in text.split() if word in NOUNS])
+                    best.append(
+                        network(**inputs)
+                        .logits[0, at, candidates]
+                        .argsort(descending=True)[:10]
+                        .numpy()
+                    )
+    private = np.array(
+        [NOUNS.index(word) for text in texts for word in text.split() if word in NOUNS]
+    )
 
     assert np.array_equal(attack.guess(case.view, load_context(small_table, folder)), best)
     found = outcomes(attack, case)
@@ -118,14 +127,19 @@ def test_logits_held_at_once_are_bounded(cells, batch, small_table, monkeypatch,
     case = case_of(small_table)
     model = plant(case.truth.rows, small_table)
     outcomes(Masked(batch=4000), case)
-    assert model.asked[0][2] == batch  # a sequence has one piece at least, and gives one row of logits
+    assert (
+        model.asked[0][2] == batch
+    )  # a sequence has one piece at least, and gives one row of logits
 
 
 def test_what_was_released_at_a_position_does_not_matter_there(folder, small_table):
     context = load_context(small_table, folder)
     one, other = (
         Masked().guess(
-            case_of(small_table, ["the anchor and"], lambda table, block, row=row: np.array([row])).view, context
+            case_of(
+                small_table, ["the anchor and"], lambda table, block, row=row: np.array([row])
+            ).view,
+            context,
         )
         for row in (3, 40)
     )
@@ -148,7 +162,9 @@ def test_guesses_are_judged_at_their_own_positions_and_the_broken_twin_is_not(sm
     assert outcomes(Masked(), case)["top-1"].values.tolist() == [1.0] * 7
     assert by_document(case, case.truth.rows).mean() < 0.5
 
-    constant = np.full(7, case.truth.rows[0])  # and it would reward one who always says the first word
+    constant = np.full(
+        7, case.truth.rows[0]
+    )  # and it would reward one who always says the first word
     plant(constant, small_table)
     assert outcomes(Masked(), case)["top-1"].values.tolist() == [1.0] + [0.0] * 6
     assert by_document(case, constant).mean() == pytest.approx(2 / 7)
@@ -171,7 +187,9 @@ def test_the_baseline_always_says_the_most_frequent_rows(small_table, plant):
     plant(case.truth.rows, small_table, usual=NOUNS.index("anchor"))
     found = outcomes(Masked(k=2), case)
     assert found["top-1"].baseline == pytest.approx(3 / 5)
-    assert found["top-2"].baseline == pytest.approx(3 / 5)  # the second is "apple", the first row of the rest
+    assert found["top-2"].baseline == pytest.approx(
+        3 / 5
+    )  # the second is "apple", the first row of the rest
     assert found["Rouge-L"].baseline == pytest.approx((2 * 2 / 6 + 2 * 1 / 4) / 2)
     assert found["top-1"].headline
     assert not found["top-2"].headline
@@ -192,7 +210,9 @@ def test_rouge_l_of_the_predicted_texts_by_hand(small_table, plant):
 
 
 @pytest.mark.parametrize(("stopwords", "guess"), [("pass", "river"), ("protect", "the")])
-def test_words_of_the_public_list_are_candidates_only_where_they_are_protected(stopwords, guess, plant):
+def test_words_of_the_public_list_are_candidates_only_where_they_are_protected(
+    stopwords, guess, plant
+):
     words = ["the", "anchor", "river", "stone"]
     table = EmbeddingTable.build(name="four", words=words, vectors=np.eye(4))
     case = case_of(table, ["anchor"], lambda table, block: block.secret, stopwords=stopwords)
@@ -200,10 +220,16 @@ def test_words_of_the_public_list_are_candidates_only_where_they_are_protected(s
     assert words[Masked(k=2).guess(case.view, model)[0, 0]] == guess
 
 
-def test_a_row_of_the_public_list_is_named_where_most_words_outside_the_table_fall_on_it(plant, monkeypatch):
+def test_a_row_of_the_public_list_is_named_where_most_words_outside_the_table_fall_on_it(
+    plant, monkeypatch
+):
     """Its share is 9/11, whatever the model says; a masked row could never be named."""
-    monkeypatch.setattr("textveil.table.frequency.fall", lambda table, listed=False: np.array([8.5, 0, 0, 0.5]))
-    table = EmbeddingTable.build(name="four", words=["the", "anchor", "river", "stone"], vectors=np.eye(4))
+    monkeypatch.setattr(
+        "textveil.table.frequency.fall", lambda table, listed=False: np.array([8.5, 0, 0, 0.5])
+    )
+    table = EmbeddingTable.build(
+        name="four", words=["the", "anchor", "river", "stone"], vectors=np.eye(4)
+    )
     case = case_of(table, ["anchor"], lambda table, block: block.secret)
     assert Masked(k=2).guess(case.view, plant([[2, 0]], table)).tolist() == [[0, 2]]
 
@@ -220,7 +246,13 @@ def test_the_model_sees_released_words_and_nothing_for_placeholders(small_table,
     texts, positions, _ = model.asked[0]
     assert list(texts.words) == [
         *("the", NOUNS[(NOUNS.index("anchor") + 7) % 60], ",", ""),
-        *("(", NOUNS[(NOUNS.index("stone") + 7) % 60], ")", "and", NOUNS[(NOUNS.index("lemon") + 7) % 60]),
+        *(
+            "(",
+            NOUNS[(NOUNS.index("stone") + 7) % 60],
+            ")",
+            "and",
+            NOUNS[(NOUNS.index("lemon") + 7) % 60],
+        ),
     ]
     assert texts.documents.tolist() == [0, 4, 9]
     assert texts.spaced.tolist() == [True, True, False, True, True, False, False, True, True]
@@ -228,7 +260,9 @@ def test_the_model_sees_released_words_and_nothing_for_placeholders(small_table,
 
 
 def test_all_placeholders_are_guessed_too(folder, small_table):
-    case = case_of(small_table, release=lambda table, block: np.full(len(block.secret), PLACEHOLDER))
+    case = case_of(
+        small_table, release=lambda table, block: np.full(len(block.secret), PLACEHOLDER)
+    )
     assert Masked().refusal(case.view) == ""
     assert len(outcomes(Masked(model=str(folder)), case)["top-1"].values) == 7
 

@@ -43,18 +43,27 @@ def test_auc_is_that_of_scikit_learn():
     members, others = random.integers(3, 12, 200) / 4, random.integers(0, 10, 900) / 4
     truth = np.repeat([1, 0], [200, 900])
     found = overtaken(members, np.sort(others)).mean()
-    assert found == pytest.approx(roc_auc_score(truth, np.concatenate([members, others])), abs=1e-12)
+    assert found == pytest.approx(
+        roc_auc_score(truth, np.concatenate([members, others])), abs=1e-12
+    )
 
 
 def test_a_threshold_lets_no_more_through_than_the_rate():
     others = np.arange(1000.0)
     members = np.array([988.0, 989.0, 989.5, 990.0])
-    assert above(members, others, 0.01).tolist() == [0.0, 0.0, 1.0, 1.0]  # ten of the others are above 989
+    assert above(members, others, 0.01).tolist() == [
+        0.0,
+        0.0,
+        1.0,
+        1.0,
+    ]  # ten of the others are above 989
     for seed in range(20):
         others = np.sort(np.random.default_rng(seed).integers(0, 30, 1234) / 7)
         passing = [value for value in others if (others > value).sum() <= 0.01 * 1234]
         members = np.linspace(0, 5, 100)
-        assert above(members, others, 0.01).tolist() == (members > min(passing)).astype(float).tolist()
+        assert (
+            above(members, others, 0.01).tolist() == (members > min(passing)).astype(float).tolist()
+        )
 
 
 def law(epsilon):
@@ -62,7 +71,9 @@ def law(epsilon):
     unit = ROWS.astype(np.float64) / np.linalg.norm(ROWS.astype(np.float64), axis=1, keepdims=True)
     gaps = np.linalg.norm(unit[:, None] - unit[None], axis=2)
     parameter = Privatizer("exponential", epsilon=epsilon, table=TABLE)
-    c = parameter.mechanism.calibrate(TABLE, Case.of(parameter, ["anchor"]).view.layout, np.array([epsilon]))[0]
+    c = parameter.mechanism.calibrate(
+        TABLE, Case.of(parameter, ["anchor"]).view.layout, np.array([epsilon])
+    )[0]
     weights = -c * gaps
     return weights - np.log(np.exp(weights).sum(axis=1, keepdims=True))
 
@@ -97,12 +108,17 @@ def wrong(case, prior_name, even, odd):
         scores["text"].append((both[0][:, None] + both[1]).ravel())
         weights["text"].append(np.outer(prior, prior).ravel() / count)
     found = {
-        o.unit: o.values for o in Membership(prior=prior_name).run(case, rng=SeededRandomness(5)) if o.metric == "AUC"
+        o.unit: o.values
+        for o in Membership(prior=prior_name).run(case, rng=SeededRandomness(5))
+        if o.metric == "AUC"
     }
     return max(
         np.abs(
             found[unit]
-            - [share_below(m, np.concatenate(scores[unit]), np.concatenate(weights[unit])) for m in members[unit]]
+            - [
+                share_below(m, np.concatenate(scores[unit]), np.concatenate(weights[unit]))
+                for m in members[unit]
+            ]
         ).max()
         for unit in ("word", "text")
     )
@@ -136,12 +152,16 @@ def draws_otherwise(monkeypatch):
     """Draws non-members that are not from the prior."""
     flat = np.full(len(TABLE), -np.log(len(TABLE)))
     real = module._tried
-    monkeypatch.setattr(module, "_tried", lambda places, secret, _, each, rng: real(places, secret, flat, each, rng))
+    monkeypatch.setattr(
+        module, "_tried", lambda places, secret, _, each, rng: real(places, secret, flat, each, rng)
+    )
 
 
 @pytest.mark.parametrize("twin", [forgets, draws_otherwise])
 def test_broken_twins_are_found(many, twin, monkeypatch):
-    case = Case.of(Privatizer("exponential", budget=Alternating(1.0, 6.0), table=TABLE, seed=3), TEXTS)
+    case = Case.of(
+        Privatizer("exponential", budget=Alternating(1.0, 6.0), table=TABLE, seed=3), TEXTS
+    )
     twin(monkeypatch)
     assert wrong(case, "unigram", 1.0, 6.0) > TOLERANCE
 
@@ -153,7 +173,10 @@ def test_placeholders_are_told_from_nothing():
 
 
 def test_every_word_and_text_with_a_protected_word_has_a_value():
-    case = Case.of(Privatizer("exponential", epsilon=4.0, table=TABLE), ["the and", "anchor the apple", "", "autumn"])
+    case = Case.of(
+        Privatizer("exponential", epsilon=4.0, table=TABLE),
+        ["the and", "anchor the apple", "", "autumn"],
+    )
     outcomes = list(Membership().run(case, rng=SeededRandomness(1)))
     assert {(o.unit, o.metric) for o in outcomes} == set(
         product(["word", "text"], ["AUC", "TPR at 1% FPR", "TPR at 0.1% FPR"])
@@ -170,7 +193,9 @@ def test_non_members_are_words_of_the_public_list_too_where_these_are_protected(
     auc = {}
     for stopwords in ("pass", "protect"):
         words = {"stopwords": stopwords}
-        case = Case.of(Privatizer("exponential", c=10.0, table=table, words=words, seed=1), ["apple"] * 200)
+        case = Case.of(
+            Privatizer("exponential", c=10.0, table=table, words=words, seed=1), ["apple"] * 200
+        )
         auc[stopwords] = next(iter(Membership().run(case, rng=SeededRandomness(1)))).values.mean()
     # of non-members a third of all, and half of that, are the member's own word
     assert auc["pass"] == pytest.approx(1 - 1 / 6, abs=0.02)
@@ -213,7 +238,10 @@ def test_guesses_become_ratios_of_posterior_to_prior():
         evidence="estimated",
     )
     rows = np.array([[2, 0, 1, 3, 4], [4, 3, 2, 1, 0]])
-    wanted = [[0.6 / 0.2, 0.2 / 0.4, 0.5, 0.5, 0.5], [0.2 / 0.7, 0.5 / 0.2, 0.2 / 0.7, 0.3 / 0.1, 0.2 / 0.7]]
+    wanted = [
+        [0.6 / 0.2, 0.2 / 0.4, 0.5, 0.5, 0.5],
+        [0.2 / 0.7, 0.5 / 0.2, 0.2 / 0.7, 0.3 / 0.1, 0.2 / 0.7],
+    ]
     scores = of_guesses(found, np.array([0, 1]), rows, np.log(prior))
     np.testing.assert_allclose(np.exp(scores), wanted)
 
@@ -240,7 +268,9 @@ def test_words_that_were_mixed_are_judged_by_joint_guesses(monkeypatch):
 
 
 def test_refusals(small_table):
-    stub = Case.of(Privatizer(Stub(release=lambda table, block: block.secret), epsilon=1.0, table=TABLE), TEXTS)
+    stub = Case.of(
+        Privatizer(Stub(release=lambda table, block: block.secret), epsilon=1.0, table=TABLE), TEXTS
+    )
     assert Membership().refusal(stub.view)
     assert Membership().refusal(Case.of(Privatizer("placeholder", table=TABLE), ["the"]).view)
     nothing = Case.of(Privatizer("noise", epsilon=0.0, table=TABLE), TEXTS)

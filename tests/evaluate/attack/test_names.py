@@ -30,7 +30,11 @@ def case_of(table, texts=TEXTS, releases=1, **options):
 
 def rates(case, name, **options):
     findings = attack(case, [load(name, options)], rng=SeededRandomness(5))
-    return {(row.metric, row.unit, *row.setting.values()): row for row in findings.rows if row.slice == "all"}
+    return {
+        (row.metric, row.unit, *row.setting.values()): row
+        for row in findings.rows
+        if row.slice == "all"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +55,19 @@ def test_bayes_names_as_many_as_the_risk_says(case, prior):
 
 
 def test_lists_are_cases_of_their_own(case):
-    assert [part.view.groups for part in case.lists] == [("PERSON given",), ("PERSON family",), ("LOCATION",)]
+    assert [part.view.groups for part in case.lists] == [
+        ("PERSON given",),
+        ("PERSON family",),
+        ("LOCATION",),
+    ]
     for part in case.lists:
         words = part.view.table.words
-        assert [words[row] for row in part.truth.rows] == [word.lower() for word in part.secret_words]
-        assert [words[row] for row in part.view.drawn] == [part.view.items[i].lower() for i in part.view.item]
+        assert [words[row] for row in part.truth.rows] == [
+            word.lower() for word in part.secret_words
+        ]
+        assert [words[row] for row in part.view.drawn] == [
+            part.view.items[i].lower() for i in part.view.item
+        ]
         assert part.view.hidden == case.view.hidden
 
 
@@ -74,12 +86,19 @@ def test_what_is_drawn_as_it_is_is_named_and_measured_so(named_table):
     assert rates(case, "membership")["AUC", "name", "unigram"].value > 0.95
     of_texts = rates(case, "membership")["AUC", "text", "texts", "unigram"]
     assert of_texts.value > 0.999  # though the words tell nothing
-    found = {row.metric: row.value for row in measure(case).rows if row.slice == "all" and row.unit == "name"}
+    found = {
+        row.metric: row.value
+        for row in measure(case).rows
+        if row.slice == "all" and row.unit == "name"
+    }
     assert [found["retention"], found["cosine"], found["N_w"]] == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_originals_that_differ_in_names_alone_are_found_by_them(named_table):
-    alike = [f"the lemon of {given.title()} {family.title()}" for given, family in zip(GIVEN, FAMILY, strict=True)]
+    alike = [
+        f"the lemon of {given.title()} {family.title()}"
+        for given, family in zip(GIVEN, FAMILY, strict=True)
+    ]
     case = case_of(named_table, alike, names=CERTAIN, epsilon=1e-3)
     found = rates(case, "linkage")
     assert found["top-1", "text", "mask", 30].value == pytest.approx(1 / 30)
@@ -102,6 +121,9 @@ def test_who_guesses_no_names_says_so(case, openai_server):
     assert NO_NAMES in found["top-1", "word"].note
     assert not any(row.unit == "name" for row in found.values())
     echoed = rates(case, "llm", url=openai_server, model="echo")
-    names = [case.view.items[i].lower() == case.truth.words[i].lower() for i in case.view.named.items.tolist()]
+    names = [
+        case.view.items[i].lower() == case.truth.words[i].lower()
+        for i in case.view.named.items.tolist()
+    ]
     assert echoed["top-1", "name"].value == np.mean(names)
     assert NO_NAMES not in echoed["top-1", "word"].note

@@ -47,7 +47,9 @@ def test_the_two_distances_differ(table):
 def test_equal_rows_are_not_nearer():
     """A row that two words share is as near as itself."""
     vectors = np.eye(4, dtype=np.float32)[[0, 0, 1, 2]]
-    table = EmbeddingTable.build(name="twins", words=["one", "two", "three", "four"], vectors=vectors)
+    table = EmbeddingTable.build(
+        name="twins", words=["one", "two", "three", "four"], vectors=vectors
+    )
     assert rank(table, np.array([0]), np.array([1]), "cosine").tolist() == [0]
 
 

@@ -23,7 +23,15 @@ TEXTS = ["The lemon, and the river-bridge.", "apple", "Was it a pillow in the ga
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A random masked language model that knows the 60 words."""
-    return str(save(tmp_path_factory.mktemp("lm"), "BertForMaskedLM", wordpiece(), **SIZE, max_position_embeddings=64))
+    return str(
+        save(
+            tmp_path_factory.mktemp("lm"),
+            "BertForMaskedLM",
+            wordpiece(),
+            **SIZE,
+            max_position_embeddings=64,
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +45,10 @@ def view(table):
 
 
 def test_static_priors(table):
-    uniform, unigram = np.exp(prior.static(table, "uniform")), np.exp(prior.static(table, "unigram"))
+    uniform, unigram = (
+        np.exp(prior.static(table, "uniform")),
+        np.exp(prior.static(table, "unigram")),
+    )
     assert np.allclose(uniform, 1 / 60)
     assert unigram.sum() == pytest.approx(1)
     assert np.array_equal(np.argsort(unigram), np.argsort(frequency.shares(table)))
@@ -45,7 +56,9 @@ def test_static_priors(table):
 
 
 @pytest.mark.parametrize(("stopwords", "usual"), [("pass", "new"), ("protect", "the")])
-def test_words_of_the_public_list_are_expected_where_they_are_protected(stopwords, usual, monkeypatch):
+def test_words_of_the_public_list_are_expected_where_they_are_protected(
+    stopwords, usual, monkeypatch
+):
     """By whoever guesses blindly: before single words, before mixed ones, and beside a language model."""
     monkeypatch.setattr(frequency, "counts", lambda: {"the": 100, "new": 10, "lemon": 3})
     words = ["lemon", "the", "new", "river"]
@@ -81,7 +94,9 @@ def test_a_model_sees_the_released_words_as_they_stand(view):
     assert list(seen.words) == list(view.items)
     assert [b - a for a, b in zip(seen.documents, seen.documents[1:], strict=False)] == [9, 1, 8]
     spaced = dict(zip(range(9), seen.spaced.tolist(), strict=False))
-    assert [i for i in range(9) if not spaced[i]] == [2, 6, 7, 8], "comma, hyphen, bridge, full stop"
+    assert [i for i in range(9) if not spaced[i]] == [2, 6, 7, 8], (
+        "comma, hyphen, bridge, full stop"
+    )
 
 
 def test_a_placeholder_is_no_word(table):
@@ -93,7 +108,9 @@ def test_a_placeholder_is_no_word(table):
 def by_hand(view, folder, words):
     """The mixture from logits over words that are given."""
     model = load_context(view.table, folder)
-    logits = model.logits(Ragged(words=words, documents=view.documents, spaced=prior.seen(view).spaced), view.item)
+    logits = model.logits(
+        Ragged(words=words, documents=view.documents, spaced=prior.seen(view).spaced), view.item
+    )
     expected = special.softmax(prior.TEMPER * logits.astype(np.float64), axis=1)
     return (1 - prior.USUAL) * expected + prior.USUAL * np.exp(prior.static(view.table, "unigram"))
 
@@ -130,7 +147,9 @@ def test_logits_of_many_positions_are_never_held_together(view, folder, monkeypa
 
 
 def test_pieces_have_no_language_model_prior(wordpiece_table):
-    privatizer = Privatizer("noise", epsilon=9, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1)
+    privatizer = Privatizer(
+        "noise", epsilon=9, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1
+    )
     view = Case.of(privatizer, TEXTS).view
     assert "whole words" in prior.refusal(view, "context")
     assert prior.refusal(view, "unigram") == ""

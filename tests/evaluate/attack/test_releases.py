@@ -45,7 +45,10 @@ def randomised_response():
 def promised(releases):
     """How often the best guess is right, summed over everything that can be released."""
     law = randomised_response()
-    each = (np.prod([law[:, y] for y in drawn], axis=0) for drawn in product(range(SIZE), repeat=releases))
+    each = (
+        np.prod([law[:, y] for y in drawn], axis=0)
+        for drawn in product(range(SIZE), repeat=releases)
+    )
     return sum(joint.max() for joint in each) / SIZE
 
 
@@ -61,10 +64,13 @@ def test_the_posterior_of_everything_three_releases_can_say(four):
     case = case_of(four, [" ".join(NOUNS[:SIZE])] * 16, releases=3)
     drawn = np.array(list(product(range(SIZE), repeat=3)))
     views = [
-        replace(view, drawn=rows, shown_words=rows) for view, rows in zip(case.view.others, drawn.T[1:], strict=True)
+        replace(view, drawn=rows, shown_words=rows)
+        for view, rows in zip(case.view.others, drawn.T[1:], strict=True)
     ]
     view = replace(case.view, drawn=drawn[:, 0], shown_words=drawn[:, 0], others=tuple(views))
-    for number, found in zip((1, 2, 3), after(view, [1, 2, 3], prior="uniform", k=SIZE, rng=RNG), strict=True):
+    for number, found in zip(
+        (1, 2, 3), after(view, [1, 2, 3], prior="uniform", k=SIZE, rng=RNG), strict=True
+    ):
         joint = np.prod(randomised_response()[:, drawn[:, :number]], axis=2).T
         expected = joint / joint.sum(axis=1, keepdims=True)
         got = np.empty_like(expected)
@@ -131,7 +137,11 @@ def test_a_law_that_is_estimated_is_summed_too(small_table):
     found = top1(case)
     assert found[5] > found[1] + 0.1
     rows = attack(case, [UNIFORM], rng=RNG).rows
-    assert all(row.note.startswith("a lower bound") for row in rows if row.metric == "top-1" and row.slice == "all")
+    assert all(
+        row.note.startswith("a lower bound")
+        for row in rows
+        if row.metric == "top-1" and row.slice == "all"
+    )
 
 
 def test_parts_give_what_the_whole_gives(small_table, monkeypatch):
@@ -144,10 +154,14 @@ def test_parts_give_what_the_whole_gives(small_table, monkeypatch):
 
 
 def test_who_looks_at_one_release_says_so(four, small_table):
-    found = attack(case_of(four, [" ".join(NOUNS[:SIZE])], releases=2), [UNIFORM, Neighbour()], rng=RNG)
+    found = attack(
+        case_of(four, [" ".join(NOUNS[:SIZE])], releases=2), [UNIFORM, Neighbour()], rng=RNG
+    )
     assert found.refused == {"neighbour": "this attack looks at one release of a text"}
     assert found.to_json()["releases"] == 2
-    mixed = case_of(small_table, [" ".join(NOUNS)], "d-chi-stencil", releases=2, L=3, sigma=0.75, eta=20.0)
+    mixed = case_of(
+        small_table, [" ".join(NOUNS)], "d-chi-stencil", releases=2, L=3, sigma=0.75, eta=20.0
+    )
     assert "from one release" in attack(mixed, [UNIFORM], rng=RNG).refused["bayes"]
 
 

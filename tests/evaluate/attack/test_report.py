@@ -26,7 +26,9 @@ def case():
 def test_quarters_cover_everything_once(case, unit):
     m = len(case.view.drawn) if unit == "word" else len(case.view.released)
     values = (np.arange(m) % 3 == 0).astype(np.float64)
-    outcome = Outcome(source="a", metric="m", unit=unit, where=np.arange(m), values=values, baseline=0.2, note="n")
+    outcome = Outcome(
+        source="a", metric="m", unit=unit, where=np.arange(m), values=values, baseline=0.2, note="n"
+    )
     rows = list(report.rates(case, [outcome]))
     overall = rows[0]
     assert (overall.slice, overall.n, overall.baseline, overall.note) == ("all", m, 0.2, "n")
@@ -34,7 +36,9 @@ def test_quarters_cover_everything_once(case, unit):
     for name in ("frequency", "length"):
         parts = [row for row in rows if row.slice == name]
         covered = sum(row.n for row in parts)
-        without = 2 if (unit, name) == ("text", "frequency") else 0  # texts without a private word have none
+        without = (
+            2 if (unit, name) == ("text", "frequency") else 0
+        )  # texts without a private word have none
         assert covered == m - without
         if not without:
             assert sum(row.n * row.value for row in parts) == pytest.approx(values.sum())
@@ -44,7 +48,11 @@ def test_quarters_cover_everything_once(case, unit):
 def test_frequency_is_of_the_private_word(case):
     unusual = np.array([word == CANARY for word in case.secret_words], float)
     outcome = Outcome(source="a", metric="m", where=np.arange(len(unusual)), values=unusual)
-    by = {row.part.partition(" (")[0]: row.value for row in report.rates(case, [outcome]) if row.slice == "frequency"}
+    by = {
+        row.part.partition(" (")[0]: row.value
+        for row in report.rates(case, [outcome])
+        if row.slice == "frequency"
+    }
     assert by["rarest quarter"] > 0
     assert by["most frequent quarter"] == 0
 

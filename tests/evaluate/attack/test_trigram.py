@@ -31,7 +31,9 @@ def test_a_word_stands_between_its_neighbours_and_signs_are_left_out(asked):
             assert question in asked
     assert {question for question in asked if len(question) > 1 and "zzz" in question} == set()
     assert found.shape == (1, 3, 3)
-    own = trigram.UNIT * 10_000 * np.array([3.0, -3.0])  # four letters and two, each asked with two words before it
+    own = (
+        trigram.UNIT * 10_000 * np.array([3.0, -3.0])
+    )  # four letters and two, each asked with two words before it
     assert np.allclose(found[0, :2, 0], -own)
     assert not found[0, :, 1:].any()  # the same of both
     assert not found[0, 2].any()
@@ -56,6 +58,12 @@ def test_nothing_is_asked_beyond_an_unknown_word_or_the_end(asked):
 def test_the_model_of_english_knows_what_follows():
     pytest.importorskip("pocketsphinx")
     words = ["I", "drank", "a", "cup", "of", "tea", "this", "morning", "."]
-    found = trigram.expected(words, np.array([0, len(words)]), np.array([3, 5]), [["cup", "dog"], ["tea", "war"]])
+    found = trigram.expected(
+        words, np.array([0, len(words)]), np.array([3, 5]), [["cup", "dog"], ["tea", "war"]]
+    )
     assert (found[:, 0].sum(axis=1) > found[:, 1].sum(axis=1) + 2).all()
-    assert trigram.expected(words, np.array([0, len(words)]), np.array([], int), []).shape == (0, 0, 3)
+    assert trigram.expected(words, np.array([0, len(words)]), np.array([], int), []).shape == (
+        0,
+        0,
+        3,
+    )

@@ -46,7 +46,9 @@ def releases(mechanism, table, layout, prior, seed=1):
 
 def guessed(mechanism, table, layout, prior, *, k=3, seed=1):
     parameter, drawn, passed, secret = releases(mechanism, table, layout, prior, seed)
-    found = decode(mechanism, table, layout, parameter, drawn, passed, prior, k=k, rng=SeededRandomness(9))
+    found = decode(
+        mechanism, table, layout, parameter, drawn, passed, prior, k=k, rng=SeededRandomness(9)
+    )
     return *found, drawn, passed, secret
 
 
@@ -63,10 +65,14 @@ def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, leng
     count = len(rows)
     sequences = np.array(list(product(range(count), repeat=length)))
     matrix = np.zeros((length, length))
-    first = Layout(roles=layout.roles[:length], documents=np.array([0, length]), unit_of=np.arange(length))
+    first = Layout(
+        roles=layout.roles[:length], documents=np.array([0, length]), unit_of=np.arange(length)
+    )
     mixing = mechanism.mix.matrix(first)
     protected = first.positions
-    for i, (columns, weights) in zip(protected, zip(mixing.columns, mixing.weights, strict=True), strict=True):
+    for i, (columns, weights) in zip(
+        protected, zip(mixing.columns, mixing.weights, strict=True), strict=True
+    ):
         np.add.at(matrix[i], columns, weights)
     cloud = np.zeros((1, 3))
     if eta:
@@ -90,7 +96,9 @@ def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, leng
         known = passed[number * length : (number + 1) * length]
         weight = weight * ((known < 0) | (sequences == known)).all(axis=1)
         weight /= weight.sum()
-        found.extend(np.bincount(sequences[:, position], weight, minlength=count) for position in protected)
+        found.extend(
+            np.bincount(sequences[:, position], weight, minlength=count) for position in protected
+        )
     return np.array(found)
 
 
@@ -110,7 +118,9 @@ def test_guesses_are_nearly_as_good_as_with_all_sequences_counted(L, eta, roles,
     """
     table = table_of(8, 3)
     prior = np.array([8.0, 5, 3, 2, 1, 1, 1, 1]) / 22 if skewed else uniform(8)
-    mechanism = d_chi_stencil(eta=eta, L=L, sigma=1.0, window_over=over) if eta else stencil(L=L, sigma=1.0)
+    mechanism = (
+        d_chi_stencil(eta=eta, L=L, sigma=1.0, window_over=over) if eta else stencil(L=L, sigma=1.0)
+    )
     layout = texts_of(*roles, copies=300)
     guesses, log_posterior, drawn, passed, _ = guessed(mechanism, table, layout, prior)
     exact = counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, 3)
@@ -128,14 +138,18 @@ def test_guesses_are_nearly_as_good_as_with_all_sequences_counted(L, eta, roles,
 def test_stencil_without_noise_is_undone():
     """Where the word itself has the top weight, nearly all words are named."""
     layout = Layout.of(*[12] * 60)
-    guesses, _, _, _, secret = guessed(stencil(L=5, sigma=1.0), table_of(60, 48), layout, uniform(60))
+    guesses, _, _, _, secret = guessed(
+        stencil(L=5, sigma=1.0), table_of(60, 48), layout, uniform(60)
+    )
     assert (guesses[:, 0] == secret).mean() > 0.95
 
 
 def test_never_releasing_the_word_itself_hides_little():
     """Nothing is kept, and yet most words are named; a blind guess is right once in 60."""
     mechanism = stencil(L=3, sigma=0.8, exclude_original=True)
-    guesses, _, drawn, _, secret = guessed(mechanism, table_of(60, 24), Layout.of(*[12] * 60), uniform(60))
+    guesses, _, drawn, _, secret = guessed(
+        mechanism, table_of(60, 24), Layout.of(*[12] * 60), uniform(60)
+    )
     assert not (drawn == secret).any()
     assert not (guesses[:, 0] == drawn).any()
     assert (guesses[:, 0] == secret).mean() > 0.45
@@ -161,7 +175,11 @@ def test_even_windows_are_taken_apart():
 
 def test_slices_change_nothing(monkeypatch):
     """In slices, each word still hears of those around it."""
-    mechanism, table, layout = d_chi_stencil(L=4, sigma=0.75, eta=60.0), table_of(60, 24), Layout.of(100, 1, 60)
+    mechanism, table, layout = (
+        d_chi_stencil(L=4, sigma=0.75, eta=60.0),
+        table_of(60, 24),
+        Layout.of(100, 1, 60),
+    )
     monkeypatch.setattr(joint, "REHEARSED", 300)
     guesses, log_posterior, *_ = guessed(mechanism, table, layout, uniform(60))
     monkeypatch.setattr(chain, "ROWS", 16)
@@ -197,21 +215,40 @@ def test_all_windows_and_noises_on_uneven_texts(mechanism, monkeypatch):
     assert np.isfinite(log_posterior).all()
     assert (log_posterior <= 0).all()
     assert all(len(set(line)) == 3 for line in guesses.tolist())
-    assert (guesses[:, 0] == secret).mean() > 0.2  # blind: 1/30, so 73 words reach this once in 10^7
+    assert (
+        guesses[:, 0] == secret
+    ).mean() > 0.2  # blind: 1/30, so 73 words reach this once in 10^7
 
 
 def test_unequal_parameters():
     """Rows with much noise tell less, and the attacker says so: within 0.1, five standard deviations."""
-    table, mechanism, layout = table_of(60, 24), d_chi_stencil(L=3, sigma=0.5), Layout.of(*[20] * 120)
+    table, mechanism, layout = (
+        table_of(60, 24),
+        d_chi_stencil(L=3, sigma=0.5),
+        Layout.of(*[20] * 120),
+    )
     parameter = np.where(np.arange(2400) % 20 < 10, 12.0, 200.0)
     rows = np.random.default_rng(2).integers(60, size=2400)
-    drawn = mechanism.privatize(table, Block(layout=layout, rows=rows), parameter, rng=SeededRandomness(1))
+    drawn = mechanism.privatize(
+        table, Block(layout=layout, rows=rows), parameter, rng=SeededRandomness(1)
+    )
     unknown = np.full(2400, -1)
     guesses, log_posterior = decode(
-        mechanism, table, layout, parameter, drawn, unknown, uniform(60), k=1, rng=SeededRandomness(2)
+        mechanism,
+        table,
+        layout,
+        parameter,
+        drawn,
+        unknown,
+        uniform(60),
+        k=1,
+        rng=SeededRandomness(2),
     )
     for part in (parameter == 12.0, parameter == 200.0):
-        assert abs((guesses[part, 0] == rows[part]).mean() - np.exp(log_posterior[part, 0]).mean()) < 0.1
+        assert (
+            abs((guesses[part, 0] == rows[part]).mean() - np.exp(log_posterior[part, 0]).mean())
+            < 0.1
+        )
     assert np.exp(log_posterior[parameter == 200.0, 0]).mean() > 0.9
     assert np.exp(log_posterior[parameter == 12.0, 0]).mean() < 0.8
 
@@ -221,7 +258,15 @@ def test_no_words():
     mechanism = d_chi_stencil(L=4, eta=30.0)
     nothing = np.zeros(0, np.int64)
     guesses, log_posterior = decode(
-        mechanism, table_of(9, 3), layout, np.zeros(0), nothing, nothing, uniform(9), k=2, rng=SeededRandomness(1)
+        mechanism,
+        table_of(9, 3),
+        layout,
+        np.zeros(0),
+        nothing,
+        nothing,
+        uniform(9),
+        k=2,
+        rng=SeededRandomness(1),
     )
     assert guesses.shape == log_posterior.shape == (0, 2)
 
@@ -268,10 +313,19 @@ def test_union_by_hand():
 def test_rates_of_a_case(monkeypatch):
     monkeypatch.setattr(joint, "REHEARSED", 300)
     table = table_of(60, 24)
-    case = Case.of(Privatizer("d-chi-stencil", eta=60.0, L=4, table=table, seed=2), [" ".join(NOUNS)] * 5)
+    case = Case.of(
+        Privatizer("d-chi-stencil", eta=60.0, L=4, table=table, seed=2), [" ".join(NOUNS)] * 5
+    )
     found = attack(case, [WindowAttack(prior="uniform")], rng=SeededRandomness(4))
     rows = {row.metric: row for row in found.rows if row.slice == "all"}
-    assert list(rows) == ["top-1", "top-3", "top-5", "stated top-1", "Brier score", "union of 3 outputs"]
+    assert list(rows) == [
+        "top-1",
+        "top-3",
+        "top-5",
+        "stated top-1",
+        "Brier score",
+        "union of 3 outputs",
+    ]
     assert 0.3 < rows["top-1"].value < rows["top-3"].value <= rows["top-5"].value
     assert rows["top-1"].baseline == pytest.approx(1 / 60)
     assert rows["top-5"].baseline == pytest.approx(5 / 60)
@@ -279,7 +333,9 @@ def test_rates_of_a_case(monkeypatch):
     assert rows["union of 3 outputs"].value == seen.any(axis=1).mean()
     assert 0.01 < rows["Brier score"].value < 0.25  # of who always says 1/2: 0.25
     again = attack(case, [WindowAttack(prior="unigram")], rng=SeededRandomness(4))
-    assert all(row.setting == {"prior": "unigram"} for row in again.rows if row.metric.startswith("top"))
+    assert all(
+        row.setting == {"prior": "unigram"} for row in again.rows if row.metric.startswith("top")
+    )
 
 
 def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
@@ -291,14 +347,20 @@ def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
         return decode(*args, **options)
 
     monkeypatch.setattr(posteriors, "decode", counted)
-    view = Case.of(Privatizer("d-chi-stencil", eta=60.0, table=table_of(60, 8), seed=2), [" ".join(NOUNS)]).view
-    few, more = (posteriors.posterior(view, prior="uniform", k=k, rng=SeededRandomness(4)) for k in (5, 100))
+    view = Case.of(
+        Privatizer("d-chi-stencil", eta=60.0, table=table_of(60, 8), seed=2), [" ".join(NOUNS)]
+    ).view
+    few, more = (
+        posteriors.posterior(view, prior="uniform", k=k, rng=SeededRandomness(4)) for k in (5, 100)
+    )
     assert len(asked) == 1
     assert more.candidates.shape == (60, 9)
     assert np.array_equal(more.candidates[:, :5], few.candidates)
 
 
-@pytest.mark.parametrize(("name", "options"), [("noise", {"eta": 30.0}), ("exponential", {"c": 5.0})])
+@pytest.mark.parametrize(
+    ("name", "options"), [("noise", {"eta": 30.0}), ("exponential", {"c": 5.0})]
+)
 def test_mechanisms_without_a_window_are_refused(name, options):
     case = Case.of(Privatizer(name, table=table_of(60, 8), **options), ["lemon river"])
     found = attack(case, [WindowAttack()])

@@ -26,7 +26,16 @@ from textveil.mechanism import (
     VonMisesFisher,
     Window,
 )
-from textveil.mechanism.papers import cape, custext, d_chi_stencil, exponential, noise, polar, rankcape, rantext
+from textveil.mechanism.papers import (
+    cape,
+    custext,
+    d_chi_stencil,
+    exponential,
+    noise,
+    polar,
+    rankcape,
+    rantext,
+)
 from textveil.pipeline.privatizer import Privatizer
 from textveil.pipeline.results import Result
 from textveil.randomness.samplers import weighted_choice
@@ -125,7 +134,9 @@ class FloorOfOne(AllWeights):
 class Vickrey(Perturb):
     """The second nearest word where the nearest is the true one."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         view = self.view(table)
         released = np.empty(len(block.secret), np.int64)
         for chunk, noisy in self._noisy(view, block, parameter, rng):
@@ -148,28 +159,38 @@ class Excluding(Perturb):
 class FixedNoise(Perturb):
     """The scale of the noise does not depend on the budget."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         return super().privatize(table, block, np.full(len(parameter), EPSILON), rng=rng)
 
 
 class GroupOfTheSecret(Perturb):
     """Every second word of the table counts as insensitive and gets four times the parameter; the mean is printed."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
-        return super().privatize(table, block, parameter * np.where(block.secret % 2, 1.0, 0.25), rng=rng)
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
+        return super().privatize(
+            table, block, parameter * np.where(block.secret % 2, 1.0, 0.25), rng=rng
+        )
 
 
 class LargestBudget(Select):
     """Every word of a call gets the largest budget of the call; its own is printed."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         return super().privatize(table, block, np.full(len(parameter), parameter.max()), rng=rng)
 
 
 class LooseInLongTexts(Perturb):
     """Four times the parameter in texts of more than one word."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         sizes = np.repeat(block.layout.sizes, block.layout.sizes)
         return super().privatize(table, block, np.where(sizes > 1, 4.0, 1.0) * parameter, rng=rng)
 
@@ -177,14 +198,20 @@ class LooseInLongTexts(Perturb):
 class LooseLaterRows(Perturb):
     """Words after the eighth of the table get four times the parameter."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
-        return super().privatize(table, block, np.where(block.secret >= 8, 4.0, 1.0) * parameter, rng=rng)
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
+        return super().privatize(
+            table, block, np.where(block.secret >= 8, 4.0, 1.0) * parameter, rng=rng
+        )
 
 
 class LaterRowsVerbatim(Perturb):
     """Words after the eighth of the table come out as they are."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = super().privatize(table, block, parameter, rng=rng)
         return np.where(block.secret >= 8, block.secret, released)
 
@@ -192,7 +219,9 @@ class LaterRowsVerbatim(Perturb):
 class TextsRunOn(Perturb):
     """Where texts end is forgotten: windows reach into the next one."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         ends = np.array([0, len(block.layout.roles)])
         layout = replace(block.layout, documents=ends, memo={})
         return super().privatize(table, Block(layout=layout, rows=block.rows), parameter, rng=rng)
@@ -211,17 +240,23 @@ class SteeperStairs(Staircase):
 class NotANumber(Select):
     """A law full of NaN."""
 
-    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+    ) -> Any:
         return np.full((len(parameter), len(table)), np.nan)
 
 
 class RareWordsTooOften(Select):
     """One word in ten is drawn evenly from the table."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = super().privatize(table, block, parameter, rng=rng)
         (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
-        return np.where(draws.uniform(1)[:, 0] < 0.1, np.arange(len(released)) % len(table), released)
+        return np.where(
+            draws.uniform(1)[:, 0] < 0.1, np.arange(len(released)) % len(table), released
+        )
 
 
 class ShortDiameter(Perturb):
@@ -253,7 +288,9 @@ class ForgottenBalance(Perturb):
 class AFifthMore(Perturb):
     """The parameter is a fifth larger than what is printed."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         return super().privatize(table, block, 1.2 * parameter, rng=rng)
 
 
@@ -283,10 +320,14 @@ class CosineDistance(Perturb):
 class Gumbel32(Select):
     """Gumbel noise in single precision: its range is some 20 nats."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = np.empty(len(parameter), np.int64)
         for chunk, draws in rng.open(block.layout.sizes).chunks(1024):
-            uniform = (draws.uniform(len(table)) * 2**24).astype(np.int64).clip(1, 2**24 - 1) / np.float32(2**24)
+            uniform = (draws.uniform(len(table)) * 2**24).astype(np.int64).clip(
+                1, 2**24 - 1
+            ) / np.float32(2**24)
             gumbel = -np.log(-np.log(uniform.astype(np.float32)))
             score = -parameter[chunk, None] * table.distances(block.secret[chunk])
             released[chunk] = (score.astype(np.float32) + gumbel).argmax(axis=1)
@@ -299,11 +340,15 @@ class Gumbel32(Select):
 class Gumbel64(Gumbel32):
     """The same in double precision, as far as it goes: 36 nats ahead of the worst draw, with the worst at -3.6."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = np.empty(len(parameter), np.int64)
         for chunk, draws in rng.open(block.layout.sizes).chunks(1024):
             gumbel = -np.log(-np.log(draws.uniform(len(table)).clip(2.0**-53)))
-            released[chunk] = (-parameter[chunk, None] * table.distances(block.secret[chunk]) + gumbel).argmax(axis=1)
+            released[chunk] = (
+                -parameter[chunk, None] * table.distances(block.secret[chunk]) + gumbel
+            ).argmax(axis=1)
         return released
 
 
@@ -331,7 +376,9 @@ class OwnDraws:
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return self.inner.spend(table, layout, parameter)
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         generator = self.generator or np.random.default_rng(7)
         law = self.inner.log_probs(table, block, parameter)
         assert law is not None
@@ -342,15 +389,21 @@ class OwnDraws:
 class SameDrawForAll(Select):
     """One draw for all words of a call."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
-        one = super().privatize(table, Block(layout=Layout.of(1), rows=block.secret[:1]), parameter[:1], rng=rng)
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
+        one = super().privatize(
+            table, Block(layout=Layout.of(1), rows=block.secret[:1]), parameter[:1], rng=rng
+        )
         return np.repeat(one, len(parameter))
 
 
 class SeededAtBirth(Select):
     """Draws from a seed of its own, 42, whatever it is given; the statement knows nothing of it."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         if "source" not in self.__dict__:
             self.__dict__["source"] = SeededRandomness(42)
         return super().privatize(table, block, parameter, rng=self.__dict__["source"])
@@ -362,11 +415,17 @@ class RepeatsWithin(Select):
 
     period: int
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = super().privatize(table, block, parameter, rng=rng)
-        for start, size in zip(block.layout.sizes.cumsum() - block.layout.sizes, block.layout.sizes, strict=True):
+        for start, size in zip(
+            block.layout.sizes.cumsum() - block.layout.sizes, block.layout.sizes, strict=True
+        ):
             place = np.arange(size)
-            source = np.maximum(place - 1 + place % 2, 0) if self.period == 1 else place % self.period
+            source = (
+                np.maximum(place - 1 + place % 2, 0) if self.period == 1 else place % self.period
+            )
             released[start : start + size] = released[start : start + size][source]
         return released
 
@@ -374,7 +433,9 @@ class RepeatsWithin(Select):
 class FirstColumn(Select):
     """A sampler that favours the first words of the table a little."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         (_, draws), *_ = rng.open(block.layout.sizes).chunks(1 << 20)
         assert isinstance(self.rule, Exponential)
         weights = self.rule.weights(table.distances(block.secret), parameter)
@@ -414,28 +475,38 @@ class Ranked:
     def published(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return (self.claim(table), parameter) if self.from_paper else None
 
-    def weights(self, sees: str, table: EmbeddingTable, block: Block, parameter: Any, released: Any) -> Any:
+    def weights(
+        self, sees: str, table: EmbeddingTable, block: Block, parameter: Any, released: Any
+    ) -> Any:
         text = np.repeat(np.arange(len(block.layout.sizes)), block.layout.sizes)
         step, seen = (1, released) if sees == "released" else (-1, block.secret)
         inside = text == np.roll(text, step)
         inside[0 if step == 1 else -1] = False
         favourite = (block.secret + np.where(inside, np.roll(seen, step), 0)) % len(table)
-        weights = np.repeat(np.ceil(2.0**50 * np.exp(-parameter)).astype(np.int64)[:, None], len(table), axis=1)
+        weights = np.repeat(
+            np.ceil(2.0**50 * np.exp(-parameter)).astype(np.int64)[:, None], len(table), axis=1
+        )
         weights[np.arange(len(weights)), favourite] = 2**50
         return weights
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         sizes = block.layout.sizes
         place = np.arange(len(parameter)) - np.repeat(sizes.cumsum() - sizes, sizes)
         waves = [np.flatnonzero(place == wave) for wave in range(int(sizes.max(initial=0)))]
         released = np.zeros(len(parameter), np.int64)
         for wave, positions in enumerate(waves):
-            weights = self.weights(self.drawn or self.sees, table, block, parameter, released)[positions]
+            weights = self.weights(self.drawn or self.sees, table, block, parameter, released)[
+                positions
+            ]
             for chunk, draws in rng.open((sizes > wave).astype(np.int64)).chunks(4096):
                 released[positions[chunk]] = weighted_choice(draws, weights[chunk])
         return released
 
-    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+    ) -> Any:
         before = np.zeros(len(parameter), np.int64) if released is None else released
         return _law(self.weights(self.sees, table, block, parameter, before))
 
@@ -485,20 +556,28 @@ class Groups:
         weights[np.arange(len(rows)), rows] = 2**50
         return weights
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = np.empty(len(parameter), np.int64)
         for chunk, draws in rng.open(block.layout.sizes).chunks(4096):
-            released[chunk] = weighted_choice(draws, self.weights(table, block.secret[chunk], parameter[chunk]))
+            released[chunk] = weighted_choice(
+                draws, self.weights(table, block.secret[chunk], parameter[chunk])
+            )
         return released
 
-    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+    ) -> Any:
         return _law(self.weights(table, block.secret, parameter))
 
 
 class ThinRadius(MultivariateLaplace):
     """The radius has one dimension too few."""
 
-    def sample(self, draws: Any, table: EmbeddingTable, centres: Any, rows: Any, parameter: Any) -> Any:
+    def sample(
+        self, draws: Any, table: EmbeddingTable, centres: Any, rows: Any, parameter: Any
+    ) -> Any:
         direction = draws.normal(table.dimension)
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return centres + direction * (draws.gamma(max(1, table.dimension - 1)) / parameter)[:, None]
@@ -515,16 +594,25 @@ class Spoiled(Privatizer):
 
     def privatize(self, text: str, session: Any = None, *, query: Any = None) -> Result:
         result = super().privatize(text, session)
-        spoiled = [self.spoil(*pair) for pair in zip(result.released.items, result.private.words, strict=True)]
+        spoiled = [
+            self.spoil(*pair)
+            for pair in zip(result.released.items, result.private.words, strict=True)
+        ]
         items = [item for item in spoiled if item is not None]
         released = Released(
             items=tuple(items),
             gaps=("", *" " * (len(items) - 1), "") if items else ("",),
             mask=Mask(
-                words=len(items), verbatim=tuple(i for i, item in enumerate(items) if item.kind.value == "verbatim")
+                words=len(items),
+                verbatim=tuple(i for i, item in enumerate(items) if item.kind.value == "verbatim"),
             ),
         )
-        return Result(released=released, guarantee=result.guarantee, private=result.private, seconds=result.seconds)
+        return Result(
+            released=released,
+            guarantee=result.guarantee,
+            private=result.private,
+            seconds=result.seconds,
+        )
 
     def unknown(self, word: str) -> bool:
         return word.lower() not in self.table.row_of
@@ -542,7 +630,9 @@ class UnknownDropped(Spoiled):
 
 class NumbersShifted(Spoiled):
     def spoil(self, item: Item, word: str) -> Item | None:
-        return item._replace(text=str(int(word) + 123)) if word.isascii() and word.isdigit() else item
+        return (
+            item._replace(text=str(int(word) + 123)) if word.isascii() and word.isdigit() else item
+        )
 
 
 class TruePastTheWindow(Spoiled):
@@ -593,7 +683,8 @@ class TrueWordOnError(Privatizer):
             made = build("exponential").privatize(text)
             released = made.released
             items = tuple(
-                item._replace(text=word) for item, word in zip(released.items, made.private.words, strict=True)
+                item._replace(text=word)
+                for item, word in zip(released.items, made.private.words, strict=True)
             )
             return Result(
                 released=Released(items=items, gaps=released.gaps, mask=released.mask),
@@ -649,7 +740,9 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "numpy generator, then forked": lambda: OwnDraws(generator=np.random.default_rng()),
     "same stream on the next call": OwnDraws,
     "one draw for all words": lambda: _selecting(SameDrawForAll),
-    "draws repeat after 50 words": lambda: RepeatsWithin(name="twin", rule=Exponential(), period=50),
+    "draws repeat after 50 words": lambda: RepeatsWithin(
+        name="twin", rule=Exponential(), period=50
+    ),
     "odd words lend their draw": lambda: RepeatsWithin(name="twin", rule=Exponential(), period=1),
     "hidden seed 42": lambda: _selecting(SeededAtBirth),
     "noise that does not know its budget": lambda: _perturbing(FixedNoise),
@@ -663,7 +756,9 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "later rows verbatim": lambda: _perturbing(LaterRowsVerbatim),
     "texts that run into one another": lambda: _perturbing(TextsRunOn, mix=Window(L=3, sigma=1.25)),
     "cape": cape,
-    "nominal epsilon printed": lambda: HalfForgotten(name="twin", utility=Hybrid(), rule=Bucketized()),
+    "nominal epsilon printed": lambda: HalfForgotten(
+        name="twin", utility=Hybrid(), rule=Bucketized()
+    ),
     "rankcape": lambda: rankcape(k=5),
     "stairs too steep": lambda: Select(name="twin", rule=SteeperStairs(sizes=(5,))),
     "custext": lambda: custext(k=6),
@@ -674,7 +769,9 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
     "diameter a third, noise": lambda: _perturbing(ShortDiameter),
     "diameter a third, law": lambda: _selecting(ShortDiameterSelected),
     "balanced window": lambda: d_chi_stencil(L=3, balanced=True),
-    "balanced columns charged as one": lambda: _perturbing(ForgottenBalance, mix=Window(L=3, balanced=True)),
+    "balanced columns charged as one": lambda: _perturbing(
+        ForgottenBalance, mix=Window(L=3, balanced=True)
+    ),
     "parameter a fifth too large": lambda: _perturbing(AFifthMore),
     "sampler beside its law": lambda: _selecting(FirstColumn),
     "context": Ranked,
@@ -706,7 +803,9 @@ PIPELINES: dict[str, type[Privatizer]] = {
 def build(name: str, *, seed: int | None = None) -> Privatizer:
     """The privatizer of a name; without a seed unless the defect is that there is one."""
     if name == "fixed default seed 42":
-        return Privatizer(exponential(), table=table(), epsilon=EPSILON, seed=42 if seed is None else seed)
+        return Privatizer(
+            exponential(), table=table(), epsilon=EPSILON, seed=42 if seed is None else seed
+        )
     kind = PIPELINES.get(name, Privatizer)
     epsilon = SHARP if "umbel" in name else EPSILON
     return kind(MECHANISMS.get(name, exponential)(), table=table(), epsilon=epsilon, seed=seed)

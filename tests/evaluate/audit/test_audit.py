@@ -62,13 +62,19 @@ class Response:
         weights[np.arange(len(rows)), rows] = np.floor(2**20 * np.exp(parameter)).astype(np.int64)
         return weights
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         released = np.empty(len(parameter), np.int64)
         for chunk, draws in rng.open(block.layout.sizes).chunks(4096):
-            released[chunk] = weighted_choice(draws, self.weights(table, block.secret[chunk], parameter[chunk]))
+            released[chunk] = weighted_choice(
+                draws, self.weights(table, block.secret[chunk], parameter[chunk])
+            )
         return released
 
-    def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+    def log_probs(
+        self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+    ) -> Any:
         if not self.written:
             return None
         weights = self.weights(table, block.secret, parameter)
@@ -85,12 +91,16 @@ def test_exact_numbers_of_randomised_response() -> None:
     assert found["log-ratio"].found == pytest.approx(3.0, abs=1e-5)
     # at half of ln 60; every output's best input is itself: ln of 60 w / (w + 59) with w = sqrt 60
     assert found["certificate"].claimed == pytest.approx(math.log(60) / 2)
-    assert found["certificate"].found == pytest.approx(math.log(60 * 60**0.5 / (60**0.5 + 59)), abs=1e-5)
+    assert found["certificate"].found == pytest.approx(
+        math.log(60 * 60**0.5 / (60**0.5 + 59)), abs=1e-5
+    )
     assert {each.verdict for each in found.values()} == {"holds"}
     assert {each.alarm for each in found.values()} == {0.0}
 
 
-def test_certificate_and_log_ratio_refute_randomised_response_with_three_times_its_epsilon() -> None:
+def test_certificate_and_log_ratio_refute_randomised_response_with_three_times_its_epsilon() -> (
+    None
+):
     found = findings(Response(overdone=3.0), "log-ratio", "certificate", epsilon=2.0)
     assert found["log-ratio"].verdict == "violated"
     assert found["log-ratio"].found == pytest.approx(6.0, abs=1e-4)
@@ -120,13 +130,21 @@ def test_conditional_laws_that_make_no_joint_law_are_refuted() -> None:
     class Circular(Ranked):
         """The first word looks at what is drawn for the second one."""
 
-        def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
-            before = np.zeros(len(parameter), np.int64) if released is None else np.roll(released, -2)
+        def log_probs(
+            self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+        ) -> Any:
+            before = (
+                np.zeros(len(parameter), np.int64) if released is None else np.roll(released, -2)
+            )
             return super().log_probs(table, block, parameter, before)
 
-        def weights(self, sees: str, table: EmbeddingTable, block: Block, parameter: Any, released: Any) -> Any:
+        def weights(
+            self, sees: str, table: EmbeddingTable, block: Block, parameter: Any, released: Any
+        ) -> Any:
             both = replace(block, rows=block.rows + np.roll(released, 1) + np.roll(released, -1))
-            return super().weights(sees, table, replace(both, rows=both.rows % len(table)), parameter, released * 0)
+            return super().weights(
+                sees, table, replace(both, rows=both.rows % len(table)), parameter, released * 0
+            )
 
     found = findings(Circular(), "joint")["joint"]
     assert found.verdict == "violated"
@@ -147,7 +165,9 @@ def test_a_restricted_metric_promise_is_held_to_its_distances_and_its_diameter()
         """The loss inside a group is epsilon whatever the distance, so a chord below 1 breaks the promise."""
 
         def claim(self, table: EmbeddingTable) -> Claim:
-            promise = Restricted(domain="near words", kind="metric", metric="chord", diameter=self.diameter)
+            promise = Restricted(
+                domain="near words", kind="metric", metric="chord", diameter=self.diameter
+            )
             return replace(super().claim(table), restricted=promise)
 
         def pairs(self, table: EmbeddingTable, rows: Any) -> Any:
@@ -214,11 +234,15 @@ def test_what_no_budget_buys_is_unchecked() -> None:
 
 def test_what_is_no_law_is_refuted() -> None:
     class Unknown(Response):
-        def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        def log_probs(
+            self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+        ) -> Any:
             return np.full((len(parameter), len(table)), np.nan)
 
     class Heavy(Response):
-        def log_probs(self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None) -> Any:
+        def log_probs(
+            self, table: EmbeddingTable, block: Block, parameter: Any, released: Any = None
+        ) -> Any:
             return super().log_probs(table, block, parameter) + 0.01
 
     for twin in (Unknown(), Heavy()):
@@ -228,7 +252,9 @@ def test_what_is_no_law_is_refuted() -> None:
 
 
 def test_samples_alone_refute_what_the_law_would() -> None:
-    honest, twin = (findings(Response(written=False, overdone=o), "sampled")["sampled"] for o in (1.0, 2.0))
+    honest, twin = (
+        findings(Response(written=False, overdone=o), "sampled")["sampled"] for o in (1.0, 2.0)
+    )
     assert honest.verdict == "holds"
     assert 0.5 < (honest.found or 0) / (honest.claimed or 1) <= 1
     assert twin.verdict == "violated"
@@ -280,7 +306,10 @@ def test_a_rare_word_that_comes_often_is_seen() -> None:
     for expectation in (0.1, 10.0, 100.0):
         share = expectation / 2_000
         outcomes = np.arange(2_001)
-        accused = [binomial(np.array([2_000 - k, k]), np.array([1 - share, share])) < 1e-3 for k in outcomes]
+        accused = [
+            binomial(np.array([2_000 - k, k]), np.array([1 - share, share])) < 1e-3
+            for k in outcomes
+        ]
         assert binom.pmf(outcomes[accused], 2_000, share).sum() <= 1e-3
 
 
@@ -308,7 +337,10 @@ APART = (*NOMINAL, "stencil", "mask-and-fill", "placeholder")
 
 
 @pytest.mark.parametrize(
-    "name", first_of_each(sorted(registry.names("mechanism")), lambda name: name if name in APART else "claims")
+    "name",
+    first_of_each(
+        sorted(registry.names("mechanism")), lambda name: name if name in APART else "claims"
+    ),
 )
 def test_no_registered_mechanism_is_accused(name: str) -> None:
     epsilon = None if not registry.budget_parameter(name)[1] else EPSILON
@@ -345,7 +377,12 @@ def test_what_draws_and_spends_nothing_wastes_no_budget() -> None:
 
 
 def test_a_finding_is_plain_data() -> None:
-    (found,) = (each for each in audit(partial(Privatizer, "stencil", table=table()), small=True, only=("support",)))
+    (found,) = (
+        each
+        for each in audit(
+            partial(Privatizer, "stencil", table=table()), small=True, only=("support",)
+        )
+    )
     plain = json.loads(json.dumps(found.to_json()))
     assert plain["found"] == "infinite"
     assert plain["verdict"] == "no claim"
@@ -386,7 +423,9 @@ class Still:
     same: bool
 
     def claim(self, table: EmbeddingTable) -> Claim:
-        return Claim(mechanism="still", kind="ldp", table=table.name, parameter="epsilon", draws=False)
+        return Claim(
+            mechanism="still", kind="ldp", table=table.name, parameter="epsilon", draws=False
+        )
 
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
         return epsilon
@@ -397,7 +436,9 @@ class Still:
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
         return parameter
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         return block.secret * (not self.same)
 
 
@@ -416,7 +457,10 @@ def test_a_mechanism_that_refuses_every_check_is_not_let_pass() -> None:
         log_probs = privatize
 
     found = findings(Refusing(), *HERE)
-    assert all(found[check].fails for check in ("log-ratio", "certificate", "sampled", "sampler", "totality"))
+    assert all(
+        found[check].fails
+        for check in ("log-ratio", "certificate", "sampled", "sampler", "totality")
+    )
     assert not [each for each in found.values() if "word of the table" in each.why]
 
 
@@ -450,7 +494,10 @@ def test_a_mechanism_that_cannot_be_built_is_one_finding_and_not_the_end() -> No
 
     honest = partial(Privatizer, Response(), table=table(), epsilon=3.0)
     found = list(audit(broken, honest, small=True, only=("statement",)))
-    assert [(each.check, each.verdict) for each in found] == [("build", "unchecked"), ("statement", "holds")]
+    assert [(each.check, each.verdict) for each in found] == [
+        ("build", "unchecked"),
+        ("statement", "holds"),
+    ]
     assert "word of the table" not in found[0].why
     with pytest.raises(RuntimeError):
         list(audit(broken, only=("statement",)))
@@ -463,11 +510,15 @@ def _quiet() -> Any:
         yield
 
 
-def test_a_slow_mechanism_gets_fewer_texts_and_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_mechanism_gets_fewer_texts_and_a_true_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     drawn: list[int] = []
 
     class Slow(Ranked):
-        def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+        def privatize(
+            self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+        ) -> Any:
             drawn.append(len(block.layout.sizes))
             return super().privatize(table, block, parameter, rng=rng)
 

@@ -24,7 +24,9 @@ RULE: dict[str, Any] = {"name": "codebook", "utility": Distance(), "rule": Stair
 class OneCodeFewer(Select):
     """The response is over all codes but the one after the word's own."""
 
-    def log_probs(self, table: EmbeddingTable, block: Any, parameter: Values, released: Any = None) -> Values | None:
+    def log_probs(
+        self, table: EmbeddingTable, block: Any, parameter: Values, released: Any = None
+    ) -> Values | None:
         law = super().log_probs(table, block, parameter, released)
         assert law is not None
         law[np.arange(len(law)), (block.secret + 1) % len(table)] = -np.inf
@@ -35,7 +37,9 @@ class OneCodeFewer(Select):
 class BookOfTheText(Select):
     """Which code is which follows from the first word of the text: a book that depends on what is private."""
 
-    def log_probs(self, table: EmbeddingTable, block: Any, parameter: Values, released: Any = None) -> Values | None:
+    def log_probs(
+        self, table: EmbeddingTable, block: Any, parameter: Values, released: Any = None
+    ) -> Values | None:
         law = super().log_probs(table, block, parameter, released)
         assert law is not None
         first = block.secret[np.searchsorted(block.layout.texts, block.layout.texts)]
@@ -66,7 +70,8 @@ def test_codebook_keeps_its_claim_exactly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("twin", "check"), [(OneCodeFewer, "support"), (OneCodeFewer, "log-ratio"), (BookOfTheText, "joint")]
+    ("twin", "check"),
+    [(OneCodeFewer, "support"), (OneCodeFewer, "log-ratio"), (BookOfTheText, "joint")],
 )
 def test_broken_twins_are_refuted_exactly(twin: type[Select], check: str) -> None:
     (found,) = findings(twin(**RULE), check).values()

@@ -32,7 +32,9 @@ class Elsewhere(Select):
     delay: float | None = None
     home: int = field(default_factory=os.getpid)
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness) -> Any:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Randomness
+    ) -> Any:
         if os.getpid() != self.home:
             if self.delay is None:
                 os._exit(3)

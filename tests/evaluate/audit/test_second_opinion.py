@@ -23,7 +23,10 @@ ALARM = 1e-6
 
 WORDS = [f"w{i}" for i in range(6)]
 LINE = EmbeddingTable.build(
-    name="line", words=WORDS, vectors=np.stack((np.arange(6) * 0.5, np.ones(6)), axis=1), metric="euclidean"
+    name="line",
+    words=WORDS,
+    vectors=np.stack((np.arange(6) * 0.5, np.ones(6)), axis=1),
+    metric="euclidean",
 )
 LEFT, RIGHT = 2, 4
 DISTANCE = 1.0
@@ -35,16 +38,23 @@ def lower_bound(mechanism: Mechanism, seed: int) -> float:
     parameter = mechanism.calibrate(LINE, layout, np.full(TRIALS, EPSILON))
     rng = SeededRandomness(seed)
     said = {
-        word: mechanism.privatize(LINE, Block(layout=layout, rows=np.full(TRIALS, word)), parameter, rng=rng) >= RIGHT
+        word: mechanism.privatize(
+            LINE, Block(layout=layout, rows=np.full(TRIALS, word)), parameter, rng=rng
+        )
+        >= RIGHT
         for word in (LEFT, RIGHT)
     }
     hits, false = int(said[RIGHT].sum()), int(said[LEFT].sum())
     count = privacy_estimates.AttackResults(TP=hits, FN=TRIALS - hits, FP=false, TN=TRIALS - false)
-    return float(privacy_estimates.compute_eps_lo(count=count, delta=0.0, alpha=ALARM, method="beta"))
+    return float(
+        privacy_estimates.compute_eps_lo(count=count, delta=0.0, alpha=ALARM, method="beta")
+    )
 
 
 @pytest.mark.parametrize("make", [noise, exponential], ids=["noise", "exponential"])
-def test_the_estimator_confirms_the_mechanism_and_refutes_half_of_its_claim(make: Callable[[], Any]) -> None:
+def test_the_estimator_confirms_the_mechanism_and_refutes_half_of_its_claim(
+    make: Callable[[], Any],
+) -> None:
     mechanism = make()
     found = lower_bound(mechanism, 1)
     assert found <= EPSILON * DISTANCE

@@ -21,7 +21,9 @@ def finding(name: str, check: str) -> Finding:
 
 @pytest.mark.parametrize(
     "twin",
-    first_of_each(TWINS, lambda twin: "processes" if twin.check in ("streams", "seed") else twin.check),
+    first_of_each(
+        TWINS, lambda twin: "processes" if twin.check in ("streams", "seed") else twin.check
+    ),
     ids=lambda twin: f"{twin.defect} - {twin.check}",
 )
 def test_a_defect_is_found_by_its_check_and_the_honest_mechanism_passes(twin: Twin) -> None:

@@ -69,7 +69,13 @@ def refused(says: str, error, *arguments, **more) -> None:
 def test_every_data_set_says_what_it_is(name):
     source = SOURCES[name]
     assert (len(source.labels) > 1) == (source.kind in ("classification", "pairs", "choice"))
-    texts = {"classification": 1, "text": 1, "pairs": 2, "reading": 2, "choice": 1 + len(source.labels)}
+    texts = {
+        "classification": 1,
+        "text": 1,
+        "pairs": 2,
+        "reading": 2,
+        "choice": 1 + len(source.labels),
+    }
     assert len(source.fields) == texts[source.kind]
     assert "test" in source.files
     assert "-" not in name, "a dash parts a name from its subset"
@@ -77,7 +83,9 @@ def test_every_data_set_says_what_it_is(name):
         assert set(source.hub.splits) == set(source.files)
     for part in source.subsets.values():
         assert len(part.becomes) in (0, len(source.labels))
-        assert {number for number in part.becomes if number is not None} == set(range(len(part.labels)))
+        assert {number for number in part.becomes if number is not None} == set(
+            range(len(part.labels))
+        )
 
 
 # ---- forms ---------------------------------------------------------------------------------------------------------
@@ -99,7 +107,10 @@ def test_a_quote_is_a_letter_in_tables_of_glue_and_a_quote_elsewhere(put, tmp_pa
     put("QNLI/dev.tsv", 'index\tquestion\tsentence\tlabel\n0\t"Who?\t"He said ""no""\tentailment\n')
     assert texts(load("qnli", folder=tmp_path)) == [('"Who?', '"He said ""no""')]
     (tmp_path / "QNLI" / "dev.tsv").unlink()
-    put("qnli/dev.shared.tsv.gz", 'index\tquestion\tsentence\tlabel\n0\tWho?\t"He said ""no"""\tnot_entailment\n')
+    put(
+        "qnli/dev.shared.tsv.gz",
+        'index\tquestion\tsentence\tlabel\n0\tWho?\t"He said ""no"""\tnot_entailment\n',
+    )
     data = load("qnli", folder=tmp_path)
     assert texts(data) == [("Who?", 'He said "no"')]
     assert labels(data) == ["not_entailment"]
@@ -107,7 +118,10 @@ def test_a_quote_is_a_letter_in_tables_of_glue_and_a_quote_elsewhere(put, tmp_pa
 
 def test_swag(put, tmp_path):
     head = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
-    put("swag/val.csv", head + '0,v,1,"A man waves. He",A man waves.,He,gold,sits.,"runs, fast.",sings.,melts.,1\n')
+    put(
+        "swag/val.csv",
+        head + '0,v,1,"A man waves. He",A man waves.,He,gold,sits.,"runs, fast.",sings.,melts.,1\n',
+    )
     data = load("swag", folder=tmp_path)
     assert texts(data) == [("A man waves. He", "sits.", "runs, fast.", "sings.", "melts.")]
     assert labels(data) == ["B"]
@@ -120,7 +134,10 @@ def test_mmlu_by_subject(put, tmp_path):
     put("mmlu/val/anatomy_val.csv", "x?,a,b,c,d,D\n")
     put("mmlu/dev/anatomy_dev.csv", "y?,a,b,c,d,D\n")
     data = load("mmlu", folder=tmp_path)
-    assert texts(data) == [("Where, then?", "e", "f", "g", "h"), ("What is it?", "a", "b", "c", "d")]
+    assert texts(data) == [
+        ("Where, then?", "e", "f", "g", "h"),
+        ("What is it?", "a", "b", "c", "d"),
+    ]
     assert labels(data) == ["A", "C"]
     assert [example.group for example in data.examples] == ["anatomy", "virology"]
     assert data.source == "mmlu/test/*_test.csv"
@@ -129,7 +146,10 @@ def test_mmlu_by_subject(put, tmp_path):
 
 
 def test_mmlu_in_one_table(put, tmp_path):
-    put("mmlu/test.shared.tsv.gz", "subject\tquestion\tA\tB\tC\tD\tanswer\njurisprudence\tWhy?\ta\tb\tc\td\tD\n")
+    put(
+        "mmlu/test.shared.tsv.gz",
+        "subject\tquestion\tA\tB\tC\tD\tanswer\njurisprudence\tWhy?\ta\tb\tc\td\tD\n",
+    )
     data = load("mmlu", folder=tmp_path)
     assert labels(data) == ["D"]
     assert data.examples[0].group == "jurisprudence"
@@ -137,11 +157,18 @@ def test_mmlu_in_one_table(put, tmp_path):
 
 def nested() -> str:
     asked = [
-        {"id": str(i), "question": question, "answers": [{"text": answer, "answer_start": PARAGRAPH.index(answer)}] * 3}
+        {
+            "id": str(i),
+            "question": question,
+            "answers": [{"text": answer, "answer_start": PARAGRAPH.index(answer)}] * 3,
+        }
         for i, (question, answer) in enumerate(QUESTIONS)
     ]
     return json.dumps(
-        {"version": "1.1", "data": [{"title": "Mill", "paragraphs": [{"context": PARAGRAPH, "qas": asked}]}]}
+        {
+            "version": "1.1",
+            "data": [{"title": "Mill", "paragraphs": [{"context": PARAGRAPH, "qas": asked}]}],
+        }
     )
 
 
@@ -159,15 +186,33 @@ def silver(count: int) -> str:
     for i in range(count):
         gold = [{"text": "Greta Holm", "answer_start": 0}] if i % 3 == 0 else None
         answer = "flour" if i < count - 1 else "bread"
-        rows.append({"context": PARAGRAPH, "question": f"{i}?", "gold_answers": gold, "silver_answer": answer})
+        rows.append(
+            {
+                "context": PARAGRAPH,
+                "question": f"{i}?",
+                "gold_answers": gold,
+                "silver_answer": answer,
+            }
+        )
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def test_questions_about_four_sentences(put, tmp_path):
-    asked = [*QUESTIONS, ("What burned?", "mill"), ("Which pronoun?", "She"), ("What did it say?", "a")]
-    rows = [{"context": PARAGRAPH, "question": question, "answer": answer} for question, answer in asked]
-    rows.append({"context": PARAGRAPH.partition(" Nobody")[0], "question": "Who?", "answer": "Greta Holm"})
-    rows.append({"context": f"{PARAGRAPH} It stood.", "question": "What did it do?", "answer": "stood"})
+    asked = [
+        *QUESTIONS,
+        ("What burned?", "mill"),
+        ("Which pronoun?", "She"),
+        ("What did it say?", "a"),
+    ]
+    rows = [
+        {"context": PARAGRAPH, "question": question, "answer": answer} for question, answer in asked
+    ]
+    rows.append(
+        {"context": PARAGRAPH.partition(" Nobody")[0], "question": "Who?", "answer": "Greta Holm"}
+    )
+    rows.append(
+        {"context": f"{PARAGRAPH} It stood.", "question": "What did it do?", "answer": "stood"}
+    )
     put("squad_v11/train_subset.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     data = load("sentences", split="train", folder=tmp_path)
     mill, owner, masons, valley = re.split(r"(?<=[.]) ", PARAGRAPH)
@@ -180,13 +225,25 @@ def test_questions_about_four_sentences(put, tmp_path):
 def test_squad_gold_and_silver(put, tmp_path):
     put("squad_v11/dev.shared.jsonl.gz", silver(9))
     data = load("squad", folder=tmp_path)
-    assert [example.texts[0] for example in data.examples] == ["0?", "3?", "6?", "1?", "2?", "4?", "5?", "7?"]
+    assert [example.texts[0] for example in data.examples] == [
+        "0?",
+        "3?",
+        "6?",
+        "1?",
+        "2?",
+        "4?",
+        "5?",
+        "7?",
+    ]
     assert Counter(example.group for example in data.examples) == {"gold": 3, "silver": 5}
     assert data.remarks == (
         "left out: 1 without an answer that stands in the text",
         "3 questions have answers of people (gold), 5 those of a model (silver)",
     )
-    assert [example.texts[0] for example in load("squad", folder=tmp_path, limit=2).examples] == ["0?", "3?"]
+    assert [example.texts[0] for example in load("squad", folder=tmp_path, limit=2).examples] == [
+        "0?",
+        "3?",
+    ]
     few = load("squad", folder=tmp_path, limit=5)
     assert [example.texts[0] for example in few.examples] == ["0?", "3?", "6?", "1?", "4?"]
     assert few.remarks[-2:] == (
@@ -209,7 +266,11 @@ def test_ag_news(put, tmp_path):
 
 
 def test_yelp(put, tmp_path):
-    lines = [{"stars": 4.0, "text": "Warm.\nLoud."}, {"stars": 3.0, "text": "Fine."}, {"stars": 1.0, "text": "Cold."}]
+    lines = [
+        {"stars": 4.0, "text": "Warm.\nLoud."},
+        {"stars": 3.0, "text": "Fine."},
+        {"stars": 1.0, "text": "Cold."},
+    ]
     as_json = "".join(json.dumps(line) + "\n" for line in lines)
     for name, content in {
         "yelp_review_full_csv/test.csv": '"4","Warm.\\nLoud."\n"3","Fine."\n"1","Cold."\n',
@@ -223,7 +284,10 @@ def test_yelp(put, tmp_path):
         assert (data.source, texts(data)) == (name, [("Warm.\nLoud.",), ("Fine.",), ("Cold.",)])
         assert labels(data) == ["4 stars", "3 stars", "1 star"]
         polar = load("yelp-polarity", folder=tmp_path)
-        assert (texts(polar), labels(polar)) == ([("Warm.\nLoud.",), ("Cold.",)], ["positive", "negative"])
+        assert (texts(polar), labels(polar)) == (
+            [("Warm.\nLoud.",), ("Cold.",)],
+            ["positive", "negative"],
+        )
         path.unlink()
 
 
@@ -232,26 +296,47 @@ LINE = " ".join(f"word{i}" for i in range(50))
 
 def test_wikitext_is_its_paragraphs(put, tmp_path):
     short = LINE.removesuffix(" word49") + " , . ( )"  # marks are no words
-    content = f" \n = A title with {LINE} = \n \n {LINE} \n = = Part = = \n {short} \n {LINE} , again \n"
-    for name in ("wikitext-2-raw/wiki.test.raw", "wikitext-2/wiki.test.tokens.gz", "wikitext2/test_raw.shared.txt.gz"):
+    content = (
+        f" \n = A title with {LINE} = \n \n {LINE} \n = = Part = = \n {short} \n {LINE} , again \n"
+    )
+    for name in (
+        "wikitext-2-raw/wiki.test.raw",
+        "wikitext-2/wiki.test.tokens.gz",
+        "wikitext2/test_raw.shared.txt.gz",
+    ):
         path = put(name, content)
         assert texts(load("wikitext", folder=tmp_path)) == [(LINE,), (f"{LINE} , again",)]
         path.unlink()
 
 
 def test_prompts(put, tmp_path):
-    put("prompts/prompts.jsonl", '{"text": "Write a poem", "kind": "real", "id": 0}\n\n{"text": " ", "kind": "real"}\n')
+    put(
+        "prompts/prompts.jsonl",
+        '{"text": "Write a poem", "kind": "real", "id": 0}\n\n{"text": " ", "kind": "real"}\n',
+    )
     data = load("prompts", folder=tmp_path)
     assert (texts(data), data.examples[0].group) == ([("Write a poem",)], "real")
     assert data.remarks == ("left out: 1 with an empty text",)
-    refused("split must be one of test for prompts", ConfigError, "prompts", split="train", folder=tmp_path)
+    refused(
+        "split must be one of test for prompts",
+        ConfigError,
+        "prompts",
+        split="train",
+        folder=tmp_path,
+    )
 
 
 def test_fantasy_of_a_file_and_generated(put, tmp_path):
     made = load("fantasy", folder=tmp_path, limit=7)
     assert (len(made), made.kind, made.source) == (7, "reading", "generated, seed 0")
-    assert all(answer in example.texts[1] for example in made.examples for answer in example.answers)
-    row = {"context": PARAGRAPH, "question": QUESTIONS[0][0], "answers": [{"text": "Greta Holm", "answer_start": 5}]}
+    assert all(
+        answer in example.texts[1] for example in made.examples for answer in example.answers
+    )
+    row = {
+        "context": PARAGRAPH,
+        "question": QUESTIONS[0][0],
+        "answers": [{"text": "Greta Holm", "answer_start": 5}],
+    }
     put("fantasy_squad/fantasy.shared.jsonl.gz", json.dumps(row) + "\n")
     data = load("fantasy", folder=tmp_path)
     assert texts(data) == [(QUESTIONS[0][0], PARAGRAPH)]
@@ -259,7 +344,9 @@ def test_fantasy_of_a_file_and_generated(put, tmp_path):
     assert load("fantasy-generated", folder=tmp_path, limit=7).examples == made.examples
     train = load("fantasy", split="train", folder=tmp_path, limit=200)
     assert len(train) == 200
-    assert {text for _, text in texts(train)}.isdisjoint(text for _, text in texts(load("fantasy-generated")))
+    assert {text for _, text in texts(train)}.isdisjoint(
+        text for _, text in texts(load("fantasy-generated"))
+    )
 
 
 # ---- which file, which rows ----------------------------------------------------------------------------------------
@@ -286,15 +373,27 @@ def test_a_limit_takes_the_first_test_rows_and_training_rows_from_everywhere(put
     assert texts(train) == [("row 0",), ("row 3",), ("row 6",)]
     assert train.remarks[-1] == "3 of 10 rows, evenly spaced"
     assert len(load("sst2", folder=tmp_path, split="train", limit=99)) == 10
-    refused("a limit must be an integer of 1 or more", ConfigError, "sst2", folder=tmp_path, limit=0)
+    refused(
+        "a limit must be an integer of 1 or more", ConfigError, "sst2", folder=tmp_path, limit=0
+    )
 
 
 def test_a_limit_of_a_sorted_file_takes_rows_from_everywhere(put, tmp_path):
     for subject in ("anatomy", "international_law", "virology", "marketing"):
-        put(f"mmlu/test/{subject}_test.csv", "".join(f"{subject} {i}?,a,b,c,d,A\n" for i in range(3)))
+        put(
+            f"mmlu/test/{subject}_test.csv",
+            "".join(f"{subject} {i}?,a,b,c,d,A\n" for i in range(3)),
+        )
     data = load("mmlu", folder=tmp_path, limit=4)
-    assert [example.group for example in data.examples] == ["anatomy", "international_law", "marketing", "virology"]
-    assert {example.group for example in load("mmlu-legal", folder=tmp_path).examples} == {"international_law"}
+    assert [example.group for example in data.examples] == [
+        "anatomy",
+        "international_law",
+        "marketing",
+        "virology",
+    ]
+    assert {example.group for example in load("mmlu-legal", folder=tmp_path).examples} == {
+        "international_law"
+    }
     assert len(load("mmlu", subset="medical", folder=tmp_path, limit=2)) == 2
 
 
@@ -307,14 +406,19 @@ def test_a_subset_of_groups_parts_what_is_judged(put, tmp_path):
     assert len(train) == 8
     assert train.remarks == ("the whole split: business parts what is judged",)
     refused("did you mean 'business'", UnknownName, "ag_news", subset="busi", folder=tmp_path)
-    refused("at most one subset", ConfigError, "ag_news-business", subset="business", folder=tmp_path)
+    refused(
+        "at most one subset", ConfigError, "ag_news-business", subset="business", folder=tmp_path
+    )
 
 
 # ---- QNLI's training pairs -----------------------------------------------------------------------------------------
 
 
 def test_training_pairs_come_from_squad_and_hold_nothing_that_is_judged(put, tmp_path):
-    rows = [{"context": PARAGRAPH, "question": question, "answer": answer} for question, answer in QUESTIONS]
+    rows = [
+        {"context": PARAGRAPH, "question": question, "answer": answer}
+        for question, answer in QUESTIONS
+    ]
     judged = "The old bridge fell in May. A new one of steel was opened by the mayor."
     rows += [{"context": judged, "question": "Who opened the bridge?", "answer": "the mayor"}]
     rows += [{"context": PARAGRAPH, "question": "How often did the mill burn?", "answer": "twice"}]
@@ -339,7 +443,13 @@ def test_training_pairs_come_from_squad_and_hold_nothing_that_is_judged(put, tmp
 def test_names_that_are_none(tmp_path):
     refused("did you mean 'squad'", UnknownName, "sqad", folder=tmp_path)
     refused("does not exist", ConfigError, "sst2", folder=tmp_path / "nowhere")
-    refused("split must be one of test, train for sst2", ConfigError, "sst2", split="dev", folder=tmp_path)
+    refused(
+        "split must be one of test, train for sst2",
+        ConfigError,
+        "sst2",
+        split="dev",
+        folder=tmp_path,
+    )
     refused("has its own fields", ConfigError, "sst2", folder=tmp_path, label="label")
 
 
@@ -356,7 +466,10 @@ def test_the_environment_names_a_folder_that_is_there(monkeypatch, tmp_path):
             r"SST-2/dev.tsv: row 1: the field 'label' must hold a label: negative, pos",
         ),
         (f"sentence\tlabel\nfine\t1\n{CANARY}\n", r"SST-2/dev.tsv: line 3 must have 2 columns"),
-        (f"sentence\tgrade\n{CANARY}\t1\n", r"row 1: it lacks the field 'label' and has 2 others; the first line"),
+        (
+            f"sentence\tgrade\n{CANARY}\t1\n",
+            r"row 1: it lacks the field 'label' and has 2 others; the first line",
+        ),
         (f"{CANARY}\tlabel\n{CANARY}\t1\n", r"it lacks the field 'sentence' and has 2 others"),
         ("", "needs at least one"),
         ("sentence\tlabel\n", "needs at least one"),
@@ -371,7 +484,9 @@ def test_files_that_are_not_what_they_must_be(put, tmp_path, content, says):
 def test_a_broken_archive(put, tmp_path):
     path = put("SST-2/dev.tsv.gz", SST2 + "it sings\t1\n" * 50)
     path.write_bytes(path.read_bytes()[:-9])
-    refused("SST-2/dev.tsv.gz: the .gz file is damaged or cut off", InputError, "sst2", folder=tmp_path)
+    refused(
+        "SST-2/dev.tsv.gz: the .gz file is damaged or cut off", InputError, "sst2", folder=tmp_path
+    )
     path.write_bytes(b"no archive, " + CANARY.encode())
     refused("the .gz file is damaged or cut off", InputError, "sst2", folder=tmp_path)
 
@@ -379,13 +494,22 @@ def test_a_broken_archive(put, tmp_path):
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ({"context": PARAGRAPH, "question": "?", "answers": [CANARY]}, "each answer must occur literally in the text"),
-        ({"context": PARAGRAPH, "question": "?", "answers": [7]}, "answers must be a text, a list of texts"),
+        (
+            {"context": PARAGRAPH, "question": "?", "answers": [CANARY]},
+            "each answer must occur literally in the text",
+        ),
+        (
+            {"context": PARAGRAPH, "question": "?", "answers": [7]},
+            "answers must be a text, a list of texts",
+        ),
         ({"context": 7, "question": CANARY, "answers": []}, "the field 'context' must be a text"),
         ({"question": CANARY}, "lacks the field 'context'"),
         ({"context": "\ud800" + CANARY, "question": "?"}, "must be a text of valid Unicode"),
         ({"data": CANARY}, "the field 'data' must be a list"),
-        ({"data": [{"paragraphs": [{"context": CANARY, "qas": [CANARY]}]}]}, "must be an object with fields"),
+        (
+            {"data": [{"paragraphs": [{"context": CANARY, "qas": [CANARY]}]}]},
+            "must be an object with fields",
+        ),
     ],
 )
 def test_questions_that_are_none(put, tmp_path, row, says):
@@ -395,7 +519,9 @@ def test_questions_that_are_none(put, tmp_path, row, says):
 
 def test_a_file_that_is_no_json(put, tmp_path):
     put("squad/dev-v1.1.json", f'{{"data": [{CANARY}')
-    refused("squad/dev-v1.1.json: the file must be a JSON object", InputError, "squad", folder=tmp_path)
+    refused(
+        "squad/dev-v1.1.json: the file must be a JSON object", InputError, "squad", folder=tmp_path
+    )
 
 
 def test_a_huge_line_is_a_row_like_others(put, tmp_path):
@@ -430,9 +556,19 @@ def hub(monkeypatch):
 
 HUB = {
     "sst2": ({"sentence": "it sings", "label": 1, "idx": 0}, ("it sings",), "positive"),
-    "qnli": ({"question": "Who?", "sentence": "He.", "label": 1, "idx": 0}, ("Who?", "He."), "not_entailment"),
+    "qnli": (
+        {"question": "Who?", "sentence": "He.", "label": 1, "idx": 0},
+        ("Who?", "He."),
+        "not_entailment",
+    ),
     "swag": (
-        {"startphrase": "He", "sent1": "", "sent2": "He", **{f"ending{i}": str(i) for i in range(4)}, "label": 3},
+        {
+            "startphrase": "He",
+            "sent1": "",
+            "sent2": "He",
+            **{f"ending{i}": str(i) for i in range(4)},
+            "label": 3,
+        },
         ("He", "0", "1", "2", "3"),
         "D",
     ),
@@ -447,12 +583,22 @@ HUB = {
         "virology",
     ),
     "squad": (
-        {"title": "t", "context": PARAGRAPH, "question": "?", "answers": {"text": ["flour"], "answer_start": [126]}},
+        {
+            "title": "t",
+            "context": PARAGRAPH,
+            "question": "?",
+            "answers": {"text": ["flour"], "answer_start": [126]},
+        },
         ("?", PARAGRAPH),
         None,
     ),
     "sentences": (
-        {"title": "t", "context": PARAGRAPH, "question": "?", "answers": {"text": ["flour"], "answer_start": [126]}},
+        {
+            "title": "t",
+            "context": PARAGRAPH,
+            "question": "?",
+            "answers": {"text": ["flour"], "answer_start": [126]},
+        },
         ("?", *re.split(r"(?<=[.]) ", PARAGRAPH)),
         "C",
     ),
@@ -487,7 +633,9 @@ def test_files_of_the_hub_lie_in_the_folder(tmp_path):
         pq.write_table(rows, folder / f"validation-0000{shard}-of-00002.parquet")
     data = load("sst2", folder=tmp_path)
     assert texts(data) == [("shard 0",), ("shard 1",)]
-    pq.write_table(pa.table({"text": ["Oil"], "label": [2]}), tmp_path / "test-00000-of-00001.parquet")
+    pq.write_table(
+        pa.table({"text": ["Oil"], "label": [2]}), tmp_path / "test-00000-of-00001.parquet"
+    )
     (tmp_path / "fancyzhx" / "ag_news" / "data").mkdir(parents=True)
     (tmp_path / "test-00000-of-00001.parquet").rename(
         tmp_path / "fancyzhx" / "ag_news" / "data" / "test-00000-of-00001.parquet"

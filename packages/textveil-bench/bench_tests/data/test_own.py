@@ -29,7 +29,9 @@ def refused(says, error, *arguments, **more):
 
 
 def test_a_table_with_labels(put):
-    path = put("letters.csv", 'id,body,tone\n1,"Dear you, thanks",kind\n2,Go away,rude\n3,Hello,kind\n')
+    path = put(
+        "letters.csv", 'id,body,tone\n1,"Dear you, thanks",kind\n2,Go away,rude\n3,Hello,kind\n'
+    )
     data = load(path, fields=["body"], label="tone")
     assert (data.name, data.kind, data.labels, data.fields) == (
         "letters",
@@ -55,7 +57,9 @@ def test_numbers_are_labels_in_every_format(tmp_path, ending):
     elif ending == "jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        path.write_text("text\tstars\n" + "".join(f"{row['text']}\t{row['stars']}\n" for row in rows))
+        path.write_text(
+            "text\tstars\n" + "".join(f"{row['text']}\t{row['stars']}\n" for row in rows)
+        )
     data = load(str(path), label="stars")
     assert data.labels == ("2", "10")
     assert [example.label for example in data.examples] == [1, 0, 0]
@@ -68,7 +72,9 @@ def test_lines_are_texts(put):
 
 
 def test_rows_without_a_label_are_left_out(put):
-    data = load(put("letters.csv", "text,label\nhello,a\nhow,\nyou,b\nthere, \n,a\n"), label="label")
+    data = load(
+        put("letters.csv", "text,label\nhello,a\nhow,\nyou,b\nthere, \n,a\n"), label="label"
+    )
     assert [example.texts for example in data.examples] == [("hello",), ("you",)]
     assert data.labels == ("a", "b")
     assert data.remarks == ("left out: 2 without a label", "left out: 1 with an empty text")
@@ -84,13 +90,21 @@ def test_pairs_choices_and_groups(put):
     path = put("p.csv", "a,b,c,right,from\nq,x,y,c,north\nr,z,w,0,south\n")
     data = load(path, fields=["a", "b", "c"], label="right", group="from")
     assert (data.kind, data.labels) == ("choice", ("b", "c"))
-    assert [(example.label, example.group) for example in data.examples] == [(1, "north"), (0, "south")]
+    assert [(example.label, example.group) for example in data.examples] == [
+        (1, "north"),
+        (0, "south"),
+    ]
     assert load(path, fields=["a", "b"], label="from").kind == "pairs"
 
 
-@pytest.mark.parametrize("given", ["Oslo", ["Oslo", "Oslo"], {"text": ["Oslo"]}, [{"text": "Oslo"}]])
+@pytest.mark.parametrize(
+    "given", ["Oslo", ["Oslo", "Oslo"], {"text": ["Oslo"]}, [{"text": "Oslo"}]]
+)
 def test_answers_in_every_spelling(put, given):
-    path = put("q.jsonl", json.dumps({"asked": "Where?", "text": "It is in Oslo.", "answers": given}) + "\n")
+    path = put(
+        "q.jsonl",
+        json.dumps({"asked": "Where?", "text": "It is in Oslo.", "answers": given}) + "\n",
+    )
     data = load(path, fields=["asked", "text"], answers="answers")
     assert (data.kind, data.examples[0].answers) == ("reading", ("Oslo",))
 
@@ -111,8 +125,19 @@ def test_what_is_wrong_with_options(put):
     refused("answers needs two fields", ConfigError, path, answers="other")
     refused("several fields need a label or answers", ConfigError, path, fields=["text", "other"])
     refused("different columns", ConfigError, path, fields=["text", "text"])
-    refused("labels needs a label, and at least two names", ConfigError, path, label="other", labels=["2"])
-    refused("no option of Columns is named 'labelled'; did you mean 'label'", UnknownName, path, labelled="other")
+    refused(
+        "labels needs a label, and at least two names",
+        ConfigError,
+        path,
+        label="other",
+        labels=["2"],
+    )
+    refused(
+        "no option of Columns is named 'labelled'; did you mean 'label'",
+        UnknownName,
+        path,
+        labelled="other",
+    )
     refused("a file of your own is used as a whole", ConfigError, path, subset="gold")
 
 
@@ -125,15 +150,31 @@ def test_what_is_wrong_with_rows(put, tmp_path):
         fields=["body"],
     )
     refused(
-        "a.csv, row 2: the field 'other' must hold a label: 1, 2", InputError, path, label="other", labels=["1", "2"]
+        "a.csv, row 2: the field 'other' must hold a label: 1, 2",
+        InputError,
+        path,
+        label="other",
+        labels=["1", "2"],
     )
-    refused("each answer must occur literally in the text", InputError, path, fields=["text", "other"], answers="text")
+    refused(
+        "each answer must occur literally in the text",
+        InputError,
+        path,
+        fields=["text", "other"],
+        answers="text",
+    )
     refused("no data set and no file of this name", InputError, str(tmp_path / "none.csv"))
     many = put("many.csv", "text,label\n" + "".join(f"t,{i} {CANARY}\n" for i in range(101)))
     refused("is it a text", ConfigError, many, label="label")
-    refused("is it a text", ConfigError, put("long.csv", f"text,label\nt,{CANARY * 7}\n"), label="label")
+    refused(
+        "is it a text", ConfigError, put("long.csv", f"text,label\nt,{CANARY * 7}\n"), label="label"
+    )
     refused("needs at least one", ConfigError, put("empty.jsonl", ""))
-    refused("bad.jsonl: line 2 must be a JSON object", InputError, put("bad.jsonl", f'{{"text": "x"}}\n["{CANARY}"]\n'))
+    refused(
+        "bad.jsonl: line 2 must be a JSON object",
+        InputError,
+        put("bad.jsonl", f'{{"text": "x"}}\n["{CANARY}"]\n'),
+    )
     refused("parquet", InputError, put("b.parquet", CANARY))
     nested = put("n.jsonl", json.dumps({"text": "x", "label": {CANARY: 1}}) + "\n")
     refused("the field 'label' must hold a text or a number", InputError, nested, label="label")

@@ -50,19 +50,30 @@ def test_each_question_has_a_sentence_with_its_answer_and_one_without():
     found = make(ASKED)
     assert len(found) == 6
     for asked in ASKED:
-        pair = {example.label: example.texts[1] for example in found if example.texts[0] == asked.texts[0]}
+        pair = {
+            example.label: example.texts[1]
+            for example in found
+            if example.texts[0] == asked.texts[0]
+        }
         assert set(pair) == {0, 1}
         assert asked.answers[0] in pair[0]
         assert pair[0] in asked.texts[1]
         assert asked.answers[0] not in pair[1]
-        assert (pair[1] in asked.texts[1]) == (asked.texts[1] == MILL), "a text of one sentence borrows another's"
+        assert (pair[1] in asked.texts[1]) == (asked.texts[1] == MILL), (
+            "a text of one sentence borrows another's"
+        )
     sides = {(example.texts[0], example.label): example.texts[1] for example in found}
-    assert sides["Who rebuilt the mill?", 0] == "Greta Holm rebuilt the mill of brick.", "it shares more words"
+    assert sides["Who rebuilt the mill?", 0] == "Greta Holm rebuilt the mill of brick.", (
+        "it shares more words"
+    )
     assert sides["Who rebuilt the mill?", 1] == "The mill burned in 1803.", "it shares more words"
 
 
 def test_the_same_seed_gives_the_same_pairs_in_the_same_order():
-    many = [question(f"Who met number {i}?", f"Ana met number {i}. It rained. Bo slept.", "Ana") for i in range(40)]
+    many = [
+        question(f"Who met number {i}?", f"Ana met number {i}. It rained. Bo slept.", "Ana")
+        for i in range(40)
+    ]
     assert make(many) == make(many)
     assert make(many, seed=1) != make(many)
     labels = [example.label for example in make(many)]
@@ -77,7 +88,9 @@ def test_what_is_judged_is_not_trained_on():
     ]
     assert make(ASKED, unseen=judged) == []
     assert len(make(ASKED, unseen=judged[:1])) == 4
-    assert len(make(ASKED, unseen=[question("?", MILL, "1803")])) == 0, "the bridge alone has no other sentence"
+    assert len(make(ASKED, unseen=[question("?", MILL, "1803")])) == 0, (
+        "the bridge alone has no other sentence"
+    )
 
 
 def test_a_question_without_a_sentence_of_its_answer_is_left_out():

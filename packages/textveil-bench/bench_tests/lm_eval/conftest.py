@@ -32,7 +32,13 @@ def sst2(i: int) -> dict[str, Any]:
 
 def swag(i: int) -> dict[str, Any]:
     endings = {f"ending{j}": f"sees the {NOUNS[(5 * i + j) % 60]} of {CANARY}." for j in range(4)}
-    return {"video-id": f"{CANARY} {i}", "startphrase": sentence(i), "sent1": sentence(i), **endings, "label": i % 4}
+    return {
+        "video-id": f"{CANARY} {i}",
+        "startphrase": sentence(i),
+        "sent1": sentence(i),
+        **endings,
+        "label": i % 4,
+    }
 
 
 def mmlu(i: int) -> dict[str, Any]:
@@ -55,7 +61,11 @@ def story(i: int) -> dict[str, Any]:
 
 def nested(i: int) -> dict[str, Any]:
     texts = [f"the {NOUNS[(i + j) % 60]} of {CANARY}" for j in range(3)]
-    return {"question": sentence(i), "choices": {"text": texts, "label": ["A", "B", "C"]}, "answerKey": "ABC"[i % 3]}
+    return {
+        "question": sentence(i),
+        "choices": {"text": texts, "label": ["A", "B", "C"]},
+        "answerKey": "ABC"[i % 3],
+    }
 
 
 MANY = {"output_type": "multiple_choice", "metric_list": [{"metric": "acc"}]}
@@ -117,7 +127,10 @@ TASKS: Mapping[str, tuple[Callable[[int], dict[str, Any]], dict[str, Any]]] = {
             "doc_to_choice": "choices",
         },
     ),
-    "story": (story, {**ASKED, "doc_to_text": "{{title}}: {{body}}\nWho?", "doc_to_target": "answer"}),
+    "story": (
+        story,
+        {**ASKED, "doc_to_text": "{{title}}: {{body}}\nWho?", "doc_to_target": "answer"},
+    ),
     "word": (
         story,
         {
@@ -138,7 +151,12 @@ TASKS: Mapping[str, tuple[Callable[[int], dict[str, Any]], dict[str, Any]]] = {
     ),
     "coded": (
         story,
-        {**ASKED, "doc_to_text": "!function", "doc_to_target": "answer", "process_docs": "!function"},
+        {
+            **ASKED,
+            "doc_to_text": "!function",
+            "doc_to_target": "answer",
+            "process_docs": "!function",
+        },
     ),
     "samples": (
         story,
@@ -146,7 +164,9 @@ TASKS: Mapping[str, tuple[Callable[[int], dict[str, Any]], dict[str, Any]]] = {
             **ASKED,
             "doc_to_text": "body",
             "doc_to_target": "answer",
-            "fewshot_config": {"samples": [{"body": sentence(i), "answer": f"a {CANARY}"} for i in range(40, 44)]},
+            "fewshot_config": {
+                "samples": [{"body": sentence(i), "answer": f"a {CANARY}"} for i in range(40, 44)]
+            },
         },
     ),
     "dated": (story, {**ASKED, "doc_to_text": "{{year}}: {{body}}", "doc_to_target": "answer"}),
@@ -180,9 +200,15 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> str:
             **config,
         }
         written = yaml.safe_dump(
-            {key: value for key, value in made.items() if value is not None and value != "!function"}
+            {
+                key: value
+                for key, value in made.items()
+                if value is not None and value != "!function"
+            }
         )
-        functions = [f"{key}: !function code.{key}\n" for key, value in made.items() if value == "!function"]
+        functions = [
+            f"{key}: !function code.{key}\n" for key, value in made.items() if value == "!function"
+        ]
         (folder / f"{name}.yaml").write_text(written + "".join(functions))
     group = {
         "group": "both",
@@ -196,8 +222,17 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The arguments of a small random model of transformers."""
-    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 1024, "bos_token_id": 0, "eos_token_id": 0}
-    folder = save(tmp_path_factory.mktemp("gpt2"), "GPT2LMHeadModel", byte_level(framed=False), **sizes)
+    sizes = {
+        "n_embd": 16,
+        "n_layer": 2,
+        "n_head": 2,
+        "n_positions": 1024,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
+    folder = save(
+        tmp_path_factory.mktemp("gpt2"), "GPT2LMHeadModel", byte_level(framed=False), **sizes
+    )
     return f"pretrained={folder}"
 
 
@@ -213,7 +248,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             answer = getattr(made, name)
 
             def ask(requests: Sequence[Any], answer: Any = answer, **rest: Any) -> Any:
-                found.extend(part for request in requests for part in request.args if isinstance(part, str))
+                found.extend(
+                    part for request in requests for part in request.args if isinstance(part, str)
+                )
                 return answer(requests, **rest)
 
             setattr(made, name, ask)

@@ -56,7 +56,10 @@ def test_originals_beside_releases_and_a_warning(run):
 def test_a_dry_run(run, tmp_path):
     arguments = ("--tasks", "mmlu_anatomy", *BUDGET, "--keep-choices", "--cache", str(tmp_path))
     code, out, err = run(*arguments, "--dry-run")
-    assert (code, err) == (0, f"{ROWS} releases would be drawn.\nmmlu_anatomy: not privatized: choices.\n")
+    assert (code, err) == (
+        0,
+        f"{ROWS} releases would be drawn.\nmmlu_anatomy: not privatized: choices.\n",
+    )
     assert [line.split()[:4] for line in out.splitlines() if "mmlu" in line] == [
         ["mmlu_anatomy", "question", "choices", str(ROWS)]
     ]
@@ -74,7 +77,10 @@ def test_a_dry_run(run, tmp_path):
         (("--tasks", "coded", *BUDGET, "--fields", "coded"), "--fields must be TASK=FIELD,FIELD"),
         (("--tasks", "sst2", *BUDGET, "--fields", "sst3=sentence"), "did you mean 'sst2'"),
         (("--tasks", "sst2", *BUDGET, "--limit", "0"), "limit must be greater than or equal to 1"),
-        (("--tasks", "sst2", *BUDGET, "--baseline", "--model", "local-completions"), "leave it out"),
+        (
+            ("--tasks", "sst2", *BUDGET, "--baseline", "--model", "local-completions"),
+            "leave it out",
+        ),
         (("--tasks", "sst2", *BUDGET, "--model", "hf"), "pretrained="),
     ],
 )

@@ -38,7 +38,9 @@ def test_what_is_known_is_what_the_librarys_own_templates_show(pattern):
         config = library("lm_eval.tasks._yaml_loader").load_yaml(path)
         assert pattern in (config["task"], "mmlu_*")
         row = dict.fromkeys(COLUMNS, "")
-        shown = _used(row, config["doc_to_text"], config["doc_to_choice"], config.get("description"))
+        shown = _used(
+            row, config["doc_to_text"], config["doc_to_choice"], config.get("description")
+        )
         assert shown == KNOWN[pattern].texts + KNOWN[pattern].choices
         assert _used(row, config["doc_to_target"]) in (("label",), ("answer",))
         assert config["output_type"] == "multiple_choice"
@@ -47,7 +49,9 @@ def test_what_is_known_is_what_the_librarys_own_templates_show(pattern):
 def fields(tasks, name, *, given=(), keep=(), keep_choices=False):
     task = harness.load_tasks([name], tasks)["tasks"][name]
     said = FieldOptions(
-        fields={name: given} if given else {}, keep={name: keep} if keep else {}, keep_choices=keep_choices
+        fields={name: given} if given else {},
+        keep={name: keep} if keep else {},
+        keep_choices=keep_choices,
     )
     return fields_of(task, task.eval_docs[0], said)
 
@@ -93,7 +97,11 @@ def test_numbers_that_answers_are_made_of_stay(tasks):
 def test_what_cannot_be_known_is_refused(tasks):
     with pytest.raises(ConfigError, match="--fields coded=FIELD,FIELD"):
         fields(tasks, "coded")
-    assert fields(tasks, "coded", given=("headline", "body", "answer")).texts == ("headline", "body", "answer")
+    assert fields(tasks, "coded", given=("headline", "body", "answer")).texts == (
+        "headline",
+        "body",
+        "answer",
+    )
     with pytest.raises(ConfigError, match="also show title, answer"):
         fields(tasks, "story", given=("body",))
     with pytest.raises(UnknownName, match="did you mean 'body'"):

@@ -26,12 +26,26 @@ def test_tasks_are_found_by_name_group_and_pattern(tasks):
 
 def test_the_index_of_all_tasks_is_made_only_where_it_is_needed(tasks, monkeypatch):
     made = []
-    monkeypatch.setattr(library("lm_eval.tasks").TaskManager, "__init__", lambda self, **options: made.append(options))
-    index = {"both": Entry(["sst2", "swag"]), "mixed": Entry(["sst2", "mmlu"]), "changed": Entry([{"task": "sst2"}])}
+    monkeypatch.setattr(
+        library("lm_eval.tasks").TaskManager,
+        "__init__",
+        lambda self, **options: made.append(options),
+    )
+    index = {
+        "both": Entry(["sst2", "swag"]),
+        "mixed": Entry(["sst2", "mmlu"]),
+        "changed": Entry([{"task": "sst2"}]),
+    }
     own = {"all_groups": [*index], "all_subtasks": ["sst2", "swag"], "task_index": index}
     for name, value in own.items():
         monkeypatch.setattr(library("lm_eval.tasks").TaskManager, name, value)
-    for names, wanted in ((["sst2", "both"], 1), (["sst2", "glue"], 2), (["mixed"], 2), (["changed"], 2), (["s*"], 2)):
+    for names, wanted in (
+        (["sst2", "both"], 1),
+        (["sst2", "glue"], 2),
+        (["mixed"], 2),
+        (["changed"], 2),
+        (["s*"], 2),
+    ):
         made.clear()
         harness._manager(names, tasks)
         assert len(made) == wanted, names
@@ -41,7 +55,9 @@ def test_the_index_of_all_tasks_is_made_only_where_it_is_needed(tasks, monkeypat
 def test_tasks_that_cannot_be_had(tasks, tmp_path):
     with pytest.raises(ConfigError, match="--include_path must be a folder"):
         harness.load_tasks(["sst2"], str(tmp_path / "none"))
-    (tmp_path / "gone.yaml").write_text("task: gone\ndataset_path: json\ndataset_kwargs: {data_files: gone.jsonl}\n")
+    (tmp_path / "gone.yaml").write_text(
+        "task: gone\ndataset_path: json\ndataset_kwargs: {data_files: gone.jsonl}\n"
+    )
     with pytest.raises(InputError, match=r"could not load the tasks gone \(FileNotFoundError\)"):
         harness.load_tasks(["gone"], str(tmp_path))
 
@@ -52,7 +68,12 @@ def test_tasks_that_cannot_be_had(tasks, tmp_path):
         ("hg", "", UnknownName, "did you mean 'hf'"),
         ("hf", "", ConfigError, "needs --model_args pretrained="),
         ("hf", "pretrained=/nowhere/model", ModelError, "no such folder exists"),
-        ("hf", "pretrained=nobody/nothing", ModelError, "could not load the model hf 'nobody/nothing'"),
+        (
+            "hf",
+            "pretrained=nobody/nothing",
+            ModelError,
+            "could not load the model hf 'nobody/nothing'",
+        ),
         ("vllm", "pretrained=nobody/nothing", ModelError, "and its library installed"),
     ],
 )
@@ -62,7 +83,9 @@ def test_models_that_cannot_be_had(name, arguments, kind, says):
 
 
 def test_a_model_of_chats_has_no_probabilities(tasks):
-    model = harness.load_model("local-chat-completions", "model=echo,base_url=http://127.0.0.1:9/v1")
+    model = harness.load_model(
+        "local-chat-completions", "model=echo,base_url=http://127.0.0.1:9/v1"
+    )
     with pytest.raises(ModelError, match="need a model that gives probabilities"):
         harness.evaluate(model, harness.load_tasks(["sst2"], tasks), seed=0, chat=True)
     with pytest.raises(ModelError, match="--apply_chat_template"):
@@ -75,8 +98,14 @@ def test_keys_in_arguments_are_not_repeated():
 
 
 def test_numbers_that_are_none():
-    scores = {"a": {"alias": "a", "sample_len": 3, "m,none": math.nan, "m_stderr,none": "N/A", "k,f": 1}}
-    rows = list(harness._rows({"results": scores, "higher_is_better": {"a": {"k": True}}, "versions": {"a": 2}}))
+    scores = {
+        "a": {"alias": "a", "sample_len": 3, "m,none": math.nan, "m_stderr,none": "N/A", "k,f": 1}
+    }
+    rows = list(
+        harness._rows(
+            {"results": scores, "higher_is_better": {"a": {"k": True}}, "versions": {"a": 2}}
+        )
+    )
     assert [(row["metric"], row["filter"], row["value"], row["stderr"]) for row in rows] == [
         ("m", "none", None, None),
         ("k", "f", 1.0, None),

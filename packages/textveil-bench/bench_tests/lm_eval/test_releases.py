@@ -11,7 +11,11 @@ from textveil_bench.lm_eval import releases
 from textveil_bench.lm_eval.releases import Releases, fingerprint
 
 CONFIG = Config(mechanism=MechanismOptions(name="rankcape"), epsilon=4.0)
-DOCUMENTS = [("The lantern is near the harbor.", "A kettle?"), ("The velvet saddle", ""), ("  A\n pepper \n", "\n")]
+DOCUMENTS = [
+    ("The lantern is near the harbor.", "A kettle?"),
+    ("The velvet saddle", ""),
+    ("  A\n pepper \n", "\n"),
+]
 
 
 def drawn(config, folder, documents=DOCUMENTS):
@@ -118,7 +122,9 @@ def test_a_file_that_is_none_is_refused(tmp_path):
 def test_a_batch_is_kept_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(releases, "BATCH", 1)
     monkeypatch.setattr(
-        releases, "_packed", lambda result, pack=releases._packed: pack(result) if result.text[0] != " " else 1 / 0
+        releases,
+        "_packed",
+        lambda result, pack=releases._packed: pack(result) if result.text[0] != " " else 1 / 0,
     )
     with pytest.raises(ZeroDivisionError):
         drawn(CONFIG, tmp_path)

@@ -16,7 +16,9 @@ from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED
 from textveil_bench.lm_eval.run import RunOptions, evaluate, preview
 
 CONFIG = Config(mechanism=MechanismOptions(name="rankcape"), epsilon=4.0, seed=3)
-OPEN = Config(mechanism=MechanismOptions(name="noise"), words=WordsOptions(casing="copy"), epsilon=math.inf)
+OPEN = Config(
+    mechanism=MechanismOptions(name="noise"), words=WordsOptions(casing="copy"), epsilon=math.inf
+)
 """Everything passes as it is."""
 
 FIELDS = {"coded": ("headline", "body", "answer")}
@@ -25,7 +27,9 @@ GUARDED = [name for name in TASKS if name != "dated"]
 
 def asked(tasks, *names, **options):
     fields = {name: FIELDS[name] for name in names if name in FIELDS}
-    return RunOptions(tasks=names, include_path=tasks, **{"model": "dummy", "fields": fields, **options})
+    return RunOptions(
+        tasks=names, include_path=tasks, **{"model": "dummy", "fields": fields, **options}
+    )
 
 
 # ---- what the model sees -----------------------------------------------------------------------------------
@@ -61,7 +65,9 @@ def test_where_all_words_pass_prompts_and_scores_are_those_of_the_library(tasks,
 
 
 def test_scores_of_a_model(tasks, model):
-    found = evaluate(CONFIG, asked(tasks, "both", model="hf", model_args=model, num_fewshot=1, batch_size="4"))
+    found = evaluate(
+        CONFIG, asked(tasks, "both", model="hf", model_args=model, num_fewshot=1, batch_size="4")
+    )
     rows = {(row["task"], row["metric"]): row for row in found["results"]}
     assert {*rows} == {("sst2", "acc"), ("swag", "acc"), ("swag", "acc_norm"), ("both", "acc")}
     assert all(0 <= row["value"] <= 1 for row in rows.values())
@@ -95,7 +101,9 @@ def test_fields_that_are_kept(tasks, heard):
     assert not [text for text in heard if CANARY in text]
 
 
-def test_answers_in_words_are_private_in_examples_and_scored_against_originals(tasks, heard, monkeypatch):
+def test_answers_in_words_are_private_in_examples_and_scored_against_originals(
+    tasks, heard, monkeypatch
+):
     model = library("lm_eval.models.dummy").DummyLM
     first = TASKS["story"][0](0)["answer"]
     monkeypatch.setattr(model, "generate_until", lambda self, requests: [first] * len(requests))
@@ -107,7 +115,12 @@ def test_answers_in_words_are_private_in_examples_and_scored_against_originals(t
 
 def test_a_model_behind_an_endpoint(tasks, openai_server):
     arguments = f"model=echo,base_url={openai_server}/chat/completions"
-    options = {"model": "local-chat-completions", "model_args": arguments, "chat": True, "num_fewshot": 1}
+    options = {
+        "model": "local-chat-completions",
+        "model_args": arguments,
+        "chat": True,
+        "num_fewshot": 1,
+    }
     found = evaluate(CONFIG, asked(tasks, "story", **options))
     assert found["model"] == {"kind": "local-chat-completions", "model": "echo"}
     with urllib.request.urlopen(openai_server.removesuffix("/v1") + "/journal") as answer:
@@ -125,13 +138,24 @@ def test_the_baseline_asks_about_originals_after_the_releases(tasks, heard):
         found = evaluate(CONFIG, asked(tasks, "sst2", baseline=True))
     half = len(heard) // 2
     assert not [text for text in heard[:half] if CANARY in text]
-    assert sum(CANARY in text for text in heard[half:]) == half // 2  # answers stand beside contexts
+    assert (
+        sum(CANARY in text for text in heard[half:]) == half // 2
+    )  # answers stand beside contexts
     assert found["results"][0].keys() >= {"baseline", "baseline_stderr"}
 
 
 def test_originals_are_shown_to_no_model_elsewhere(tasks):
     with pytest.raises(ConfigError, match="only for models in this process"):
-        evaluate(CONFIG, asked(tasks, "sst2", baseline=True, model="local-completions", model_args="base_url=http://x"))
+        evaluate(
+            CONFIG,
+            asked(
+                tasks,
+                "sst2",
+                baseline=True,
+                model="local-completions",
+                model_args="base_url=http://x",
+            ),
+        )
 
 
 # ---- releases ----------------------------------------------------------------------------------------------
@@ -143,7 +167,9 @@ def test_several_models_are_judged_on_the_same_releases(tasks, heard, tmp_path):
     once, heard[:] = heard[:], []
     second = evaluate(unseeded, asked(tasks, "sst2", num_fewshot=2), tmp_path)
     assert once == heard
-    assert first["releases"]["drawn"] == first["releases"]["documents"] == second["releases"]["cached"]
+    assert (
+        first["releases"]["drawn"] == first["releases"]["documents"] == second["releases"]["cached"]
+    )
     heard.clear()
     evaluate(unseeded, asked(tasks, "sst2", num_fewshot=2))
     assert once != heard
@@ -184,14 +210,20 @@ def test_a_seed_draws_a_document_alike_whatever_is_drawn_beside_it(tasks, heard)
 def test_the_statement_covers_all_that_was_shown(tasks):
     found = evaluate(CONFIG, asked(tasks, "sst2", "swag", num_fewshot=1))
     guarantee = found["guarantee"]
-    assert (guarantee["mechanism"], guarantee["kind"], guarantee["epsilon"]) == ("rankcape", "ldp", 4.0)
+    assert (guarantee["mechanism"], guarantee["kind"], guarantee["epsilon"]) == (
+        "rankcape",
+        "ldp",
+        4.0,
+    )
     assert guarantee["seeded"]
     assert (
         guarantee["texts"]
         == found["releases"]["documents"]
         == sum(t["documents"] + t["examples"] for t in found["tasks"])
     )
-    assert guarantee["words"] == pytest.approx(sum(task["words"] for task in found["tasks"]), rel=0.01)
+    assert guarantee["words"] == pytest.approx(
+        sum(task["words"] for task in found["tasks"]), rel=0.01
+    )
 
 
 def test_what_would_be_privatized_is_said_and_nothing_drawn(tasks, tmp_path, monkeypatch):
@@ -229,7 +261,9 @@ def test_a_number_that_a_prompt_shows_is_refused(tasks):
 
 
 def test_documents_that_stay_in_a_task_are_noticed(tasks, monkeypatch):
-    monkeypatch.setattr(library("lm_eval.api.samplers").ContextSampler, "replace_df", lambda self, rows: None)
+    monkeypatch.setattr(
+        library("lm_eval.api.samplers").ContextSampler, "replace_df", lambda self, rows: None
+    )
     with pytest.raises(ConfigError, match="keeps its documents elsewhere"):
         preview(CONFIG, asked(tasks, "sst2"))
 

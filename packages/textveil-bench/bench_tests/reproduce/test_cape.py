@@ -39,14 +39,19 @@ def test_the_label_the_theorem_and_the_truth_are_three_numbers():
 @pytest.fixture
 def opinions(monkeypatch):
     text = "the kettle sang while a spider crossed the silver mirror in our kitchen"
-    data = DataSet(name="own", split="test", kind="text", fields=("text",), examples=(Example(texts=(text,)),))
+    data = DataSet(
+        name="own", split="test", kind="text", fields=("text",), examples=(Example(texts=(text,)),)
+    )
     monkeypatch.setattr(cape, "load", lambda *_: data)
 
 
 def test_buckets_shorten_the_tail(opinions):
     table = cape.tail(QUICK)
     assert [row[:2] for row in table.rows[:2]] == [(1.0, "exponential"), (1.0, "50 buckets")]
-    unlikely, likely = column(table, "of candidates up to 0.0001"), column(table, "of the 20 with the best scores")
+    unlikely, likely = (
+        column(table, "of candidates up to 0.0001"),
+        column(table, "of the 20 with the best scores"),
+    )
     assert unlikely[0] > 0.999
     assert (unlikely[::2] > unlikely[1::2]).all()
     assert (likely[::2] < likely[1::2]).all()
@@ -89,7 +94,14 @@ def test_the_word_itself_is_the_nearest():
 
 def measured(subjects, load, *, report):
     for number, subject in enumerate(subjects):
-        for metric in ("setup", "setup: table", "setup: mechanism", "one text", "a text of two", "a word of many"):
+        for metric in (
+            "setup",
+            "setup: table",
+            "setup: mechanism",
+            "one text",
+            "a text of two",
+            "a word of many",
+        ):
             yield {"entry": subject.name, "metric": metric, "value": float(number)}
         for metric in ("memory", "memory: packages"):
             yield {"entry": subject.name, "metric": metric, "value": 1500.0}
@@ -116,12 +128,20 @@ def test_every_subject_is_a_configuration():
 
 
 def sweep(**options):
-    entries = [{"name": "cape", "set": {"mechanism.name": "cape", "mechanism.bound": 2.5}}, {"name": "mask"}]
-    return {"common": {"table.name": "minilm-s"}, "entries": [*entries, {"name": "other", "set": options}]}
+    entries = [
+        {"name": "cape", "set": {"mechanism.name": "cape", "mechanism.bound": 2.5}},
+        {"name": "mask"},
+    ]
+    return {
+        "common": {"table.name": "minilm-s"},
+        "entries": [*entries, {"name": "other", "set": options}],
+    }
 
 
 def test_a_bound_is_measured_where_an_entry_asks_for_it():
-    before = sweep(**{"mechanism.name": "cape", "mechanism.model": "bundled:3", "mechanism.bound": "measured"})
+    before = sweep(
+        **{"mechanism.name": "cape", "mechanism.model": "bundled:3", "mechanism.bound": "measured"}
+    )
     after = bounds.bounded(before, "quick", Folders())
     assert after["entries"][:2] == before["entries"][:2]
     found = after["entries"][2]["set"]

@@ -57,10 +57,12 @@ def made_up(tmp_path, monkeypatch):
     conf.mkdir()
     (conf / "made-up-fig1.yaml").write_text(TARGET, encoding="utf-8")
     (conf / "stamp-alone.yaml").write_text(
-        "{title: 'A table', paper: p, shows: s, computed: stamp-budgets, differs: [d]}", encoding="utf-8"
+        "{title: 'A table', paper: p, shows: s, computed: stamp-budgets, differs: [d]}",
+        encoding="utf-8",
     )
     (conf / "cape-drawn.yaml").write_text(
-        "{title: 'A histogram', paper: p, shows: s, computed: cape-distances, differs: [d]}", encoding="utf-8"
+        "{title: 'A histogram', paper: p, shows: s, computed: cape-distances, differs: [d]}",
+        encoding="utf-8",
     )
     monkeypatch.setattr(targets, "CONF", conf)
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
@@ -111,7 +113,8 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     assert code == 0
     assert "opinions: 8 examples, seeds 1" in out
     holds, fails = (
-        next(line for line in out.splitlines() if f"more budget {what}" in line) for what in ("keeps", "hides")
+        next(line for line in out.splitlines() if f"more budget {what}" in line)
+        for what in ("keeps", "hides")
     )
     assert holds.strip().startswith("holds")
     assert fails.strip().startswith("does not hold")
@@ -126,7 +129,9 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     page = (folder / "made-up-fig1.html").read_text(encoding="utf-8")
     assert page.startswith("<!")
     for claim in found["claims"]:
-        row = next(line for line in page.splitlines() if f'<th scope="row">{claim["claim"]}</th>' in line)
+        row = next(
+            line for line in page.splitlines() if f'<th scope="row">{claim["claim"]}</th>' in line
+        )
         assert f"<td>{claim['answer']}</td>" in row
     assert "our interval holds the paper&#x27;s value" in page
     for title, sentence in (
@@ -136,7 +141,10 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     ):
         assert f">{title}</a>" in page, "in the contents"
         assert f"<li>{sentence}</li>" in page.partition(f">{title}</h2>")[2].partition("<h2")[0]
-    assert "meaning cosine of texts over the budget" in page.partition(">The paper&#x27;s claims in our rows</h2>")[0]
+    assert (
+        "meaning cosine of texts over the budget"
+        in page.partition(">The paper&#x27;s claims in our rows</h2>")[0]
+    )
     before = rows.read([folder])
 
     code, out, _ = run(capsys, "made-up-fig1", "--output", folder, "--processes", 1, "--json")
@@ -146,12 +154,16 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     assert rows.read([folder]) == before
 
 
-def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(capsys, made_up, tmp_path, monkeypatch):
+def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(
+    capsys, made_up, tmp_path, monkeypatch
+):
     judged = "{name: opinions, task: {name: continued, shots: 1}, as_name: 'opinions, small'}"
     panel = f"  - {{name: small, needs: small, changes: {{data: [{judged}], baselines: [], attacks: []}}}}\n"
     path = Path(str(targets.CONF / "made-up-fig1.yaml"))
     path.write_text(TARGET.replace("over:", panel + "over:"), encoding="utf-8")
-    likely = SimpleNamespace(likely=lambda prompt: {" positive": -1.0, " negative": -1.0 - len(prompt) % 3})
+    likely = SimpleNamespace(
+        likely=lambda prompt: {" positive": -1.0, " negative": -1.0 - len(prompt) % 3}
+    )
     monkeypatch.setattr(small, "model", lambda: likely)
     given = ("made-up-fig1", "--output", tmp_path / "out", "--processes", 1)
     assert "small: not run: needs --generative" in run(capsys, *given)[1]
@@ -159,18 +171,24 @@ def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(capsys, m
     assert code == 0
     assert "opinions, small: 8 examples" in out
     assert "small: not run" not in out
-    code, out, _ = run(capsys, "made-up-fig1", "--rows", tmp_path / "out", "--output", tmp_path / "pages")
+    code, out, _ = run(
+        capsys, "made-up-fig1", "--rows", tmp_path / "out", "--output", tmp_path / "pages"
+    )
     assert "opinions, small: 8 examples" in out
     assert "asked: not run: needs an LLM" in out
 
 
 def test_a_quick_run_says_that_it_says_nothing(capsys, made_up, tmp_path):
-    code, out, _ = run(capsys, "made-up-fig1", "--quick", "--output", tmp_path / "out", "--processes", 1)
+    code, out, _ = run(
+        capsys, "made-up-fig1", "--quick", "--output", tmp_path / "out", "--processes", 1
+    )
     assert code == 0
     assert "it says nothing of the mechanisms" in out
     assert "opinions: 4 examples" in out
     assert (tmp_path / "out" / "made-up-fig1-quick.json").exists()
-    assert "it says nothing of the mechanisms" in (tmp_path / "out" / "made-up-fig1-quick.html").read_text("utf-8")
+    assert "it says nothing of the mechanisms" in (
+        tmp_path / "out" / "made-up-fig1-quick.html"
+    ).read_text("utf-8")
 
 
 def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
@@ -183,22 +201,30 @@ def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
     assert "150, 50, 450, 350" in page
 
 
-def test_stored_rows_are_shown_without_data_and_without_a_run(capsys, made_up, tmp_path, monkeypatch):
+def test_stored_rows_are_shown_without_data_and_without_a_run(
+    capsys, made_up, tmp_path, monkeypatch
+):
     first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     run(capsys, "all", "--output", first, "--processes", 1)
-    run(capsys, "made-up-fig1", "--quick", "--output", first, "--processes", 1)  # with less data, and not asked for
+    run(
+        capsys, "made-up-fig1", "--quick", "--output", first, "--processes", 1
+    )  # with less data, and not asked for
     monkeypatch.setattr("textveil_bench.reproduce.run.compute", None)
     monkeypatch.setattr("textveil_bench.run.load", None)
     (first / "rows.jsonl.gz").write_bytes(gzip.compress((first / "rows.jsonl").read_bytes()))
     (first / "rows.jsonl").unlink()
 
     with monkeypatch.context() as patched:
-        patched.setattr("textveil_bench.reproduce.run.circumstances", None)  # those of what computed the tables stay
+        patched.setattr(
+            "textveil_bench.reproduce.run.circumstances", None
+        )  # those of what computed the tables stay
         code, out, _ = run(capsys, "all", "--rows", first, "--output", second)
     assert code == 0
     assert "opinions: 8 examples, seeds 1" in out
     for name in ("made-up-fig1", "stamp-alone", "cape-drawn"):
-        one, other = (json.loads((folder / f"{name}.json").read_text("utf-8")) for folder in (first, second))
+        one, other = (
+            json.loads((folder / f"{name}.json").read_text("utf-8")) for folder in (first, second)
+        )
         assert one == other
     pages = [path.name for path in sorted(second.glob("*.html"))]
     assert pages == ["cape-drawn.html", "index.html", "made-up-fig1.html", "stamp-alone.html"]
@@ -244,14 +270,17 @@ def shared(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["stencil-fig2", "stencil-fig4", "stamp-table1", "stamp-fig5", "stamp-fig6", "stamp-fig7-10"]
+    "name",
+    ["stencil-fig2", "stencil-fig4", "stamp-table1", "stamp-fig5", "stamp-fig6", "stamp-fig7-10"],
 )
 def test_what_targets_look_at_is_in_their_rows(name, shared, monkeypatch):
     """One value of every grid and budget is enough to see that."""
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(shared))
     target = targets.load(name)
-    made = reproduce(replace(target, quick={**target.quick, "thin": 1}), shared / "rows", How(scale="quick"))
+    made = reproduce(
+        replace(target, quick={**target.quick, "thin": 1}), shared / "rows", How(scale="quick")
+    )
     found = {figure["metric"] for cell in document(made)["cells"] for figure in cell["figures"]}
     wanted = {metric.title for metric in metrics(target)}
     assert wanted - found <= {"exposed (unigram)"}, "of a panel that quick runs leave out"

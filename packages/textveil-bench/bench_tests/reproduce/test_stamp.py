@@ -13,10 +13,14 @@ def test_what_the_vectors_promise_in_local_dp():
     table = load_table("minilm-s")
     vector, paper, code, laplace = map(str, found.rows[0])
     assert vector == "150, 50, 450, 350"
-    assert numbers(paper) == pytest.approx([each * table.diameter for each in (150, 50, 450, 350)], rel=1e-3)
+    assert numbers(paper) == pytest.approx(
+        [each * table.diameter for each in (150, 50, 450, 350)], rel=1e-3
+    )
     assert numbers(code) == pytest.approx([each / math.pi for each in numbers(paper)], rel=1e-3)
     share = table.l1_diameter / table.coordinate_range
-    assert numbers(laplace) == pytest.approx([each * share for each in (150, 50, 450, 350)], rel=1e-3)
+    assert numbers(laplace) == pytest.approx(
+        [each * share for each in (150, 50, 450, 350)], rel=1e-3
+    )
     assert len(found.rows) == 5
     assert "3.09 times" in found.notes[1]
 
@@ -31,7 +35,8 @@ def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypat
     asked = ComputeOptions(scale="quick", endpoint={"url": openai_server, "model": "echo"})
     found = compute("stamp-repaired", asked)
     assert [row[:3] for row in found.rows] == [
-        ("opinions", name, 4) for name in ("STAMP with polar", "uniform laplace", "uniform laplace, local DP of polar")
+        ("opinions", name, 4)
+        for name in ("STAMP with polar", "uniform laplace", "uniform laplace, local DP of polar")
     ]
     figures: list[Any] = [row[3:] for row in found.rows]
     for released, repaired, low, high in figures:  # the model gives back what it was sent

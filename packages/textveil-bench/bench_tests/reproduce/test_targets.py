@@ -28,7 +28,11 @@ SWEEP = {
     "common": {"table.name": "minilm-s"},
     "data": [{"name": "sst2"}],
     "entries": [
-        {"name": "noise", "set": {"mechanism.name": "noise"}, "budget": {"mechanism.eta": [1, 2, 3, 4, 5]}},
+        {
+            "name": "noise",
+            "set": {"mechanism.name": "noise"},
+            "budget": {"mechanism.eta": [1, 2, 3, 4, 5]},
+        },
         {"name": "mask", "set": {"mechanism.name": "placeholder"}},
     ],
 }
@@ -59,7 +63,9 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkeypatch):
     monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
     monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
-    for sweep in planned(load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True).sweeps.values():
+    for sweep in planned(
+        load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True
+    ).sweeps.values():
         made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
         cells.check(made)
         assert made.series
@@ -71,28 +77,46 @@ def test_targets_say_what_differs_and_where_values_are_from(name):
     assert found.differs
     assert all(each.source and each.value is not None for each in found.published)
     assert all(each.claim and each.source for each in found.expect)
-    assert set(found.computed) | {panel.computed for panel in found.panels if panel.computed} <= set(COMPUTED)
+    assert set(found.computed) | {
+        panel.computed for panel in found.panels if panel.computed
+    } <= set(COMPUTED)
 
 
 @pytest.mark.parametrize("name", names())
 def test_values_and_claims_choose_series_that_are_run(name):
     found = load(name)
     plans = [planned(found, hub=hub, endpoint=ENDPOINT, generative=True) for hub in (False, True)]
-    series = [each for plan in plans for sweep in plan.sweeps.values() for each in Sweep.read(sweep).series]
+    series = [
+        each
+        for plan in plans
+        for sweep in plan.sweeps.values()
+        for each in Sweep.read(sweep).series
+    ]
     wanted = [each.where for each in found.published if "table" not in each.where]
-    wanted += [where for each in found.expect for where in each.series if not isinstance(where, float)]
+    wanted += [
+        where for each in found.expect for where in each.series if not isinstance(where, float)
+    ]
     for where in wanted:
         assert any(_fits(each, where) for each in series), where
 
 
 def _fits(series, where):
-    own = {"data": series.source.called, "entry": series.entry, "series": series.name, "family": series.family}
+    own = {
+        "data": series.source.called,
+        "entry": series.entry,
+        "series": series.name,
+        "family": series.family,
+    }
     own |= {"whose": series.whose, **series.settings}
     lists = {path: value if isinstance(value, list) else [value] for path, value in where.items()}
     budget = where.get("budget", "first")
-    if budget not in ("first", "last", *series.budgets) and not set(_several(budget)) & set(map(str, series.budgets)):
+    if budget not in ("first", "last", *series.budgets) and not set(_several(budget)) & set(
+        map(str, series.budgets)
+    ):
         return False
-    return all(own.get(path) in values for path, values in lists.items() if path not in ("budget", "level"))
+    return all(
+        own.get(path) in values for path, values in lists.items() if path not in ("budget", "level")
+    )
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -132,7 +156,9 @@ def test_the_papers_scale_of_laplace_is_that_of_the_table(name):
     ]
     paper, equal = bases
     assert paper == pytest.approx(1 / table.coordinate_range, rel=1e-5)
-    assert equal == pytest.approx(table.diameter / (3.141592653589793 * table.l1_diameter), rel=1e-5)
+    assert equal == pytest.approx(
+        table.diameter / (3.141592653589793 * table.l1_diameter), rel=1e-5
+    )
 
 
 def _several(budget):
@@ -201,7 +227,9 @@ def test_changes_of_a_run_come_after_those_of_a_panel():
 
 
 def test_set_has_options_of_entries_by_name():
-    made = changed(SWEEP, {"set": {"noise": {"mechanism.project": 8}, "another": {"mechanism.L": 3}}})
+    made = changed(
+        SWEEP, {"set": {"noise": {"mechanism.project": 8}, "another": {"mechanism.L": 3}}}
+    )
     assert made["entries"][0]["set"] == {"mechanism.name": "noise", "mechanism.project": 8}
     assert made["entries"][1]["set"] == {"mechanism.name": "placeholder"}
     assert "mechanism.project" not in str(SWEEP)
@@ -223,7 +251,9 @@ def test_panels_that_need_a_hub_are_run_with_it_only():
 
 def test_panels_of_the_small_language_model_are_run_if_asked_for():
     panels = [*PANELS, {"name": "small", "needs": "small", "changes": {"limit": 20}}]
-    assert planned(target(panels=panels), endpoint=ENDPOINT).not_run == {"small": targets.NEEDS["small"]}
+    assert planned(target(panels=panels), endpoint=ENDPOINT).not_run == {
+        "small": targets.NEEDS["small"]
+    }
     plans = planned(target(panels=panels), generative=True)
     assert plans.sweeps["small"]["limit"] == 20
     assert "small" not in plans.not_run
@@ -233,17 +263,27 @@ def test_panels_of_the_small_language_model_are_run_if_asked_for():
 
 def test_a_target_like_another_has_its_sweep_with_changes_and_its_panels():
     shared = {"title": "t", "paper": "p", "shows": "s", "like": "cape-fig5"}
-    made, other = read("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}), load("cape-fig5")
+    made, other = (
+        read("made-up", {**shared, "sweep": {"only": ["cape"], "limit": 7}}),
+        load("cape-fig5"),
+    )
     assert made.panels == other.panels
     assert made.quick == other.quick
     assert [entry["name"] for entry in made.sweep["entries"]] == ["cape"]
     assert {**made.sweep, "limit": 500, "entries": None} == {**other.sweep, "entries": None}
     assert not made.published
-    assert [panel.name for panel in read("made-up", {**shared, "panels": [{"name": "own"}]}).panels] == ["own"]
+    assert [
+        panel.name for panel in read("made-up", {**shared, "panels": [{"name": "own"}]}).panels
+    ] == ["own"]
 
 
 def test_values_by_budget_are_as_many_values():
-    given = {"where": {"entry": "noise"}, "metric": "accuracy", "source": "table 1", "values": {1: 0.5, 20: 0.75}}
+    given = {
+        "where": {"entry": "noise"},
+        "metric": "accuracy",
+        "source": "table 1",
+        "values": {1: 0.5, 20: 0.75},
+    }
     found = target(published=[given]).published
     assert [(each.where, each.value, each.source) for each in found] == [
         ({"entry": "noise", "budget": 1}, 0.5, "table 1"),
@@ -254,7 +294,12 @@ def test_values_by_budget_are_as_many_values():
 # ---- what is refused -------------------------------------------------------------------------------------------------
 
 SHOWN = {"where": {"entry": "noise"}, "metric": "accuracy"}
-CLAIM = {"claim": "c", "source": "section 1", "series": [{"entry": "noise"}, {"entry": "mask"}], "metric": "accuracy"}
+CLAIM = {
+    "claim": "c",
+    "source": "section 1",
+    "series": [{"entry": "noise"}, {"entry": "mask"}],
+    "metric": "accuracy",
+}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +325,9 @@ def test_wrong_targets_are_refused(values, says):
 
 
 def test_metrics_are_names_or_mappings():
-    (found,) = target(expect=[{**CLAIM, "at": {"risk": {"metric": "Pr@5", "source": "neighbour"}}}]).expect
+    (found,) = target(
+        expect=[{**CLAIM, "at": {"risk": {"metric": "Pr@5", "source": "neighbour"}}}]
+    ).expect
     assert found.metric.metric == "accuracy"
     assert isinstance(found.at, AtRisk)
     assert found.at.risk.source == "neighbour"

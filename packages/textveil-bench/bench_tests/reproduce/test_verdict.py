@@ -25,13 +25,25 @@ def series():
 
 
 def claim(*members, **values):
-    return {"claim": "c", "source": "section 1", "series": list(members), "metric": "accuracy", **values}
+    return {
+        "claim": "c",
+        "source": "section 1",
+        "series": list(members),
+        "metric": "accuracy",
+        **values,
+    }
 
 
 def judge(series, *members, **values):
     made = read(
         "made-up",
-        {"title": "t", "paper": "p", "shows": "s", "sweep": {"name": "x"}, "expect": [claim(*members, **values)]},
+        {
+            "title": "t",
+            "paper": "p",
+            "shows": "s",
+            "sweep": {"name": "x"},
+            "expect": [claim(*members, **values)],
+        },
     )
     (found,) = judged(made, series)
     return found
@@ -53,7 +65,10 @@ def test_a_claim_holds_and_its_opposite_does_not(series):
 def test_what_chance_could_do_cannot_be_told(series):
     rows = list(synthetic.rows(entries=ENTRIES, data=("sst2",), texts=8, seeds=(1,)))
     few = compare.series(rows)
-    assert judge(few, {"entry": "noise"}, {"entry": "wide", "mechanism.k": 20}, at=RISK).answer == "cannot be told"
+    assert (
+        judge(few, {"entry": "noise"}, {"entry": "wide", "mechanism.k": 20}, at=RISK).answer
+        == "cannot be told"
+    )
     assert judge(series, BETTER, BETTER).answer == "cannot be told"
 
 
@@ -74,7 +89,10 @@ def test_near(series):
 
 def test_of_what_is_near_the_place_that_is_farthest_is_told(series):
     gaps = [Interval(value=value, low=value - 0.1, high=value + 0.1) for value in (0.02, -0.05)]
-    places = tuple(ComparedPlace(name=f"epsilon {i}", one=0.5, other=0.5, gap=gap) for i, gap in enumerate(gaps))
+    places = tuple(
+        ComparedPlace(name=f"epsilon {i}", one=0.5, other=0.5, gap=gap)
+        for i, gap in enumerate(gaps)
+    )
     near = judge(series, BETTER, BETTER, **{"is": "near"}, by=0.06)
     assert "farthest" not in near.says, "it holds"
     open_ = replace(near, answer="cannot be told", places=places)
@@ -99,9 +117,16 @@ def test_one_place_against_refutes_what_holds_on_the_whole(series):
     assert found.gaps[0].low > 0
     assert found.answer == "does not hold"
     assert [place.name for place in found.against] == ["epsilon 4"]
-    assert f"; surely on the other side at epsilon 4: {found.places[0].gap.value:+.3f} (" in found.says
-    assert "on the other side" not in judge(series, WORSE, BETTER).says, "it is on the other side as a whole"
-    assert judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer == "does not hold"
+    assert (
+        f"; surely on the other side at epsilon 4: {found.places[0].gap.value:+.3f} (" in found.says
+    )
+    assert "on the other side" not in judge(series, WORSE, BETTER).says, (
+        "it is on the other side as a whole"
+    )
+    assert (
+        judge(compare.series(made), {"entry": "crossing"} | first, WORSE | first).answer
+        == "does not hold"
+    )
 
 
 def test_a_trifle_at_one_place_refutes_nothing():
@@ -127,7 +152,9 @@ def _set(row, metric, value):
 def test_equal_numbers_of_two_kinds_of_budget_are_not_compared():
     """SanText's epsilon multiplies a distance, Cape's nominal one does not: 8 and 8 have nothing in common."""
     scaled = synthetic.Entry(name="scaled", edge=-0.4, path="mechanism.eta")
-    made = compare.series(list(synthetic.rows(entries=(*ENTRIES, scaled), data=("sst2",), texts=200)))
+    made = compare.series(
+        list(synthetic.rows(entries=(*ENTRIES, scaled), data=("sst2",), texts=200))
+    )
     one, other = {"entry": "scaled"}, BETTER
     alone = {"budget": 4.0}
     for members in ((one, other), (other, one), (one | alone, other | alone)):
@@ -147,7 +174,9 @@ def test_where_what_holds_on_the_mean_does_not_is_told():
         if row["entry"] in ("good", WORSE["entry"]):
             worse, last = row["entry"] != "good", row["budget"]["value"] == 14.0
             for score in row["scores"]:
-                if score["metric"] == "accuracy":  # one text decides at the last budget, many at the others
+                if (
+                    score["metric"] == "accuracy"
+                ):  # one text decides at the last budget, many at the others
                     count = len(score["values"])
                     right = 120 - worse * 60 if not last else 120 - 2 * (not worse)
                     score["values"] = [float(i < right) for i in range(count)]
@@ -159,8 +188,13 @@ def test_where_what_holds_on_the_mean_does_not_is_told():
     assert below.says.endswith("; not so at epsilon 14: +0.010 (+0.000 to +0.025)")
     twice = replace(found, places=(*found.places, found.places[-1])).says
     assert "; not so at 2 of them, least at epsilon 14: -0.010" in twice
-    assert "not so" not in judge(series, {"entry": "good"}, WORSE, by=-0.02).says, "within the margin"
-    assert "not so" not in judge(series, {"entry": "good", "budget": "first"}, WORSE | {"budget": "first"}).says
+    assert "not so" not in judge(series, {"entry": "good"}, WORSE, by=-0.02).says, (
+        "within the margin"
+    )
+    assert (
+        "not so"
+        not in judge(series, {"entry": "good", "budget": "first"}, WORSE | {"budget": "first"}).says
+    )
 
 
 def test_the_same_comparison_is_known_again_however_it_is_asked(series):
@@ -184,11 +218,15 @@ def test_the_same_comparison_is_known_again_however_it_is_asked(series):
 
 
 def test_a_comparison_counts_once():
-    claims = [[{"claim": "c", "comparison": name} for name in names] for names in ("ab", "b", "cab")]
+    claims = [
+        [{"claim": "c", "comparison": name} for name in names] for names in ("ab", "b", "cab")
+    ]
     documents = [{"target": f"fig{i}", "claims": each} for i, each in enumerate(claims)]
     assert repeated(documents) == {("fig1", 0): "fig0", ("fig2", 1): "fig0", ("fig2", 2): "fig0"}
     claims[0][1]["claim"] = "ours: c"
-    assert repeated(documents) == {("fig0", 1): "fig1", ("fig2", 1): "fig0", ("fig2", 2): "fig1"}, "a paper's counts"
+    assert repeated(documents) == {("fig0", 1): "fig1", ("fig2", 1): "fig0", ("fig2", 2): "fig1"}, (
+        "a paper's counts"
+    )
 
 
 def test_a_chain_holds_where_every_pair_does(series):
@@ -201,13 +239,18 @@ def test_a_chain_holds_where_every_pair_does(series):
 def test_a_series_of_one_cell_is_compared_with_all_of_the_other(series):
     found = judge(series, {"entry": "identity"}, {"entry": "custext+"})
     assert found.answer == "holds"
-    assert [place.name for place in found.places] == [f"epsilon {each}" for each in (4, 6, 8, 10, 14)]
+    assert [place.name for place in found.places] == [
+        f"epsilon {each}" for each in (4, 6, 8, 10, 14)
+    ]
 
 
 def test_a_number_stands_for_itself(series):
     assert judge(series, {"entry": "identity"}, 0.6).answer == "holds"
     assert judge(series, 0.99, {"entry": "custext+", "budget": "first"}).answer == "holds"
-    assert judge(series, {"entry": "identity"}, 0.6, at=RISK).why == "a number is compared at budgets, not at a risk"
+    assert (
+        judge(series, {"entry": "identity"}, 0.6, at=RISK).why
+        == "a number is compared at budgets, not at a risk"
+    )
 
 
 def test_order_pairs_budgets_of_unlike_kinds(series):
@@ -231,7 +274,9 @@ def test_at_equal_risk(series):
 def test_at_a_risk_the_best_of_several_series_is_taken_less_what_that_gains_by_chance(series):
     both = judge(series, {"entry": "wide"}, WORSE, at={**RISK, "levels": [0.1]})
     each = [
-        judge(series, {"entry": "wide", "mechanism.k": k}, WORSE, at={**RISK, "levels": [0.1]}).places[0].one
+        judge(series, {"entry": "wide", "mechanism.k": k}, WORSE, at={**RISK, "levels": [0.1]})
+        .places[0]
+        .one
         for k in (20, 200)
     ]
     assert max(each) - 0.02 < both.places[0].one < max(each)
@@ -279,7 +324,10 @@ def test_claims_are_judged_on_the_data_sets_that_have_their_metric():
 
 def published(series, where, value, metric="accuracy"):
     given = {"where": where, "metric": metric, "value": value, "source": "table 1"}
-    made = read("made-up", {"title": "t", "paper": "p", "shows": "s", "sweep": {"name": "x"}, "published": [given]})
+    made = read(
+        "made-up",
+        {"title": "t", "paper": "p", "shows": "s", "sweep": {"name": "x"}, "published": [given]},
+    )
     (found,) = beside(made, series)
     return found
 
@@ -318,8 +366,13 @@ def test_times_are_those_of_an_example(series):
 
 
 def test_selectors(series):
-    assert [curve.series.name for curve in chosen({"entry": "wide"}, series)] == ["wide, k 20", "wide, k 200"]
-    assert [curve.series.name for curve in chosen({"mechanism.k": [200, 3]}, series)] == ["wide, k 200"]
+    assert [curve.series.name for curve in chosen({"entry": "wide"}, series)] == [
+        "wide, k 20",
+        "wide, k 200",
+    ]
+    assert [curve.series.name for curve in chosen({"mechanism.k": [200, 3]}, series)] == [
+        "wide, k 200"
+    ]
     (curve,) = chosen({"entry": "cape", "budget": [6.0, 14.0]}, series)
     assert [cell.budget for cell in curve.cells] == [6.0, 14.0]
     (curve,) = chosen({"entry": "cape", "budget": "last"}, series)
@@ -341,14 +394,19 @@ def told(series, says, **shows):
 def test_a_sentence_shows_figures_of_rows(series):
     where = {"data": "sst2", "entry": "noise", "budget": 80}
     (cell,) = chosen(where, series)[0].cells
-    value = next(each.interval for name, each in cell.estimates.items() if name.metric == "accuracy")
+    value = next(
+        each.interval for name, each in cell.estimates.items() if name.metric == "accuracy"
+    )
     found = told(
         series,
         "It has {a}, and spends {b}.",
         a={"where": where, "metric": "accuracy"},
         b={"where": where, "metric": "epsilon"},
     )
-    assert found == f"It has {value.value:.3g} ({value.low:.3g} to {value.high:.3g}), and spends infinite."
+    assert (
+        found
+        == f"It has {value.value:.3g} ({value.low:.3g} to {value.high:.3g}), and spends infinite."
+    )
 
 
 def test_a_sentence_says_what_was_not_run(series):
@@ -361,12 +419,33 @@ def test_a_sentence_says_what_was_not_run(series):
 
 
 def test_a_published_value_stands_beside_the_row_of_a_table():
-    table = Table(title="t", columns=("mechanism", "setup, s"), rows=(("noise", 2.5), ("cape", None)))
+    table = Table(
+        title="t", columns=("mechanism", "setup, s"), rows=(("noise", 2.5), ("cape", None))
+    )
     published = [
-        {"where": {"table": "costs", "row": row}, "metric": metric, "value": 3.0, "source": "table 7"}
-        for row, metric in (("noise", "setup, s"), ("cape", "setup, s"), ("noise", "memory"), ("polar", "setup, s"))
+        {
+            "where": {"table": "costs", "row": row},
+            "metric": metric,
+            "value": 3.0,
+            "source": "table 7",
+        }
+        for row, metric in (
+            ("noise", "setup, s"),
+            ("cape", "setup, s"),
+            ("noise", "memory"),
+            ("polar", "setup, s"),
+        )
     ]
-    made = read("made-up", {"title": "t", "paper": "p", "shows": "s", "computed": "efficiency", "published": published})
+    made = read(
+        "made-up",
+        {
+            "title": "t",
+            "paper": "p",
+            "shows": "s",
+            "computed": "efficiency",
+            "published": published,
+        },
+    )
     found = beside(made, [], {"costs": table})
     assert [each.ours and each.ours.value for each in found] == [2.5, None, None, None]
     assert found[0].says == "ours is 0.5 lower"

@@ -21,8 +21,14 @@ LEARNED = ("orchard film", "harbor novel", "winter concert", "garden play")
 JUDGED = ("village opera", "island series")
 
 FACTS = (
-    ("Where does the ferry to Ormund leave?", "The ferry to Ormund leaves from the copper pier each morning."),
-    ("Who painted the mural of whales?", "Tamsin Velm painted the mural of whales in a single week."),
+    (
+        "Where does the ferry to Ormund leave?",
+        "The ferry to Ormund leaves from the copper pier each morning.",
+    ),
+    (
+        "Who painted the mural of whales?",
+        "Tamsin Velm painted the mural of whales in a single week.",
+    ),
     ("When was the glass bridge opened?", "The glass bridge was opened in 1974 by a local choir."),
 )
 ANSWERS = (("the copper pier", "copper pier"), ("Tamsin Velm",), ("1974",))
@@ -49,7 +55,10 @@ def spelled(original: str, released: str) -> ReleasedField:
     """A release word by word: as many words, each in the place of the original's."""
     mine, theirs = tokenize([original]), tokenize([released])
     assert len(mine.words) == len(theirs.words)
-    kinds = [Kind.VERBATIM if a == b else Kind.WORD for a, b in zip(mine.words, theirs.words, strict=True)]
+    kinds = [
+        Kind.VERBATIM if a == b else Kind.WORD
+        for a, b in zip(mine.words, theirs.words, strict=True)
+    ]
     return ReleasedField(
         items=tuple(
             Item(text=word, kind=kind, group="", start=i, end=i + 1)
@@ -72,7 +81,9 @@ def trial() -> Callable[..., ReleasedExample]:
     """An example and how each of its texts was released, as many words each."""
 
     def made(example: Example, *released: str) -> ReleasedExample:
-        parts = tuple(spelled(text, after) for text, after in zip(example.texts, released, strict=True))
+        parts = tuple(
+            spelled(text, after) for text, after in zip(example.texts, released, strict=True)
+        )
         return ReleasedExample(example=example, parts=parts)
 
     return made
@@ -112,7 +123,10 @@ def questions() -> DataSet:
         split="test",
         kind="reading",
         fields=("question", "context"),
-        examples=tuple(Example(texts=texts, answers=answers) for texts, answers in zip(FACTS, ANSWERS, strict=True)),
+        examples=tuple(
+            Example(texts=texts, answers=answers)
+            for texts, answers in zip(FACTS, ANSWERS, strict=True)
+        ),
     )
 
 
@@ -142,5 +156,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rater(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a random classifier that calls its labels GOOD, BAD and Unsure."""
     folder, names = tmp_path_factory.mktemp("rater"), ("GOOD", "BAD", "Unsure")
-    config = {**SIZE, "max_position_embeddings": 128, "num_labels": 3, "id2label": dict(enumerate(names))}
+    config = {
+        **SIZE,
+        "max_position_embeddings": 128,
+        "num_labels": 3,
+        "id2label": dict(enumerate(names)),
+    }
     return save(folder, "BertForSequenceClassification", wordpiece(), **config)

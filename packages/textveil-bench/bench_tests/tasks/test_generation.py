@@ -21,7 +21,9 @@ WORDS = "one two three four five six seven eight nine ten"
 @pytest.fixture
 def generation(openai_server):
     def made(model: str = "echo", **options: Any) -> Generation:
-        return Generation(endpoint=Endpoint(url=openai_server, model=model, retries=0), prefix=5, **options)
+        return Generation(
+            endpoint=Endpoint(url=openai_server, model=model, retries=0), prefix=5, **options
+        )
 
     return made
 
@@ -46,8 +48,18 @@ def whole(text: str) -> ReleasedField:
     ("text", "prefix", "length", "found"),
     [
         (WORDS, 3, 4, ("one two three", "one two three", "four five six seven")),
-        (WORDS, 5, 100, ("one two three four five", "one two three four five", "six seven eight nine ten")),
-        (WORDS, 9, 100, ("one two three four five", "one two three four five", "six seven eight nine ten")),
+        (
+            WORDS,
+            5,
+            100,
+            ("one two three four five", "one two three four five", "six seven eight nine ten"),
+        ),
+        (
+            WORDS,
+            9,
+            100,
+            ("one two three four five", "one two three four five", "six seven eight nine ten"),
+        ),
         ("one two three", 9, 9, ("one", "one", "two three")),
         ("one", 9, 9, ("one", "one", "")),
         ("", 9, 9, ("", "", "")),
@@ -68,21 +80,32 @@ def test_an_item_on_both_sides_of_the_cut_belongs_to_the_beginning():
     ]
     starts = (0, 4, 9, 15, 20, 26)
     part = ReleasedField(
-        items=tuple(items), gaps=("", " ", " ", " ", ""), original=original, starts=starts, ends=(3, 8, 14, 19, 25, 28)
+        items=tuple(items),
+        gaps=("", " ", " ", " ", ""),
+        original=original,
+        starts=starts,
+        ends=(3, 8, 14, 19, 25, 28),
     )
     assert begun(part, 2, 9) == ("ask <PERSON>", "ask Anna Maria Bell", "about it")
 
 
-def test_coherence_and_alignment_are_cosines_with_the_beginning_and_what_follows(generation, stories):
+def test_coherence_and_alignment_are_cosines_with_the_beginning_and_what_follows(
+    generation, stories
+):
     """The remote model repeats the beginning, and the local one hands its answer on with other full stops."""
-    found = {score.metric: score for score in generation(local_model="draft").score(stories, untouched(stories))}
+    found = {
+        score.metric: score
+        for score in generation(local_model="draft").score(stories, untouched(stories))
+    }
     prompts = [begun(trial.parts[0], 5, 100) for trial in untouched(stories)]
     said = vectors.encode([prompt.released.replace(".", "!") for prompt in prompts])
     for metric, texts in (
         ("coherence", [prompt.original for prompt in prompts]),
         ("alignment", [prompt.rest for prompt in prompts]),
     ):
-        np.testing.assert_allclose(found[metric].values, vectors.cosines(said, vectors.encode(texts)), atol=1e-5)
+        np.testing.assert_allclose(
+            found[metric].values, vectors.cosines(said, vectors.encode(texts)), atol=1e-5
+        )
     assert found["coherence"].values == pytest.approx([1, 1], abs=1e-4)
     assert (found["alignment"].values < 0.9).all()
     assert [name for name, score in found.items() if score.headline] == ["coherence"]
@@ -93,7 +116,8 @@ def canaries(stories, trial) -> list[ReleasedExample]:
     """Every word of the beginnings is replaced."""
     return [
         trial(
-            stories.examples[0], stories.examples[0].texts[0].replace("keeper", "onion").replace("lighthouse", "pan")
+            stories.examples[0],
+            stories.examples[0].texts[0].replace("keeper", "onion").replace("lighthouse", "pan"),
         ),
         trial(stories.examples[1], stories.examples[1].texts[0].replace("sisters", "kettles")),
     ]
@@ -118,30 +142,40 @@ def test_nothing_but_released_beginnings_is_sent(generation, stories, trial, jou
     assert len(remote) == len(local) == 2
 
 
-def test_originals_go_to_the_local_model_only_where_it_was_named(generation, stories, trial, journal, openai_server):
+def test_originals_go_to_the_local_model_only_where_it_was_named(
+    generation, stories, trial, journal, openai_server
+):
     for options in ({}, {"local_model": "draft"}, {"local_url": openai_server}):
         with pytest.raises(ConfigError, match="shown=original needs a local model"):
             generation(shown="original", **options)
     judge = generation(shown="original", local_model="draft", local_url=openai_server)
     list(judge.score(stories, canaries(stories, trial)))
     for entry in journal():
-        assert ("keeper" in json.dumps(entry["body"]) or "sisters" in json.dumps(entry["body"])) == (
-            entry["body"]["model"] == "draft"
-        )
+        assert (
+            "keeper" in json.dumps(entry["body"]) or "sisters" in json.dumps(entry["body"])
+        ) == (entry["body"]["model"] == "draft")
 
 
 def test_the_key_of_the_remote_model_stays_with_it(openai_server, stories, journal):
     endpoint = Endpoint(url=openai_server, model="echo", key="hush", retries=0)
-    list(Generation(endpoint=endpoint, local_model="draft", local_url=openai_server).score(stories, untouched(stories)))
+    list(
+        Generation(endpoint=endpoint, local_model="draft", local_url=openai_server).score(
+            stories, untouched(stories)
+        )
+    )
     keys = {entry["body"]["model"]: entry["headers"]["authorization"] for entry in journal()}
     assert keys == {"echo": "Bearer hush", "draft": "Bearer none"}
 
 
-def test_alignment_can_be_with_what_the_model_writes_for_the_original(generation, stories, trial, journal):
+def test_alignment_can_be_with_what_the_model_writes_for_the_original(
+    generation, stories, trial, journal
+):
     tried = canaries(stories, trial)
     judge = generation(extraction=None, expected="model")
     found = {score.metric: score.values for score in judge.score(stories, tried)}
-    np.testing.assert_allclose(found["alignment"], found["coherence"], atol=1e-5)  # it repeats what it is given
+    np.testing.assert_allclose(
+        found["alignment"], found["coherence"], atol=1e-5
+    )  # it repeats what it is given
     assert (found["alignment"] < 0.99).all()
     assert len(journal()) == 4
 
@@ -150,4 +184,7 @@ def test_it_needs_texts_and_an_endpoint(generation, stories, judged):
     assert generation().refusal(stories) == ""
     assert "of the kind classification" in generation().refusal(judged)
     assert Generation().refusal(stories) == "it needs an LLM: give an endpoint"
-    assert (Generation().name, generation().name) == ("generation (no endpoint)", "generation (echo)")
+    assert (Generation().name, generation().name) == (
+        "generation (no endpoint)",
+        "generation (echo)",
+    )

@@ -27,16 +27,24 @@ def test_a_head_tells_the_labels_of_texts_that_it_has_not_seen(learned, judged, 
 def test_releases_are_judged_and_not_originals(learned, judged, trial, tmp_path):
     """Released as the other opinion, every text gets the other label."""
     swap = dict(
-        zip(("tedious", "dreadful", "clumsy", "dull"), ("splendid", "charming", "delightful", "moving"), strict=True)
+        zip(
+            ("tedious", "dreadful", "clumsy", "dull"),
+            ("splendid", "charming", "delightful", "moving"),
+            strict=True,
+        )
     )
     swap |= {good: bad for bad, good in swap.items()}
-    released = [" ".join(swap.get(word, word) for word in each.texts[0].split()) for each in judged.examples]
+    released = [
+        " ".join(swap.get(word, word) for word in each.texts[0].split()) for each in judged.examples
+    ]
     tried = [trial(example, text) for example, text in zip(judged.examples, released, strict=True)]
     (score,) = head(learned, tmp_path).score(judged, tried)
     assert score.values.mean() <= 0.15
 
 
-def test_a_head_is_fitted_once_and_anew_where_its_file_is_broken(learned, judged, tmp_path, monkeypatch):
+def test_a_head_is_fitted_once_and_anew_where_its_file_is_broken(
+    learned, judged, tmp_path, monkeypatch
+):
     (first,) = head(learned, tmp_path).score(judged, untouched(judged))
     files = {path.name.partition("-")[0]: path for path in tmp_path.iterdir()}
     assert files.keys() == {"features", "head"}
@@ -64,9 +72,12 @@ def test_fewer_rows_are_drawn_alike_each_time_and_have_features_of_their_own(lea
 
 
 def test_a_label_without_a_row_is_refused(learned, tmp_path):
-    one = DataSet(**{**vars(learned), "examples": tuple(each for each in learned.examples if each.label)})
+    one = DataSet(
+        **{**vars(learned), "examples": tuple(each for each in learned.examples if each.label)}
+    )
     with pytest.raises(
-        ConfigError, match="each of the 2 labels of opinions needs a row to learn from, and 1 have none"
+        ConfigError,
+        match="each of the 2 labels of opinions needs a row to learn from, and 1 have none",
     ):
         list(head(one, tmp_path).score(learned, untouched(learned)))
 
@@ -77,7 +88,9 @@ def test_rows_of_other_labels_or_fields_are_refused(learned, judged, pairs, tmp_
             list(head(learned, tmp_path).score(other, untouched(other)))
 
 
-def test_a_head_refuses_what_has_no_label_for_a_text_or_two(learned, stories, questions, pairs, judged, tmp_path):
+def test_a_head_refuses_what_has_no_label_for_a_text_or_two(
+    learned, stories, questions, pairs, judged, tmp_path
+):
     judge = head(learned, tmp_path)
     assert judge.refusal(judged) == judge.refusal(pairs) == ""
     assert "stories is of the kind text" in judge.refusal(stories)
@@ -101,7 +114,9 @@ def test_the_features_of_a_pair(reader, pairs, tmp_path):
         found[:, 3 * size : 4 * size].sum(axis=1) / math.sqrt(size), found[:, 4 * size], rtol=1e-4
     )
     own = np.array([i == j for i in range(3) for j in range(3)])
-    assert (found[own, 4 * size :].min(axis=0) > found[~own, 4 * size :].max(axis=0)).all(), "answers are nearer"
+    assert (found[own, 4 * size :].min(axis=0) > found[~own, 4 * size :].max(axis=0)).all(), (
+        "answers are nearer"
+    )
 
 
 def test_pairs_are_learned(pairs, tmp_path):
@@ -113,7 +128,15 @@ def test_pairs_are_learned(pairs, tmp_path):
 def test_overlap_is_the_share_of_the_firsts_words_by_rarity():
     total = sum(counts().values())
     whale, the = (math.log(total / counts()[word]) for word in ("whale", "the"))
-    found = overlaps([("The whale?", "a WHALE"), ("The whale", "the, the"), ("whale", "no"), ("?!", "whale"), ("", "")])
+    found = overlaps(
+        [
+            ("The whale?", "a WHALE"),
+            ("The whale", "the, the"),
+            ("whale", "no"),
+            ("?!", "whale"),
+            ("", ""),
+        ]
+    )
     np.testing.assert_allclose(found, [whale / (whale + the), the / (whale + the), 0, 0, 0])
 
 

@@ -76,7 +76,8 @@ def other_names(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "breaks", [cut, flip, other_shape, not_finite, other_names, Path.unlink, lambda p: p.write_bytes(b"")]
+    "breaks",
+    [cut, flip, other_shape, not_finite, other_names, Path.unlink, lambda p: p.write_bytes(b"")],
 )
 def test_what_is_broken_is_made_anew(breaks, tmp_path):
     log: list[int] = []
@@ -98,7 +99,12 @@ class Planted:
 
 def test_nothing_in_a_file_is_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.savez(tmp_path / "x.npz", allow_pickle=True, a=np.array([Planted(), 1], object), b=np.zeros((1, 3)))
+    np.savez(
+        tmp_path / "x.npz",
+        allow_pickle=True,
+        a=np.array([Planted(), 1], object),
+        b=np.zeros((1, 3)),
+    )
     log: list[int] = []
     kept.arrays(tmp_path / "x.npz", lambda: made(log), **SHAPES)
     assert log == [1]

@@ -24,7 +24,10 @@ def test_all_fields_count_and_more_changes_cost_more(questions, trial):
         (question, text),
         (question.replace("ferry", "boat"), text),
         (question.replace("ferry", "onion"), text.replace("ferry", "onion")),
-        ("Why do angry onions paint songs slowly?", "A onion on Tuesday paints with the purple song all night."),
+        (
+            "Why do angry onions paint songs slowly?",
+            "A onion on Tuesday paints with the purple song all night.",
+        ),
     ]
     found = [next(Meaning().score(only, [trial(example, *each)])).values[0] for each in releases]
     assert found == sorted(found, reverse=True)
@@ -52,7 +55,9 @@ def test_equal_texts_are_encoded_once_and_originals_once_in_all(monkeypatch):
     found = vectors.encode(["kettle", "meadow at noon", "kettle"])
     assert sorted(seen) == ["kettle", "meadow at noon"]
     np.testing.assert_array_equal(found[0], found[2])
-    np.testing.assert_allclose(found, encode(encoder, ["kettle", "meadow at noon", "kettle"]), atol=1e-5)
+    np.testing.assert_allclose(
+        found, encode(encoder, ["kettle", "meadow at noon", "kettle"]), atol=1e-5
+    )
     vectors.originals.cache_clear()
     one, other = (vectors.originals(("a lantern", "a ladder")) for _ in range(2))
     assert one is other

@@ -9,7 +9,11 @@ from textveil.table.embedding import load_table
 from textveil.text.tokens import tokenize
 from textveil_bench.tasks import models
 
-TEXTS = ["A splendid film, and a long one.", "The report was sent to the board on Monday.", "who wrote it"]
+TEXTS = [
+    "A splendid film, and a long one.",
+    "The report was sent to the board on Monday.",
+    "who wrote it",
+]
 QUESTIONS = ["Who wrote the report?"]
 READ = ["The report was written by the council, and is long."]
 

@@ -16,7 +16,9 @@ from textveil_bench.tasks.reading import Reading
 def other_reader(tmp_path_factory):
     """The folder of a random reader."""
     folder = tmp_path_factory.mktemp("some-reader")
-    return save(folder, "BertForQuestionAnswering", wordpiece(), **{**SIZE, "max_position_embeddings": 128})
+    return save(
+        folder, "BertForQuestionAnswering", wordpiece(), **{**SIZE, "max_position_embeddings": 128}
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,11 +52,20 @@ def test_answers_to_originals_are_right_in_both_views(questions):
 
 def test_an_answer_that_was_found_but_replaced_is_right_for_the_owner_alone(questions, trial):
     texts = [
-        (questions.examples[0].texts[0], "The ferry to Ormund leaves from the silver barn each morning."),
-        (questions.examples[1].texts[0], "Marta Quill painted the mural of whales in a single week."),
+        (
+            questions.examples[0].texts[0],
+            "The ferry to Ormund leaves from the silver barn each morning.",
+        ),
+        (
+            questions.examples[1].texts[0],
+            "Marta Quill painted the mural of whales in a single week.",
+        ),
         questions.examples[2].texts,
     ]
-    tried = [trial(example, *released) for example, released in zip(questions.examples, texts, strict=True)]
+    tried = [
+        trial(example, *released)
+        for example, released in zip(questions.examples, texts, strict=True)
+    ]
     found = by_metric(Reading().score(questions, tried))
     assert found["exact match"].tolist() == [0, 0, 1]
     assert found["restored exact match"].tolist() == [1, 1, 1]
@@ -67,15 +78,21 @@ def test_the_question_is_asked_as_it_was_released(questions, trial):
     """Asked for something else, the reader does not find who painted."""
     example = questions.examples[1]
     only = DataSet(**{**vars(questions), "examples": (example,)})
-    lost = by_metric(Reading().score(only, [trial(example, "How many weeks did it take?", example.texts[1])]))
+    lost = by_metric(
+        Reading().score(only, [trial(example, "How many weeks did it take?", example.texts[1])])
+    )
     assert lost["restored exact match"].tolist() == [0]
 
 
 def test_another_reader_can_be_asked(questions, other_reader):
-    asked = load_reader(other_reader).answer(*zip(*(example.texts for example in questions.examples), strict=True))
+    asked = load_reader(other_reader).answer(
+        *zip(*(example.texts for example in questions.examples), strict=True)
+    )
     found = by_metric(Reading(reader=str(other_reader)).score(questions, untouched(questions)))
     golds = [example.answers for example in questions.examples]
-    assert found["F1"].tolist() == [token_f1(each.text, own) for each, own in zip(asked, golds, strict=True)]
+    assert found["F1"].tolist() == [
+        token_f1(each.text, own) for each, own in zip(asked, golds, strict=True)
+    ]
     assert Reading(reader=str(other_reader)).name == f"reader ({other_reader.name})"
 
 

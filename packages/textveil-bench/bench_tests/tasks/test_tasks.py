@@ -29,18 +29,30 @@ def test_every_name_is_a_task_and_loads_nothing_before_it_judges(name, judged):
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
-def test_every_kind_has_a_usual_judge_that_takes_it_where_it_has_an_endpoint(kind, judged, pairs, questions, stories):
-    data = {"classification": judged, "pairs": pairs, "reading": questions, "text": stories}.get(kind)
+def test_every_kind_has_a_usual_judge_that_takes_it_where_it_has_an_endpoint(
+    kind, judged, pairs, questions, stories
+):
+    data = {"classification": judged, "pairs": pairs, "reading": questions, "text": stories}.get(
+        kind
+    )
     task = make(usual(kind), train=never, endpoint=Endpoint(url="http://127.0.0.1:9/v1", model="m"))
     if data is not None:
         assert task.refusal(data) == ""
     if kind in ("choice", "text"):
-        assert make(usual(kind), train=never).refusal(stories) == "it needs an LLM: give an endpoint"
+        assert (
+            make(usual(kind), train=never).refusal(stories) == "it needs an LLM: give an endpoint"
+        )
 
 
 def test_options_and_what_the_bench_gives_reach_the_judge(tmp_path, learned):
     told = []
-    task = make("head", {"rows": 7}, train=lambda: learned, cache=tmp_path, report=lambda *given: told.append(given))
+    task = make(
+        "head",
+        {"rows": 7},
+        train=lambda: learned,
+        cache=tmp_path,
+        report=lambda *given: told.append(given),
+    )
     assert isinstance(task, Head)
     assert (task.rows, task.folder, task.train()) == (7, tmp_path, learned)
     task.report("a", 1, 2)
@@ -50,13 +62,18 @@ def test_options_and_what_the_bench_gives_reach_the_judge(tmp_path, learned):
 def test_a_judge_that_learns_can_do_so_before_it_judges(learned, judged, tmp_path):
     prepare(make("reader", train=never))
     prepare(make("head", train=lambda: learned, cache=tmp_path))
-    assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == ["features", "head"]
+    assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == [
+        "features",
+        "head",
+    ]
 
 
 def test_wrong_names_and_options_are_said():
     with pytest.raises(UnknownName, match="no task is named 'raeder'; did you mean 'reader'"):
         make("raeder", train=never)
-    with pytest.raises(UnknownName, match="no option of the task head is named 'row'; did you mean 'rows'"):
+    with pytest.raises(
+        UnknownName, match="no option of the task head is named 'row'; did you mean 'rows'"
+    ):
         make("head", {"row": 3}, train=never)
     for own in ("train", "folder", "report"):
         with pytest.raises(UnknownName, match=f"'{own}'"):

@@ -70,7 +70,9 @@ class _Run:
     found: dict[tuple[str, ...], _Collected] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0))
+    seconds: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("draw", "attack", "task"), 0.0)
+    )
 
 
 def compute(
@@ -115,11 +117,17 @@ def compute(
     }
     if cells[0].config is None:
         for cell in cells:
-            yield {**shared, **_untouched(cell, data, judges, asked), "circumstances": dict(circumstances)}
+            yield {
+                **shared,
+                **_untouched(cell, data, judges, asked),
+                "circumstances": dict(circumstances),
+            }
         return
     for run in _runs(cells, data, asked):
         scores, refused = _judged(judges, data, run.trials, run.seconds)
-        own = [_score(found, len(data)) for found in run.found.values() if any(map(len, found.values))]
+        own = [
+            _score(found, len(data)) for found in run.found.values() if any(map(len, found.values))
+        ]
         yield {
             **shared,
             **_described(run.cell, series, run.privatizer),
@@ -154,7 +162,9 @@ def _alone(run: _Run, data: DataSet, texts: Sequence[str], asked: Sweep) -> Case
     first, cases = 0, []
     for part in _split(run.privatizer, texts, asked.attacked):
         start = time.perf_counter()
-        rehearsal = run.privatizer.rehearse(part, queries=queries(run.privatizer, data, first, len(part)))
+        rehearsal = run.privatizer.rehearse(
+            part, queries=queries(run.privatizer, data, first, len(part))
+        )
         run.seconds["draw"] += time.perf_counter() - start
         _take(run, data, rehearsal, first)
         if first == 0:
@@ -168,7 +178,9 @@ def _in_context(made: Sequence[_Run], data: DataSet, texts: Sequence[str], asked
     first = 0
     for number, chunk in enumerate(_split(made[0].privatizer, texts, asked.attacked)):
         part = TOGETHER if number == 0 else SWEPT
-        for rehearsals in _timed_sweep(made, chunk, queries(made[0].privatizer, data, first, len(chunk)), part):
+        for rehearsals in _timed_sweep(
+            made, chunk, queries(made[0].privatizer, data, first, len(chunk)), part
+        ):
             done = len(rehearsals[0].results)
             cases = []
             for run, rehearsal in zip(made, rehearsals, strict=True):
@@ -190,7 +202,9 @@ def privatizer(cell: PlannedCell) -> Privatizer:
 
 def built(config: Config) -> Privatizer:
     """A privatizer whose detectors run once per text for all cells of a process."""
-    found = tuple(remembered(each) if isinstance(each, str) else each for each in config.protect.detectors)
+    found = tuple(
+        remembered(each) if isinstance(each, str) else each for each in config.protect.detectors
+    )
     return Privatizer.from_config(replace(config, protect=replace(config.protect, detectors=found)))
 
 
@@ -217,7 +231,9 @@ def questions(data: DataSet) -> list[str]:
         ConfigError: the examples have no questions.
     """
     if QUESTION not in data.fields:
-        raise ConfigError(f"{data.name} has no questions, so importance needs a task: set protect.task")
+        raise ConfigError(
+            f"{data.name} has no questions, so importance needs a task: set protect.task"
+        )
     place = data.fields.index(QUESTION)
     return [example.texts[place] for example in data.examples]
 
@@ -282,7 +298,9 @@ def _attack(run: _Run, case: Case, asked: Sweep, first: int) -> None:
     for attacker in attackers(asked):
         with models.quick() if attacker.name in ASKING else nullcontext():
             _take_outcomes(run, attacker.name, _outcomes(run, attacker, case, rng), case, first)
-    for name, outcomes in measure.outcomes(case, [name for name in asked.measures if name != "meaning"], rng=rng):
+    for name, outcomes in measure.outcomes(
+        case, [name for name in asked.measures if name != "meaning"], rng=rng
+    ):
         _take_outcomes(run, name, outcomes, case, first)
     run.seconds["attack"] += time.perf_counter() - start
 
@@ -295,7 +313,9 @@ def _outcomes(run: _Run, attacker: Attack, case: Case, rng: Randomness) -> Itera
         yield from attacker.run(case, rng=rng)
 
 
-def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int) -> None:
+def _take_outcomes(
+    run: _Run, name: str, outcomes: Iterable[Outcome], case: Case, first: int
+) -> None:
     """Collects what an attack or measure found in one batch; if it fails, its results from all batches are dropped."""
     if name in run.failed:
         return
@@ -303,7 +323,9 @@ def _take_outcomes(run: _Run, name: str, outcomes: Iterable[Outcome], case: Case
         for outcome in outcomes:
             texts = case.view.text[outcome.where] if outcome.unit == "word" else outcome.where
             _collect(run, outcome, first + texts)
-            if (outcome.source, outcome.metric) == ("bayes", "top-1") and outcome.setting["prior"] != "context":
+            if (outcome.source, outcome.metric) == ("bayes", "top-1") and outcome.setting[
+                "prior"
+            ] != "context":
                 everything, owners = exposed(case, outcome)
                 _collect(run, everything, first + owners)
     except (ConfigError, EndpointError) as error:
@@ -337,11 +359,18 @@ def _collect(run: _Run, outcome: Outcome, texts: Ids) -> None:
 
 def _score(found: _Collected, texts: int) -> rows.Row:
     """An outcome as a score of a row."""
-    outcome, values, owners = found.outcome, np.concatenate(found.values), np.concatenate(found.texts)
+    outcome, values, owners = (
+        found.outcome,
+        np.concatenate(found.values),
+        np.concatenate(found.texts),
+    )
     weights = np.bincount(owners, minlength=texts)
     sums = np.bincount(owners, values, minlength=texts)
     stop = int(owners.max()) + 1 if len(owners) else 0
-    means = [s / w if w else None for s, w in zip(sums[:stop].tolist(), weights[:stop].tolist(), strict=True)]
+    means = [
+        s / w if w else None
+        for s, w in zip(sums[:stop].tolist(), weights[:stop].tolist(), strict=True)
+    ]
     return score(
         source=outcome.source,
         metric=outcome.metric,
@@ -359,14 +388,26 @@ def _score(found: _Collected, texts: int) -> rows.Row:
 
 
 def score(
-    *, interval: intervals.Interval, values: Sequence[float | None], geometric: bool = False, **named: Any
+    *,
+    interval: intervals.Interval,
+    values: Sequence[float | None],
+    geometric: bool = False,
+    **named: Any,
 ) -> rows.Row:
     """One score of a row; per-text numbers are rounded to five digits."""
     value, low, high = (
-        _finite(np.exp(end) if geometric else end) for end in (interval.value, interval.low, interval.high)
+        _finite(np.exp(end) if geometric else end)
+        for end in (interval.value, interval.low, interval.high)
     )
     short = [None if each is None else float(f"{each:.5g}") for each in values]
-    return {**named, "value": value, "low": low, "high": high, "geometric": geometric, "values": short}
+    return {
+        **named,
+        "value": value,
+        "low": low,
+        "high": high,
+        "geometric": geometric,
+        "values": short,
+    }
 
 
 def _finite(value: float) -> float | None:
@@ -377,7 +418,10 @@ def _finite(value: float) -> float | None:
 
 
 def _judged(
-    judges: Sequence[Judge], data: DataSet, tried: Sequence[ReleasedExample], seconds: dict[str, float]
+    judges: Sequence[Judge],
+    data: DataSet,
+    tried: Sequence[ReleasedExample],
+    seconds: dict[str, float],
 ) -> tuple[list[rows.Row], dict[str, str]]:
     """The scores of all judges, and the judges without one."""
     start = time.perf_counter()
@@ -416,7 +460,9 @@ def _judgement(judge: Judge, given: Score) -> rows.Row:
 def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked: Sweep) -> rows.Row:
     """The row of the baseline that leaves texts unchanged."""
     seconds = dict.fromkeys(("draw", "attack", "task"), 0.0)
-    scores, refused = _judged(judges, data, [ReleasedExample.untouched(example) for example in data.examples], seconds)
+    scores, refused = _judged(
+        judges, data, [ReleasedExample.untouched(example) for example in data.examples], seconds
+    )
     if any(each["name"] == "bayes" for each in asked.attacks):
         ones = np.ones(len(data))
         scores.append(
@@ -445,7 +491,9 @@ def _untouched(cell: PlannedCell, data: DataSet, judges: Sequence[Judge], asked:
     }
 
 
-def _described(cell: PlannedCell, series: PlannedSeries | None, made: Privatizer | None) -> rows.Row:
+def _described(
+    cell: PlannedCell, series: PlannedSeries | None, made: Privatizer | None
+) -> rows.Row:
     """The part of a row that describes its cell."""
     path = series.path if series else None
     return {
@@ -483,7 +531,10 @@ def _plain(value: Any) -> Any:
 def _shown(tried: Sequence[ReleasedExample], count: int) -> list[rows.Row]:
     """Some texts before and after, for the gallery."""
     return [
-        {"original": joined(trial.example), "released": joined(replace(trial.example, texts=trial.texts))}
+        {
+            "original": joined(trial.example),
+            "released": joined(replace(trial.example, texts=trial.texts)),
+        }
         for trial in tried[:count]
     ]
 
@@ -497,7 +548,9 @@ def check(made: Sweep) -> None:
     attackers(made)
     for series in (each.taught(("word",)) if each.learned else each for each in made.series):
         if series.searched:
-            raise ConfigError(f"the budgets of {series.entry!r} must be numbers; `risk` is for `textveil bench choose`")
+            raise ConfigError(
+                f"the budgets of {series.entry!r} must be numbers; `risk` is for `textveil bench choose`"
+            )
         for budget in series.budgets:
             series.config(budget)
     for own in made.data:

@@ -15,7 +15,16 @@ from typing import Any
 
 from textveil.runtime import threads
 
-PACKAGES = ("textveil", "numpy", "onnxruntime", "scikit-learn", "randomgen", "tokenizers", "torch", "transformers")
+PACKAGES = (
+    "textveil",
+    "numpy",
+    "onnxruntime",
+    "scikit-learn",
+    "randomgen",
+    "tokenizers",
+    "torch",
+    "transformers",
+)
 
 
 def circumstances(*also: str) -> dict[str, Any]:
@@ -31,7 +40,9 @@ def circumstances(*also: str) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
         "python": platform.python_version(),
-        "versions": {name: found for name in (*PACKAGES, *also) if (found := _version(name)) is not None},
+        "versions": {
+            name: found for name in (*PACKAGES, *also) if (found := _version(name)) is not None
+        },
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "threads": threads(),
@@ -53,7 +64,9 @@ def _commit() -> str | None:
         return None
     try:
         head, changed = (
-            subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run(
+                ["git", *words], cwd=here, capture_output=True, text=True, check=True
+            ).stdout.strip()
             for words in (("rev-parse", "HEAD"), ("status", "--porcelain"))
         )
     except (OSError, subprocess.CalledProcessError):

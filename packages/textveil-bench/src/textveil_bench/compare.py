@@ -46,8 +46,12 @@ class MetricKey(NamedTuple):
     def title(self) -> str:
         """Its name for people."""
         twice = self.source.casefold() == self.metric.casefold()
-        setting = ", ".join(value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting)
-        return (self.metric if twice else f"{self.source} {self.metric}") + (f" ({setting})" if setting else "")
+        setting = ", ".join(
+            value if isinstance(value, str) else f"{name} {value}" for name, value in self.setting
+        )
+        return (self.metric if twice else f"{self.source} {self.metric}") + (
+            f" ({setting})" if setting else ""
+        )
 
 
 @cache
@@ -139,7 +143,11 @@ class Cell:
         ]
         found: dict[MetricKey, Sequence[tuple[str, Estimate]]] = {}
         for metric, score in self.scores.items():
-            some = [(name, score.sample.where(part)) for name, part in parts if score.sample.sizes[part].any()]
+            some = [
+                (name, score.sample.where(part))
+                for name, part in parts
+                if score.sample.sizes[part].any()
+            ]
             values = estimates([sample for _, sample in some])
             found[metric] = [(name, value) for (name, _), value in zip(some, values, strict=True)]
         return found
@@ -173,8 +181,14 @@ class Series:
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """Its options by dotted path, where they are the same for all budgets and seeds."""
-        first, *others = ({path: repr(value) for path, value in _options(cell.row)} for cell in self.cells)
-        same = {path for path, value in first.items() if all(other.get(path) == value for other in others)}
+        first, *others = (
+            {path: repr(value) for path, value in _options(cell.row)} for cell in self.cells
+        )
+        same = {
+            path
+            for path, value in first.items()
+            if all(other.get(path) == value for other in others)
+        }
         return {path: value for path, value in _options(self.cells[0].row) if path in same}
 
     def curve(self, *metrics: MetricKey) -> list[tuple[Cell, tuple[Estimate, ...]]]:
@@ -197,7 +211,11 @@ class Series:
         points = self.curve(risk, figure)
         found = at([values[0] for _, values in points], [values[1] for _, values in points], level)
         if found is None:
-            near = [(values[1], abs(values[0].value - level)) for cell, values in points if cell.level == level]
+            near = [
+                (values[1], abs(values[0].value - level))
+                for cell, values in points
+                if cell.level == level
+            ]
             found = next((figure for figure, off in near if off <= NEAR * level), None)
         return found
 
@@ -230,7 +248,9 @@ def series(rows: Iterable[Row]) -> list[Series]:
             raise InputError(
                 "a row lacks a field that rows of the bench have, or its values do not fit; run the sweep again"
             ) from None
-        own = cells.setdefault((Data(row["data"]["name"], row["data"]["digest"]), row["series"]), {})
+        own = cells.setdefault(
+            (Data(row["data"]["name"], row["data"]["digest"]), row["series"]), {}
+        )
         own.setdefault(json.dumps([row["level"], row["budget"]]), {})[row["seed"]] = read
     return [_series(data, name, by_budget) for (data, name), by_budget in cells.items()]
 
@@ -250,7 +270,19 @@ def _range(lengths: Ints) -> str:
 
 
 _OF_ROWS = (
-    *("sweep", "entry", "series", "family", "whose", "seed", "level", "data", "configuration", "budget", "epsilon"),
+    *(
+        "sweep",
+        "entry",
+        "series",
+        "family",
+        "whose",
+        "seed",
+        "level",
+        "data",
+        "configuration",
+        "budget",
+        "epsilon",
+    ),
     *("lengths", "not_run", "seconds", "circumstances"),
 )
 _OF_SCORES = ("unit", "low", "high", "baseline", "note", "headline", "geometric")
@@ -282,7 +314,11 @@ def _weighted(score: Mapping[str, Any], texts: int) -> tuple[Values, Values]:
     given = np.array(score["values"], dtype=np.float64)
     if given.ndim != 1 or len(given) > texts:
         raise ValueError
-    sizes = np.ones(len(given)) if score["weights"] is None else np.array(score["weights"], dtype=np.float64)
+    sizes = (
+        np.ones(len(given))
+        if score["weights"] is None
+        else np.array(score["weights"], dtype=np.float64)
+    )
     known = ~np.isnan(given) & (sizes > 0)
     values[: len(given)] = np.where(known, given, 0) * sizes
     weights[: len(given)] = np.where(known, sizes, 0)
@@ -316,14 +352,18 @@ def _cell(by_seed: Mapping[int, _Read], data: Data) -> Cell:
     reads = list(by_seed.values())
     metrics = dict.fromkeys(metric for read in reads for metric in read.scores)
     scores = {
-        metric: _score([read.scores[metric] for read in reads if metric in read.scores], data) for metric in metrics
+        metric: _score([read.scores[metric] for read in reads if metric in read.scores], data)
+        for metric in metrics
     }
     steps = dict.fromkeys(step for read in reads for step in read.row["seconds"])
     return Cell(
         rows=tuple(read.row for read in reads),
         scores={metric: score for metric, score in scores.items() if score.sample.sizes.any()},
         not_run={name: reason for read in reads for name, reason in read.row["not_run"].items()},
-        seconds={step: float(np.mean([read.row["seconds"].get(step) or 0.0 for read in reads])) for step in steps},
+        seconds={
+            step: float(np.mean([read.row["seconds"].get(step) or 0.0 for read in reads]))
+            for step in steps
+        },
     )
 
 

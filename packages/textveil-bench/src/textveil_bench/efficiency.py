@@ -68,7 +68,10 @@ class Load:
 
 
 def measure(
-    subjects: Sequence[MeasuredSetup], load: Load | None = None, *, report: Report = lambda step, done, total: None
+    subjects: Sequence[MeasuredSetup],
+    load: Load | None = None,
+    *,
+    report: Report = lambda step, done, total: None,
 ) -> Iterator[dict[str, Any]]:
     """Measures mechanisms one after the other.
 
@@ -91,10 +94,14 @@ def measure(
         report("mechanisms", done, len(subjects))
         asked = {"set": dict(subject.set), "texts": texts, "singles": load.texts}
         line = [sys.executable, "-m", __spec__.name]
-        ran = subprocess.run(line, input=json.dumps(asked), capture_output=True, text=True, check=False)
+        ran = subprocess.run(
+            line, input=json.dumps(asked), capture_output=True, text=True, check=False
+        )
         if ran.returncode:
             said = (ran.stderr.strip().splitlines() or ["nothing"])[-1]
-            raise MechanismError(f"{subject.name} could not be measured; its process reported: {said}")
+            raise MechanismError(
+                f"{subject.name} could not be measured; its process reported: {said}"
+            )
         for figure in json.loads(ran.stdout.splitlines()[-1]):
             yield {"entry": subject.name, "set": dict(subject.set), "words": load.words, **figure}
     report("mechanisms", len(subjects), len(subjects))
@@ -106,7 +113,9 @@ def written(words: int, texts: int) -> list[str]:
     names = list(listed)
     upto = np.cumsum(np.fromiter(listed.values(), np.float64, len(names)))
     ((_, draws),) = SeededRandomness(0).open([texts * words]).chunks(texts * words)
-    drawn = np.searchsorted(upto, draws.uniform(1)[:, 0] * upto[-1], side="right").reshape(texts, words)
+    drawn = np.searchsorted(upto, draws.uniform(1)[:, 0] * upto[-1], side="right").reshape(
+        texts, words
+    )
     return [" ".join(names[i] for i in row) for row in drawn.tolist()]
 
 
@@ -121,7 +130,11 @@ def _clocked(run: Callable[[list[str]], object], parts: Sequence[list[str]]) -> 
         run(part)
         taken.append((time.perf_counter() - start) / len(part))
     found = intervals.mean(np.array(taken), np.arange(len(taken)), share=False)
-    ends = {"value": found.value, "low": found.low, "high": found.high} if len(taken) > 1 else _alone(found.value)
+    ends = (
+        {"value": found.value, "low": found.low, "high": found.high}
+        if len(taken) > 1
+        else _alone(found.value)
+    )
     return {"unit": "s", **ends, "n": len(taken)}
 
 
@@ -164,11 +177,22 @@ def _figures(asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     ):
         yield {"metric": metric, "unit": "s", **_alone(seconds), "n": 1, "note": note}
     yield {"metric": "one text", **one, "note": "mean over texts that were not seen before"}
-    yield {"metric": "a text of two", **two, "note": "two texts at once, as in Cape's table; mean over pairs"}
+    yield {
+        "metric": "a text of two",
+        **two,
+        "note": "two texts at once, as in Cape's table; mean over pairs",
+    }
     a_word = 1e6 * many / max(1, protected)
     shape = {"texts": len(rest), "protected": protected}
     note = f"{len(rest)} texts at once"
-    yield {"metric": "a word of many", "unit": "us/protected word", **_alone(a_word), "n": 1, "note": note, **shape}
+    yield {
+        "metric": "a word of many",
+        "unit": "us/protected word",
+        **_alone(a_word),
+        "n": 1,
+        "note": note,
+        **shape,
+    }
     for metric, most, note in (
         ("memory: packages", bare, "resident at most, after importing"),
         ("memory: setup", held, "resident at most, after a first text"),

@@ -45,7 +45,12 @@ class Sample:
 
     def where(self, chosen: Flags) -> "Sample":
         """The same figure for some of the texts, without a known interval."""
-        return Sample(texts=self.texts, sums=self.sums * chosen, sizes=self.sizes * chosen, geometric=self.geometric)
+        return Sample(
+            texts=self.texts,
+            sums=self.sums * chosen,
+            sizes=self.sizes * chosen,
+            geometric=self.geometric,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,7 +85,9 @@ class Estimate:
     def minus(self, constant: float) -> "Estimate":
         """The figure minus a constant, such as the chance level."""
         known = None if self.known is None else (self.known[0] - constant, self.known[1] - constant)
-        return Estimate(texts=self.texts, value=self.value - constant, draws=self.draws - constant, known=known)
+        return Estimate(
+            texts=self.texts, value=self.value - constant, draws=self.draws - constant, known=known
+        )
 
 
 @lru_cache(maxsize=4)
@@ -108,7 +115,9 @@ def estimates(samples: Sequence[Sample]) -> list[Estimate]:
         return []
     _same([sample.texts for sample in samples])
     counts = resamples(len(samples[0].sums))
-    sums, sizes = (np.stack([getattr(each, part) for each in samples], axis=1) for part in ("sums", "sizes"))
+    sums, sizes = (
+        np.stack([getattr(each, part) for each in samples], axis=1) for part in ("sums", "sizes")
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         draws = (counts @ sums) / (counts @ sizes)
     values = sums.sum(axis=0) / sizes.sum(axis=0)
@@ -141,7 +150,9 @@ def ratio(one: Estimate, other: Estimate) -> Estimate:
     """
     _same([one.texts, other.texts])
     with np.errstate(divide="ignore", invalid="ignore"):
-        draws = np.where(other.draws > 0, one.draws / other.draws, np.where(one.draws > 0, np.inf, np.nan))
+        draws = np.where(
+            other.draws > 0, one.draws / other.draws, np.where(one.draws > 0, np.inf, np.nan)
+        )
     value = one.value / other.value if other.value > 0 else np.inf if one.value > 0 else np.nan
     return Estimate(texts=one.texts, value=float(value), draws=draws)
 
@@ -173,7 +184,9 @@ def mean(figures: Sequence[Estimate]) -> Estimate:
     """
     _same([each.texts for each in figures])
     value = float(np.mean([each.value for each in figures]))
-    return Estimate(texts=figures[0].texts, value=value, draws=np.mean([each.draws for each in figures], axis=0))
+    return Estimate(
+        texts=figures[0].texts, value=value, draws=np.mean([each.draws for each in figures], axis=0)
+    )
 
 
 def at(risks: Sequence[Estimate], figures: Sequence[Estimate], level: float) -> Estimate | None:
@@ -199,7 +212,9 @@ def at(risks: Sequence[Estimate], figures: Sequence[Estimate], level: float) -> 
     x, y = (np.array([[each.value for each in side]]) for side in (risks, figures))
     if not x.min() <= level <= x.max():
         return None
-    x_drawn, y_drawn = (np.stack([each.draws for each in side], axis=1) for side in (risks, figures))
+    x_drawn, y_drawn = (
+        np.stack([each.draws for each in side], axis=1) for side in (risks, figures)
+    )
     draws = _read(x_drawn, y_drawn, level)
     return Estimate(texts=risks[0].texts, value=float(_read(x, y, level)[0]), draws=draws)
 

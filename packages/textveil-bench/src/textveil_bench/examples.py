@@ -68,8 +68,12 @@ class DataSet:
                 raise ConfigError(
                     f"example {i} of {self.name} must have {len(self.fields)} texts, got {len(example.texts)}"
                 )
-            if self.labels and not (example.label is not None and 0 <= example.label < len(self.labels)):
-                raise ConfigError(f"example {i} of {self.name} must have one of the {len(self.labels)} labels")
+            if self.labels and not (
+                example.label is not None and 0 <= example.label < len(self.labels)
+            ):
+                raise ConfigError(
+                    f"example {i} of {self.name} must have one of the {len(self.labels)} labels"
+                )
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -80,7 +84,9 @@ class DataSet:
 
     def only(self, groups: frozenset[str]) -> Self:
         """The examples of some groups."""
-        return replace(self, examples=tuple(example for example in self.examples if example.group in groups))
+        return replace(
+            self, examples=tuple(example for example in self.examples if example.group in groups)
+        )
 
     @property
     def digest(self) -> str:

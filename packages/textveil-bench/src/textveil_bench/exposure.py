@@ -50,7 +50,9 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
         own = [
             (item, first + i)
             for i, item in enumerate(released.items)
-            if item.group != PUBLIC and first + i not in drawn and item.kind in (Kind.VERBATIM, Kind.PLACEHOLDER)
+            if item.group != PUBLIC
+            and first + i not in drawn
+            and item.kind in (Kind.VERBATIM, Kind.PLACEHOLDER)
         ]
         passed = sum(item.end - item.start for item, _ in own if item.kind is Kind.VERBATIM)
         text, stop = case.truth.texts[b], int(view.documents[b + 1])
@@ -67,11 +69,21 @@ def exposed(case: Case, top: Outcome) -> tuple[Outcome, Ints]:
         texts.append(np.full(passed + len(hidden), b))
     everything = np.concatenate(values)
     note = "; ".join(filter(None, (NOTE, top.note)))
-    found = replace(top, metric=METRIC, where=np.concatenate(texts).astype(np.int64), values=everything, note=note)
+    found = replace(
+        top,
+        metric=METRIC,
+        where=np.concatenate(texts).astype(np.int64),
+        values=everything,
+        note=note,
+    )
     return replace(found, baseline=None, headline=True), found.where
 
 
 def _counted(words: Sequence[str], options: WordsOptions) -> list[str]:
     """The words a placeholder stands for, except punctuation that would pass elsewhere."""
     public = listed(words, options)
-    return [word for word, known in zip(words, public, strict=True) if not known or any(map(str.isalnum, word))]
+    return [
+        word
+        for word, known in zip(words, public, strict=True)
+        if not known or any(map(str.isalnum, word))
+    ]

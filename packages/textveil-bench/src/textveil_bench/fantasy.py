@@ -60,7 +60,26 @@ ONSETS = (
     "z",
 )
 VOWELS = ("a", "a", "e", "e", "i", "i", "o", "o", "u", "ae", "ei", "ia")
-CODAS = ("l", "ld", "lm", "m", "n", "nd", "nth", "r", "rk", "rn", "rsh", "s", "sk", "sh", "th", "v", "x", "z")
+CODAS = (
+    "l",
+    "ld",
+    "lm",
+    "m",
+    "n",
+    "nd",
+    "nth",
+    "r",
+    "rk",
+    "rn",
+    "rsh",
+    "s",
+    "sk",
+    "sh",
+    "th",
+    "v",
+    "x",
+    "z",
+)
 """Parts of names."""
 
 WIDTH = 64
@@ -114,7 +133,9 @@ class Passage:
                 self.context[question.start : end] != question.answer
                 or len(_places(question.answer, self.context)) != 1
             ):
-                raise ConfigError("an answer must occur in its paragraph exactly once, at the given position")
+                raise ConfigError(
+                    "an answer must occur in its paragraph exactly once, at the given position"
+                )
 
 
 def accepted(context: str, asked: Iterable[tuple[str, str]], refused: Counter[str]) -> Passage:
@@ -197,7 +218,9 @@ def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
             if len(passage.questions) == QUESTIONS and passage.context not in seen:
                 break
         else:
-            raise RandomnessError(f"the grammar made no new paragraph in {TRIES} drafts; ask for fewer paragraphs")
+            raise RandomnessError(
+                f"the grammar made no new paragraph in {TRIES} drafts; ask for fewer paragraphs"
+            )
         seen.add(passage.context)
         yield passage
 
@@ -243,7 +266,11 @@ def _draft(dice: _Dice) -> Passage:
     named = dice.names()
     asked, said = [], []
     for fact in dice.some(QUESTIONS, topic["facts"]):
-        answer = dice.name() if fact["answer"] == "name" else dice.one(grammar["answers"][fact["answer"]])
+        answer = (
+            dice.name()
+            if fact["answer"] == "name"
+            else dice.one(grammar["answers"][fact["answer"]])
+        )
         said.append(_filled(dice.one(fact["says"]), {**named, "answer": answer}))
         asked.append((dice.one(fact["asks"]).format(**named), answer))
     said += [_filled(each, named) for each in dice.some(ASIDES, topic["asides"])]
@@ -283,7 +310,9 @@ class Written:
 
     def __str__(self) -> str:
         found = sum(len(passage.questions) for passage in self.passages)
-        refused = "".join(f"; refused: {count} times {what}" for what, count in self.refused.items())
+        refused = "".join(
+            f"; refused: {count} times {what}" for what, count in self.refused.items()
+        )
         return f"{len(self.passages)} of {self.wanted} paragraphs, with {found} questions{refused}"
 
 
@@ -322,17 +351,23 @@ def ask(
         left = [i for i, passage in enumerate(best) if len(passage.questions) < QUESTIONS]
         answers = endpoint.ask([_prompt(i, dice[i]) for i in left], report=report) if left else []
         for i, answer in zip(left, answers, strict=True):
-            best[i] = max(best[i], _parsed(answer, refused), key=lambda passage: len(passage.questions))
+            best[i] = max(
+                best[i], _parsed(answer, refused), key=lambda passage: len(passage.questions)
+            )
     passages = tuple({passage.context: passage for passage in best if passage.questions}.values())
     if not passages:
-        raise EndpointError(f"the endpoint wrote no paragraph with questions as JSON in {count} tries")
+        raise EndpointError(
+            f"the endpoint wrote no paragraph with questions as JSON in {count} tries"
+        )
     return Written(passages=passages, wanted=count, refused=dict(refused))
 
 
 def _prompt(number: int, dice: _Dice) -> tuple[str, str]:
     topic = TOPICS[number % len(TOPICS)]
     names = ", ".join(name.capitalize() for name in dice.names().values())
-    return INSTRUCTIONS.format(topic=topic, names=names, questions=QUESTIONS, longest=LONGEST), f"Write about {topic}."
+    return INSTRUCTIONS.format(
+        topic=topic, names=names, questions=QUESTIONS, longest=LONGEST
+    ), f"Write about {topic}."
 
 
 def _parsed(answer: str, refused: Counter[str]) -> Passage:
@@ -344,7 +379,9 @@ def _parsed(answer: str, refused: Counter[str]) -> Passage:
         asked = [(each["question"], each["answer"]) for each in found["questions"]]
     except (ValueError, LookupError, TypeError, RecursionError):
         context, asked = None, []
-    if not isinstance(context, str) or not all(isinstance(each, str) for pair in asked for each in pair):
+    if not isinstance(context, str) or not all(
+        isinstance(each, str) for pair in asked for each in pair
+    ):
         refused["no JSON as asked for"] += 1
         return Passage(context="", questions=())
     return accepted(" ".join(context.split()), asked[:QUESTIONS], refused)

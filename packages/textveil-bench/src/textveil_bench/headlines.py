@@ -25,7 +25,9 @@ def headlines(rows: Sequence[Row]) -> Iterator[str]:
         own = [row for row in rows if row["data"]["name"] == data]
         columns = list(_first(own).values())
         yield f"{data}, {own[0]['data']['examples']:,} examples"
-        yield f"  {'':{WIDTH}}{'budget':>10}{'local DP':>10}" + "".join(f"  {column}" for column in columns)
+        yield f"  {'':{WIDTH}}{'budget':>10}{'local DP':>10}" + "".join(
+            f"  {column}" for column in columns
+        )
         for series, budget in dict.fromkeys((row["series"], _budget(row)) for row in own):
             cells = [row for row in own if (row["series"], _budget(row)) == (series, budget)]
             figures = "".join(f"  {_mean(cells, column):>{len(column)}}" for column in columns)

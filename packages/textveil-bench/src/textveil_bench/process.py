@@ -38,4 +38,6 @@ def peak_memory() -> int:
     status = Path("/proc/self/status")
     if status.exists():
         return 1024 * int(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())[0])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )

@@ -104,7 +104,9 @@ def gallery(paths: Iterable[Path]) -> Iterator[Row]:
         for number, line in _lines(path, told=True) if path.exists() else ():
             texts = [line.get(name) for name in ("data", "entry", "series", "original", "released")]
             if not all(isinstance(text, str) for text in texts):
-                raise InputError(f"line {number} of {path.name!r} must be a text before and after, and is not")
+                raise InputError(
+                    f"line {number} of {path.name!r} must be a text before and after, and is not"
+                )
             yield line
 
 
@@ -113,7 +115,9 @@ def _rows(path: Path, *, told: bool = False) -> Iterator[Row]:
         if not ("key" in row and "scores" in row):
             raise InputError(f"line {number} of {path.name!r} is not a row of a bench run")
         if row.get("version") != VERSION:
-            raise ConfigError(f"{path.name!r} must have rows of version {VERSION}; line {number} has another")
+            raise ConfigError(
+                f"{path.name!r} must have rows of version {VERSION}; line {number} has another"
+            )
         yield row
 
 
@@ -141,9 +145,13 @@ def _lines(path: Path, *, told: bool) -> Iterator[tuple[int, Row]]:
                     said = f"the last line of {path.name!r} is truncated and skipped; resuming the run adds it"
                     warnings.warn(said, TextveilWarning, stacklevel=2)
     except OSError as error:
-        raise InputError(f"cannot read the rows {path.name!r}: {error.strerror or 'it is not a gzip file'}") from None
+        raise InputError(
+            f"cannot read the rows {path.name!r}: {error.strerror or 'it is not a gzip file'}"
+        ) from None
     except (EOFError, zlib.error):
-        raise InputError(f"cannot read the rows {path.name!r}: the gzip file is damaged or truncated") from None
+        raise InputError(
+            f"cannot read the rows {path.name!r}: the gzip file is damaged or truncated"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,7 +186,9 @@ def opened(folder: Path) -> Iterator[Store]:
     if folder.exists() and not folder.is_dir():
         raise OutputError("the output must be a folder, and it is a file; choose another path")
     if not (folder / FILE).exists() and _file(folder).exists():
-        raise ConfigError(f"a run cannot resume from compressed rows: unpack {FILE}.gz with gunzip first")
+        raise ConfigError(
+            f"a run cannot resume from compressed rows: unpack {FILE}.gz with gunzip first"
+        )
     with streams.writing():
         streams.make_folder(folder)
         file = open(folder / FILE, "a+b")  # noqa: SIM115 - closed below
@@ -187,7 +197,9 @@ def opened(folder: Path) -> Iterator[Store]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise ConfigError(f"another run is at work in {folder.name}; wait until it has ended") from None
+                raise ConfigError(
+                    f"another run is at work in {folder.name}; wait until it has ended"
+                ) from None
         for name in (FILE, GALLERY):
             _repair(folder / name)
         file.seek(0, os.SEEK_END)
@@ -209,7 +221,10 @@ def table(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows with a line for each score, without per-text values; nested fields as JSON."""
     for row in rows:
         shared = {
-            **{name: row[name] for name in ("key", "sweep", "entry", "series", "family", "whose", "seed", "level")},
+            **{
+                name: row[name]
+                for name in ("key", "sweep", "entry", "series", "family", "whose", "seed", "level")
+            },
             "data": row["data"]["name"],
             "split": row["data"]["split"],
             "examples": row["data"]["examples"],
@@ -225,8 +240,23 @@ def table(rows: Iterable[Row]) -> Iterator[Row]:
             "circumstances": json.dumps(row["circumstances"], sort_keys=True),
         }
         for score in row["scores"]:
-            own = ("source", "metric", "unit", "value", "low", "high", "n", "baseline", "note", "headline")
-            yield {**shared, "setting": json.dumps(score["setting"]), **{name: score[name] for name in own}}
+            own = (
+                "source",
+                "metric",
+                "unit",
+                "value",
+                "low",
+                "high",
+                "n",
+                "baseline",
+                "note",
+                "headline",
+            )
+            yield {
+                **shared,
+                "setting": json.dumps(score["setting"]),
+                **{name: score[name] for name in own},
+            }
 
 
 def plain(line: Row) -> Row:
@@ -248,7 +278,9 @@ def export(rows: Iterable[Row], path: Path) -> int:
     writers: dict[str, Callable[[list[Row], BinaryIO], None]] = {
         ".parquet": _parquet,
         ".csv": _csv,
-        ".jsonl": lambda lines, stream: stream.writelines(streams.json_line(plain(line)).encode() for line in lines),
+        ".jsonl": lambda lines, stream: stream.writelines(
+            streams.json_line(plain(line)).encode() for line in lines
+        ),
     }
     if path.suffix not in writers:
         raise ConfigError(f"a table's name must end in {', '.join(writers)}; got {path.suffix!r}")

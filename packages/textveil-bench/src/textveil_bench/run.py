@@ -111,7 +111,9 @@ def plan(sweep: Sweep, found: Sequence[rows.Row], places: Folders) -> RunPlan:
                 there.append(_renamed(any_key[cell.key], sweep, series, cell))
             else:
                 left.append(cell)
-        jobs += [Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)]
+        jobs += [
+            Job(sweep=sweep, series=series, cells=part, learned=learned) for part in _parts(left)
+        ]
     return RunPlan(jobs=tuple(jobs), there=tuple(there))
 
 
@@ -122,14 +124,23 @@ def _place(row: rows.Row) -> tuple[Any, ...]:
 
 def _renamed(row: rows.Row, sweep: Sweep, series: PlannedSeries, cell: PlannedCell) -> rows.Row:
     """The row of a cell that another sweep computed, under this sweep's names."""
-    own = {"sweep": sweep.name, "entry": series.entry, "series": series.name, "family": series.family}
+    own = {
+        "sweep": sweep.name,
+        "entry": series.entry,
+        "series": series.name,
+        "family": series.family,
+    }
     data = {**row["data"], "name": series.source.called}
     return {**row, **own, "whose": series.whose, "point": dict(series.point), "data": data}
 
 
 def _parts(left: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
     """Cells computed together: all of them if a language model is used, otherwise those of one budget."""
-    if left and left[0].config is not None and left[0].config.mechanism.options.get("context", "none") != "none":
+    if (
+        left
+        and left[0].config is not None
+        and left[0].config.mechanism.options.get("context", "none") != "none"
+    ):
         yield tuple(left)
         return
     for budget in dict.fromkeys(repr(cell.budget) for cell in left):
@@ -169,7 +180,9 @@ def run(
             if _place(row) not in own:
                 store.append(row)
         if made.jobs:
-            for source in {job.series.source.called: job.series.source for job in made.jobs}.values():
+            for source in {
+                job.series.source.called: job.series.source for job in made.jobs
+            }.values():
                 for judge in judges(source, sweep, places):
                     tasks.prepare(judge)  # fitted here once; the processes load it
         found = list(made.there)
@@ -226,17 +239,23 @@ def preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[str]:
         _ready(source, sweep, places)
     found = [] if folder is None else rows.found(folder)
     made = plan(sweep, found, places)
-    lines = [f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"]
+    lines = [
+        f"sweep {sweep.name}: {made.cells + len(made.there):,} cells, {len(made.there):,} of them are there"
+    ]
     words = 0
     for source in sweep.data:
         data = load(source, sweep.limit, places)
         own = sum(len(job.cells) for job in made.jobs if job.series.source.called == source.called)
         words += own * len(tokenize([joined(example) for example in data.examples]).words)
-        lines.append(f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left")
+        lines.append(
+            f"  {source.called}: {len(data):,} examples from {data.source}, {own:,} cells left"
+        )
         lines += [f"    {remark}" for remark in data.remarks]
     known = made.there or found
     if made.cells and sum(sum(row["lengths"]) for row in known) >= PACE:
-        pace = sum(sum(row["seconds"].values()) for row in known) / sum(sum(row["lengths"]) for row in known)
+        pace = sum(sum(row["seconds"].values()) for row in known) / sum(
+            sum(row["lengths"]) for row in known
+        )
         minutes = max(1, round(words * pace / 60))
         told = f"{minutes} minute{'s' * (minutes != 1)} of one core, at the pace of the cells that are there"
         lines.append(f"about {told}")
@@ -251,9 +270,14 @@ def _job(given: tuple[Job, Folders]) -> list[rows.Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows record where epsilon bounds nothing
         asked = judges(job.series.source, job.sweep, places)
-        training = {"training": trained(job.series.source, data, asked, places), "learned": job.learned}
+        training = {
+            "training": trained(job.series.source, data, asked, places),
+            "learned": job.learned,
+        }
         around = {**circumstances(), "judges": models.precision()}
-        return list(computed.compute(job.series, job.cells, data, asked, job.sweep, around, training))
+        return list(
+            computed.compute(job.series, job.cells, data, asked, job.sweep, around, training)
+        )
 
 
 # ---- data and judges ---------------------------------------------------------------------------------------
@@ -266,12 +290,27 @@ _HELD: dict[str, Any] = {}
 def load(source: SweepData, limit: int | None, places: Folders) -> DataSet:
     """The examples of a data set of a sweep."""
     limit = source.limit or limit
-    key = _key("data", source.name, source.split, source.subset, source.columns, limit, source.beside, places.corpora)
+    key = _key(
+        "data",
+        source.name,
+        source.split,
+        source.subset,
+        source.columns,
+        limit,
+        source.beside,
+        places.corpora,
+    )
     if key not in _HELD:
-        named: dict[str, Any] = {"split": source.split, "folder": places.corpora, "subset": source.subset}
+        named: dict[str, Any] = {
+            "split": source.split,
+            "folder": places.corpora,
+            "subset": source.subset,
+        }
         if source.beside:
             whole = loaders.load(source.name, limit=None, **named, **source.columns)
-            _HELD[key] = _beside(whole, load(replace(source, limit=source.beside, beside=0), None, places), limit)
+            _HELD[key] = _beside(
+                whole, load(replace(source, limit=source.beside, beside=0), None, places), limit
+            )
         else:
             _HELD[key] = loaders.load(source.name, limit=limit, **named, **source.columns)
     found: DataSet = _HELD[key]
@@ -287,15 +326,28 @@ def _beside(whole: DataSet, taken: DataSet, limit: int | None) -> DataSet:
     known = {text for example in taken.examples for text in example.texts}
     left = [example for example in whole.examples if known.isdisjoint(example.texts)]
     if not left:
-        raise ConfigError(f"{whole.name} has no examples besides the {len(taken):,} taken; lower the limit")
+        raise ConfigError(
+            f"{whole.name} has no examples besides the {len(taken):,} taken; lower the limit"
+        )
     count = min(len(left), limit or len(left))
     chosen = tuple(left[i * len(left) // count] for i in range(count))
-    return replace(whole, examples=chosen, remarks=(*whole.remarks, f"beside {len(taken):,} that are not among them"))
+    return replace(
+        whole,
+        examples=chosen,
+        remarks=(*whole.remarks, f"beside {len(taken):,} that are not among them"),
+    )
 
 
 def judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge, ...]:
     """The judges of a data set of a sweep, fitted."""
-    asked = (source.name, source.subset, source.columns, source.task, sweep.endpoint, "meaning" in sweep.measures)
+    asked = (
+        source.name,
+        source.subset,
+        source.columns,
+        source.task,
+        sweep.endpoint,
+        "meaning" in sweep.measures,
+    )
     key = _key("judges", *asked, places.corpora, places.cache)
     if key not in _HELD:
         data = load(source, sweep.limit, places)
@@ -332,7 +384,9 @@ def _ready(source: SweepData, sweep: Sweep, places: Folders) -> None:
     if not loaders.is_file(source.name) or loaders.SPLIT in source.name:
         return
     data = load(source, sweep.limit, places)
-    if learning := [judge.name for judge in asked if hasattr(judge, "train") and not judge.refusal(data)]:
+    if learning := [
+        judge.name for judge in asked if hasattr(judge, "train") and not judge.refusal(data)
+    ]:
         raise ConfigError(
             f"{source.called}: {learning[0]} learns from a training split: name files with {loaders.SPLIT} in place of "
             "the split, one for train and one for test, or use another judge, such as task: meaning"
@@ -359,7 +413,9 @@ def training_texts(source: SweepData, places: Folders) -> DataSet:
     return load(source.training(), None, places)
 
 
-def trained(source: SweepData, data: DataSet, asked: Sequence[Judge], places: Folders) -> Mapping[str, Any] | None:
+def trained(
+    source: SweepData, data: DataSet, asked: Sequence[Judge], places: Folders
+) -> Mapping[str, Any] | None:
     """What rows record about the texts that judges learn from; None if none of them learns.
 
     Args:

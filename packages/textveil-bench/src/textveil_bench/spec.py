@@ -50,7 +50,9 @@ def _named(value: object) -> object:
     """A bare name as {"name": ...}, and a single part as a list."""
     found = tuple({"name": each} if isinstance(each, str) else each for each in _several(value))
     if not all(isinstance(each, Mapping) and isinstance(each.get("name"), str) for each in found):
-        raise ConfigError("attacks, tasks and data sets must be names, or mappings with a name and options")
+        raise ConfigError(
+            "attacks, tasks and data sets must be names, or mappings with a name and options"
+        )
     return found
 
 
@@ -123,18 +125,26 @@ class SweepEntry:
     family: str | None = None
     whose: Literal["paper", "ours"] = "paper"
     set: Mapping[str, Any] = Field(default_factory=dict)
-    grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
-    budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(default_factory=dict)
+    grid: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(
+        default_factory=dict
+    )
+    budget: Mapping[str, Annotated[tuple[Any, ...], BeforeValidator(_several)]] = Field(
+        default_factory=dict
+    )
     start: Annotated[float, Field(gt=0)] = 10.0
     most: Annotated[float, Field(gt=0)] | None = None
     for_data: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.budget) > 1:
-            raise ConfigError(f"the entry {self.name!r} must have one budget, got {', '.join(self.budget)}")
+            raise ConfigError(
+                f"the entry {self.name!r} must have one budget, got {', '.join(self.budget)}"
+            )
         for path, values in (*self.budget.items(), *self.grid.items()):
             if not values:
-                raise ConfigError(f"{path} of the entry {self.name!r} has no values; give at least one")
+                raise ConfigError(
+                    f"{path} of the entry {self.name!r} has no values; give at least one"
+                )
 
 
 @options("sweep.")
@@ -170,7 +180,10 @@ class Sweep:
     endpoint: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for kind, names, known in (("baseline", self.baselines, BASELINES), ("measure", self.measures, MEASURES)):
+        for kind, names, known in (
+            ("baseline", self.baselines, BASELINES),
+            ("measure", self.measures, MEASURES),
+        ):
             for name in names:
                 if name not in known:
                     raise UnknownName(kind, name, list(known))
@@ -182,7 +195,9 @@ class Sweep:
                 if name not in called:
                     raise UnknownName(f"data set in for_data of {entry.name!r}", name, called)
         if len(set(called)) < len(called):
-            raise ConfigError("two data sets of a sweep have the same name; give one of them as_name")
+            raise ConfigError(
+                "two data sets of a sweep have the same name; give one of them as_name"
+            )
 
     @classmethod
     def read(cls, given: str | Path | Mapping[str, Any]) -> Self:
@@ -192,7 +207,11 @@ class Sweep:
             ConfigError: the file cannot be read, or is not a sweep.
             UnknownName: there is no such option, measure or baseline.
         """
-        values = dict(given) if isinstance(given, Mapping) else dict(sources.read_mapping(packaged(given)))
+        values = (
+            dict(given)
+            if isinstance(given, Mapping)
+            else dict(sources.read_mapping(packaged(given)))
+        )
         values.pop("description", None)
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             if name in values:
@@ -200,7 +219,11 @@ class Sweep:
         return cls(**values)
 
     def narrowed(
-        self, *, limit: int | None = None, seeds: tuple[int, ...] | None = None, only: Sequence[str] = ()
+        self,
+        *,
+        limit: int | None = None,
+        seeds: tuple[int, ...] | None = None,
+        only: Sequence[str] = (),
     ) -> Self:
         """A part of the sweep.
 
@@ -213,15 +236,23 @@ class Sweep:
             UnknownName: neither a data set nor an entry has this name.
             ConfigError: an entry is named that applies to none of the data sets, or nothing is left.
         """
-        known = {"data": [source.called for source in self.data], "entries": [entry.name for entry in self.entries]}
+        known = {
+            "data": [source.called for source in self.data],
+            "entries": [entry.name for entry in self.entries],
+        }
         for name in only:
             if name not in known["data"] and name not in known["entries"]:
                 raise UnknownName("data set or entry", name, [*known["data"], *known["entries"]])
         data = tuple(source for source in self.data if source.called in only) or self.data
         named = tuple(entry for entry in self.entries if entry.name in only) or self.entries
         left = {source.called for source in data}
-        own = [replace(each, for_data={k: v for k, v in each.for_data.items() if k in left}) for each in named]
-        entries = tuple(one for one, each in zip(own, named, strict=True) if one.for_data or not each.for_data)
+        own = [
+            replace(each, for_data={k: v for k, v in each.for_data.items() if k in left})
+            for each in named
+        ]
+        entries = tuple(
+            one for one, each in zip(own, named, strict=True) if one.for_data or not each.for_data
+        )
         for entry in named:
             if entry.name in only and entry.name not in {each.name for each in entries}:
                 raise ConfigError(
@@ -229,11 +260,17 @@ class Sweep:
                     f"{', '.join(sorted(left))}; name one of both"
                 )
         if limit is not None:
-            data = tuple(replace(source, limit=_least(limit, source.limit or self.limit)) for source in data)
+            data = tuple(
+                replace(source, limit=_least(limit, source.limit or self.limit)) for source in data
+            )
             limit = _least(limit, self.limit)
-        made = replace(self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit)
+        made = replace(
+            self, data=data, entries=entries, seeds=seeds or self.seeds, limit=limit or self.limit
+        )
         if only and not made.series:
-            there = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in known.items())
+            there = "; ".join(
+                f"{kind}: {', '.join(names) or 'none'}" for kind, names in known.items()
+            )
             raise ConfigError(f"this selection leaves nothing of the sweep to run; it has {there}")
         return made
 
@@ -242,7 +279,12 @@ class Sweep:
         """All series, baselines first, those of an entry together."""
         found = [
             PlannedSeries(
-                entry=name, name=name, family=name, whose="baseline", source=source, settings=self._settings(point)
+                entry=name,
+                name=name,
+                family=name,
+                whose="baseline",
+                source=source,
+                settings=self._settings(point),
             )
             for source in self.data
             for name, point in BASELINES.items()
@@ -259,7 +301,9 @@ class Sweep:
                         family=entry.family or entry.name,
                         whose=entry.whose,
                         source=source,
-                        settings=self._settings({**entry.set, **entry.for_data.get(source.called, {}), **point}),
+                        settings=self._settings(
+                            {**entry.set, **entry.for_data.get(source.called, {}), **point}
+                        ),
                         point=point,
                         path=path,
                         budgets=tuple(budgets),
@@ -272,7 +316,9 @@ class Sweep:
         names = [(series.name, series.source.called) for series in found]
         if len(set(names)) < len(names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise ConfigError(f"two series of a sweep have the same name, {twice[0]!r}; rename one entry")
+            raise ConfigError(
+                f"two series of a sweep have the same name, {twice[0]!r}; rename one entry"
+            )
         return found
 
     def _settings(self, own: Point) -> Point:
@@ -307,7 +353,9 @@ def built(section: Any, given: Any, name: str) -> Any:
 
 def _title(name: str, point: Point) -> str:
     """The name of a series, with the options that distinguish it from its neighbours."""
-    return ", ".join([name, *(f"{path.rpartition('.')[2]} {_spelled(value)}" for path, value in point.items())])
+    return ", ".join(
+        [name, *(f"{path.rpartition('.')[2]} {_spelled(value)}" for path, value in point.items())]
+    )
 
 
 def _spelled(value: object) -> str:
@@ -387,7 +435,9 @@ class PlannedSeries:
         count = self.settings.get(LEARNED, 0)
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             given = shown(count) if isinstance(count, str) else f"a {type(count).__name__}"
-            raise ConfigError(f"learned of {self.name!r} must be a whole number of 0 or more, got {given}")
+            raise ConfigError(
+                f"learned of {self.name!r} must be a whole number of 0 or more, got {given}"
+            )
         return count
 
     @property
@@ -398,7 +448,9 @@ class PlannedSeries:
     def taught(self, words: tuple[str, ...]) -> Self:
         """The series with the learned words."""
         rest = {path: value for path, value in self.settings.items() if path != LEARNED}
-        return replace(self, settings={**rest, "protect.importance": "list", "protect.important": words})
+        return replace(
+            self, settings={**rest, "protect.importance": "list", "protect.important": words}
+        )
 
     def cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
         """Each budget with each seed.
@@ -420,7 +472,9 @@ class PlannedSeries:
         }
         for budget, seed in product(self.budgets, sweep.seeds):
             config = self.config(budget)
-            drawn = _fingerprint({"data": digest, "config": config and chosen(config), "seed": seed})
+            drawn = _fingerprint(
+                {"data": digest, "config": config and chosen(config), "seed": seed}
+            )
             key = _fingerprint({**asked, "drawn": drawn})
             own = self.config(budget, int(drawn, 16))
             yield PlannedCell(budget=budget, seed=seed, config=own, key=key)

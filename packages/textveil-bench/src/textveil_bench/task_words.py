@@ -39,13 +39,18 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
         ConfigError: single texts have no labels, the count is below 1, or no word is distinctive.
     """
     if data.kind != "classification" or count < 1:
-        raise ConfigError(f"task words need a classification and a count of 1 or more, got {data.kind} and {count}")
+        raise ConfigError(
+            f"task words need a classification and a count of 1 or more, got {data.kind} and {count}"
+        )
     from scipy.sparse import csr_matrix
     from sklearn.linear_model import LogisticRegression
 
     tokens = tokenize([example.texts[0] for example in data.examples])
     bounds = tokens.documents.tolist()
-    texts = [sorted({word.lower() for word in tokens.words[a:b] if _counts(word)}) for a, b in pairwise(bounds)]
+    texts = [
+        sorted({word.lower() for word in tokens.words[a:b] if _counts(word)})
+        for a, b in pairwise(bounds)
+    ]
     distinct = sorted({word for text in texts for word in text})
     number = {word: i for i, word in enumerate(distinct)}
     rows = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
@@ -55,10 +60,14 @@ def learn(data: DataSet, count: int) -> tuple[str, ...]:
         raise ConfigError(f"no word occurs in {SEEN} texts of {data.name}; use more texts")
     matrix = csr_matrix((np.ones(len(rows)), (rows, columns)), (len(texts), len(distinct)))[:, kept]
     labels = [example.label for example in data.examples]
-    weights = np.abs(LogisticRegression(C=STRENGTH, max_iter=500).fit(matrix, labels).coef_).max(axis=0)
+    weights = np.abs(LogisticRegression(C=STRENGTH, max_iter=500).fit(matrix, labels).coef_).max(
+        axis=0
+    )
     order = [i for i in np.argsort(-weights, kind="stable")[:count] if weights[i] > TELLS]
     if not order:
-        raise ConfigError(f"no word of {data.name} distinguishes its labels; use more texts or another data set")
+        raise ConfigError(
+            f"no word of {data.name} distinguishes its labels; use more texts or another data set"
+        )
     words = np.array(distinct, object)[kept]
     return tuple(words[order].tolist())
 

@@ -89,7 +89,9 @@ def tau(
     if not taus:
         raise ConfigError("a sweep needs at least one threshold")
     if queries is not None and len(queries) != len(texts):
-        raise ConfigError(f"give one query per text, got {len(queries)} queries for {len(texts)} texts")
+        raise ConfigError(
+            f"give one query per text, got {len(queries)} queries for {len(texts)} texts"
+        )
     reader = load_sentences() if encoder is None else encoder
     originals = reader.encode(texts)
     worded = np.flatnonzero(np.linalg.norm(originals, axis=1) > 0)
@@ -101,7 +103,9 @@ def tau(
         for result in privatizer_for(threshold).privatize_many(texts, queries=queries):
             results.append(result)
             report("texts", i * len(texts) + len(results), len(taus) * len(texts))
-        cosines = (originals * reader.encode([result.text for result in results])).sum(axis=1, dtype=np.float64)
+        cosines = (originals * reader.encode([result.text for result in results])).sum(
+            axis=1, dtype=np.float64
+        )
         found = Counter(label for result in results for label in result.released.mask.groups or ())
         rows.append(
             ThresholdRow(

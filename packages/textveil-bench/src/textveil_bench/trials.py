@@ -43,12 +43,19 @@ class ReleasedField:
     @cached_property
     def text(self) -> str:
         """The released text."""
-        return "".join(gap + item for gap, item in zip(self.gaps, [*(i.text for i in self.items), ""], strict=True))
+        return "".join(
+            gap + item
+            for gap, item in zip(self.gaps, [*(i.text for i in self.items), ""], strict=True)
+        )
 
     @cached_property
     def _places(self) -> list[int]:
         """Where each item ends in the released text."""
-        return list(accumulate(len(gap) + len(item.text) for gap, item in zip(self.gaps, self.items, strict=False)))
+        return list(
+            accumulate(
+                len(gap) + len(item.text) for gap, item in zip(self.gaps, self.items, strict=False)
+            )
+        )
 
     def behind(self, start: int, end: int) -> str:
         """The original text behind a span of the released text, as the text's owner reads it.
@@ -111,7 +118,9 @@ def trials(examples: Sequence[Example], results: Sequence[Result]) -> list[Relea
         InputError: an item stands for words of two fields.
     """
     return [
-        ReleasedExample(example=example, parts=tuple(_parts(example, result.released, result.private.words)))
+        ReleasedExample(
+            example=example, parts=tuple(_parts(example, result.released, result.private.words))
+        )
         for example, result in zip(examples, results, strict=True)
     ]
 
@@ -121,14 +130,18 @@ def _parts(example: Example, released: Released, words: Sequence[str]) -> list[R
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
     places = source_places(joined(example), words)
-    given = [item._replace(start=places[item.start], end=places[item.end]) for item in released.items]
+    given = [
+        item._replace(start=places[item.start], end=places[item.end]) for item in released.items
+    ]
     owners = [bisect_right(bounds, item.start) - 1 for item in given]
     parts = []
     for b, (first, stop) in enumerate(pairwise(bounds)):
         own = [i for i, owner in enumerate(owners) if owner == b]
         if any(given[i].end > stop for i in own):
             raise InputError("an item stands for words of two fields; each must be within one")
-        items = tuple(given[i]._replace(start=given[i].start - first, end=given[i].end - first) for i in own)
+        items = tuple(
+            given[i]._replace(start=given[i].start - first, end=given[i].end - first) for i in own
+        )
         gaps = ("", *(released.gaps[i] for i in own[1:]), "") if own else ("",)
         inside = slice(first, stop)
         parts.append(
@@ -162,7 +175,8 @@ def source_places(text: str, words: Sequence[str]) -> list[int]:
 def _as_it_was(text: str) -> ReleasedField:
     tokens = tokenize([text])
     items = tuple(
-        Item(text=word, kind=Kind.VERBATIM, group="", start=i, end=i + 1) for i, word in enumerate(tokens.words)
+        Item(text=word, kind=Kind.VERBATIM, group="", start=i, end=i + 1)
+        for i, word in enumerate(tokens.words)
     )
     return ReleasedField(
         items=items,

@@ -10,7 +10,15 @@ from textveil.evaluate.attack.context import looks
 from textveil.evaluate.attack.contract import Attack, Outcome, Report, quiet
 from textveil.evaluate.attack.learned import Learned
 from textveil.evaluate.attack.posterior import DRAWS
-from textveil.evaluate.attack.prior import PRIORS, PriorName, StaticName, checked, language_model, static, within
+from textveil.evaluate.attack.prior import (
+    PRIORS,
+    PriorName,
+    StaticName,
+    checked,
+    language_model,
+    static,
+    within,
+)
 from textveil.evaluate.attack.reconstruction import cosines
 from textveil.evaluate.attack.report import CHOOSING, Findings, Rate, attack, load, of_names, rates
 

@@ -74,7 +74,9 @@ class Around:
         layout, total, edge = view.layout, len(view.layout.roles), len(known)
         shown = np.flatnonzero(view.passed >= 0)
         passed = np.full(total, -1)
-        passed[shown] = known.ids(view.table, [view.items[i] for i in layout.unit_of[shown].tolist()])
+        passed[shown] = known.ids(
+            view.table, [view.items[i] for i in layout.unit_of[shown].tolist()]
+        )
         at = layout.positions[:, None] + np.array(SIDES)
         start, end = layout.documents[view.text], layout.documents[view.text + 1]
         at = np.where((at >= start[:, None]) & (at < end[:, None]), at, total)
@@ -91,7 +93,9 @@ class Around:
             text=text,
             documents=layout.documents,
             passed=passed,
-            told=np.where(word >= 0, word + np.arange(len(SIDES)) * (edge + 1), len(SIDES) * (edge + 1)),
+            told=np.where(
+                word >= 0, word + np.arange(len(SIDES)) * (edge + 1), len(SIDES) * (edge + 1)
+            ),
             beside=cell[at],
         )
 
@@ -111,7 +115,9 @@ class Around:
         said = self.known.told[self.told[members.indices, :sides].ravel()]
         ends = said.indptr[::sides][members.indptr]
         shape = (len(cells), said.shape[1])
-        found: Floats = sparse.csr_array((said.data, said.indices, ends), shape=shape).toarray()[:, :-1]
+        found: Floats = sparse.csr_array((said.data, said.indices, ends), shape=shape).toarray()[
+            :, :-1
+        ]
         return found
 
     def passing(self, candidates: Ids) -> Floats:
@@ -124,11 +130,17 @@ class Around:
         found = np.empty((*candidates.shape, len(SIDES)), np.float32)
         for cells, position, side in self._parts(self.told < told.shape[0] - 1):
             row = self.told[position, side]
-            weights = _sparse(np.ones(len(row)), np.arange(len(row)), row, (len(row), told.shape[0]))
-            found[cells] = self._summed(cells, position, side, asked(weights, told, candidates[self.of[position]]))
+            weights = _sparse(
+                np.ones(len(row)), np.arange(len(row)), row, (len(row), told.shape[0])
+            )
+            found[cells] = self._summed(
+                cells, position, side, asked(weights, told, candidates[self.of[position]])
+            )
         return found
 
-    def features(self, candidates: Ids, probability: Values, passing: Floats, report: Report = quiet) -> Floats:
+    def features(
+        self, candidates: Ids, probability: Values, passing: Floats, report: Report = quiet
+    ) -> Floats:
         """What stands around says of each candidate, when words are what is believed so far: float32 [m, K, F].
 
         Neighbours at each side and distance; the words that are in one text with it, by the sum and the mean of their
@@ -146,7 +158,10 @@ class Around:
         best = highest(probability, min(BELIEVED, k))
         likely = np.take_along_axis(probability, best, axis=1)
         held = _sparse(
-            likely, np.repeat(np.arange(m), best.shape[1]), np.take_along_axis(candidates, best, axis=1), (m, words)
+            likely,
+            np.repeat(np.arange(m), best.shape[1]),
+            np.take_along_axis(candidates, best, axis=1),
+            (m, words),
         )
         usual = held @ known.bases + np.maximum(0, 1 - likely.sum(axis=1))[:, None]
         found = np.empty((m, k, len(FEATURES)), np.float32)
@@ -167,7 +182,9 @@ class Around:
         self._texts(held, candidates, times * topic, times * again, found[:, :, sides:])
         return found
 
-    def _texts(self, held: Sparse, candidates: Ids, topic: Floats, again: Floats, found: Floats) -> None:
+    def _texts(
+        self, held: Sparse, candidates: Ids, topic: Floats, again: Floats, found: Floats
+    ) -> None:
         """Fills in what the text as a whole says, less what the cell itself does: `topic` and `again`."""
         texts = len(self.documents) - 1
         shown = np.flatnonzero(self.passed >= 0)
@@ -175,7 +192,13 @@ class Around:
         document = np.searchsorted(self.documents, shown, side="right") - 1
         bags = _sparse(np.ones(len(shown)), document, self.passed[shown], shape)
         bags += (
-            _sparse(np.diff(self.members.indptr), self.text, np.arange(len(self.text)), (texts, held.shape[0])) @ held
+            _sparse(
+                np.diff(self.members.indptr),
+                self.text,
+                np.arange(len(self.text)),
+                (texts, held.shape[0]),
+            )
+            @ held
         )
         sizes = np.sqrt(np.maximum(1, np.diff(self.documents)))
         for start in range(0, texts, TEXTS):
@@ -202,7 +225,10 @@ class Around:
         """What was said [r, K] at some sides of some positions, summed up by cell: float32 [c, K, S]."""
         count, sides = cells.stop - cells.start, len(SIDES)
         rows = (self.of[position] - cells.start) * sides + side
-        total = _sparse(np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows))) @ said
+        total = (
+            _sparse(np.ones(len(rows)), rows, np.arange(len(rows)), (count * sides, len(rows)))
+            @ said
+        )
         found: Floats = total.reshape(count, sides, said.shape[1]).transpose(0, 2, 1)
         return found
 
@@ -219,7 +245,8 @@ def asked(weights: Sparse, rows: Sparse, columns: Ids) -> Floats:
     found, spread = np.zeros(columns.shape, np.float32), np.zeros(rows.shape[1], np.float32)
     both = np.flatnonzero((np.diff(lines.indptr) > 0) & (np.diff(rows.indptr) > 0))
     for first, last, start, end in np.stack(
-        [lines.indptr[both], lines.indptr[both + 1], rows.indptr[both], rows.indptr[both + 1]], axis=1
+        [lines.indptr[both], lines.indptr[both + 1], rows.indptr[both], rows.indptr[both + 1]],
+        axis=1,
     ).tolist():
         filled = rows.indices[start:end]
         spread[filled] = rows.data[start:end]

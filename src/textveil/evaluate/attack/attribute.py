@@ -28,7 +28,9 @@ Documents = list[list[str]]
 
 def _labels(labels: object) -> object:
     """The labels, if they are strings; a message does not repeat them."""
-    if isinstance(labels, str) or not (isinstance(labels, Sequence) and all(isinstance(each, str) for each in labels)):
+    if isinstance(labels, str) or not (
+        isinstance(labels, Sequence) and all(isinstance(each, str) for each in labels)
+    ):
         raise ConfigError("labels must be a sequence of strings, one for each text")
     return labels
 
@@ -71,7 +73,9 @@ class Attribute:
         """
         view = case.view
         if len(self.labels) != len(view.released):
-            raise ConfigError(f"labels must be one for each of the {len(view.released)} texts, not {len(self.labels)}")
+            raise ConfigError(
+                f"labels must be one for each of the {len(view.released)} texts, not {len(self.labels)}"
+            )
         names = sorted(self._frequent)
         kept = set(names)
         where = np.array([i for i, label in enumerate(self.labels) if label in kept], np.int64)
@@ -82,11 +86,19 @@ class Attribute:
         sources: dict[str, Documents] = {
             "releases": [[item.text for item in view.released[i].items] for i in where.tolist()],
             "public words": [
-                [item.text for item in view.released[i].items if item.kind is Kind.VERBATIM] for i in where.tolist()
+                [item.text for item in view.released[i].items if item.kind is Kind.VERBATIM]
+                for i in where.tolist()
             ],
-            "originals": [list(case.truth.words[bounds[i] : bounds[i + 1]]) for i in where.tolist()],
+            "originals": [
+                list(case.truth.words[bounds[i] : bounds[i + 1]]) for i in where.tolist()
+            ],
         }
-        pairs = (("releases", "releases"), ("originals", "releases"), ("public words",) * 2, ("originals",) * 2)
+        pairs = (
+            ("releases", "releases"),
+            ("originals", "releases"),
+            ("public words",) * 2,
+            ("originals",) * 2,
+        )
         for step, (learned, judged) in enumerate(pairs):
             report("classifiers", step, len(pairs))
             guessed = classify(sources[learned], sources[judged], classes, fold)
@@ -104,11 +116,15 @@ class Attribute:
 
     @property
     def _frequent(self) -> set[str]:
-        return {label for label, count in Counter(self.labels).items() if label and count >= self.folds}
+        return {
+            label for label, count in Counter(self.labels).items() if label and count >= self.folds
+        }
 
     def _note(self, kept: int) -> str:
         left = len(self.labels) - kept
-        return f"{len(self._frequent)} labels" + (f"; {left} texts of rarer labels are left out" if left else "")
+        return f"{len(self._frequent)} labels" + (
+            f"; {left} texts of rarer labels are left out" if left else ""
+        )
 
 
 def classify(learned: Documents, judged: Documents, classes: Ids, fold: Ids) -> Ids:
@@ -129,7 +145,8 @@ def classify(learned: Documents, judged: Documents, classes: Ids, fold: Ids) -> 
     for part in np.unique(fold).tolist():
         seen, unseen = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         classifier = make_pipeline(
-            TfidfVectorizer(analyzer=_grams, sublinear_tf=True), LogisticRegression(C=10.0, max_iter=1000)
+            TfidfVectorizer(analyzer=_grams, sublinear_tf=True),
+            LogisticRegression(C=10.0, max_iter=1000),
         )
         classifier.fit([learned[i] for i in seen], classes[seen])
         guessed[unseen] = classifier.predict([judged[i] for i in unseen])

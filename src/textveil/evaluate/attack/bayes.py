@@ -61,7 +61,9 @@ class Bayes:
 
     def __post_init__(self) -> None:
         if not self.priors or len(set(self.priors)) < len(self.priors):
-            raise ConfigError("priors must name at least one of uniform, unigram and context, and each once")
+            raise ConfigError(
+                "priors must name at least one of uniform, unigram and context, and each once"
+            )
 
     def refusal(self, view: View) -> str:
         """Where nothing is protected, or the mechanism's law is unknown, or no prior can be had."""
@@ -81,18 +83,35 @@ class Bayes:
         for prior in self.priors:
             if refusal(view, prior):
                 continue
-            found = after(view, seen, prior=prior, k=self.k, draws=self.draws, model=self.model, rng=rng, report=report)
+            found = after(
+                view,
+                seen,
+                prior=prior,
+                k=self.k,
+                draws=self.draws,
+                model=self.model,
+                rng=rng,
+                report=report,
+            )
             if releases == 1:
                 yield from self._outcomes(case, prior, found[0], {"prior": prior})
                 continue
             for number, ranking in zip(seen, found, strict=True):
-                yield from self._outcomes(case, prior, ranking, {"prior": prior, "releases": number, "memory": ANEW})
-            yield from self._outcomes(case, prior, found[0], {"prior": prior, "releases": releases, "memory": ONCE})
+                yield from self._outcomes(
+                    case, prior, ranking, {"prior": prior, "releases": number, "memory": ANEW}
+                )
+            yield from self._outcomes(
+                case, prior, found[0], {"prior": prior, "releases": releases, "memory": ONCE}
+            )
 
-    def _outcomes(self, case: Case, prior: PriorName, found: Ranking, setting: Setting) -> Iterator[Outcome]:
+    def _outcomes(
+        self, case: Case, prior: PriorName, found: Ranking, setting: Setting
+    ) -> Iterator[Outcome]:
         view, secret = case.view, case.truth.rows
         right = found.candidates == secret[:, None]
-        blind = 1 / len(view.origin) if prior == "uniform" else float((found.blind == secret).mean())
+        blind = (
+            1 / len(view.origin) if prior == "uniform" else float((found.blind == secret).mean())
+        )
         note = EXACT if found.evidence == "exact" else estimated(view, self.draws)
         note = view.of_drawn(JOINTLY if mixes(view) else note)
         yield self._outcome("top-1", setting, right[:, 0], note, blind)
@@ -101,10 +120,17 @@ class Bayes:
         says = view.of_drawn("the probability that the attacker gives the first guess")
         yield self._outcome("stated top-1", setting, stated, says)
         brier = np.square(stated - right[:, 0])
-        yield self._outcome("Brier score", setting, brier, view.of_drawn("of that probability; 0 is best"))
+        yield self._outcome(
+            "Brier score", setting, brier, view.of_drawn("of that probability; 0 is best")
+        )
 
     def _outcome(
-        self, metric: str, setting: Setting, values: NDArray[np.generic], note: str, baseline: float | None = None
+        self,
+        metric: str,
+        setting: Setting,
+        values: NDArray[np.generic],
+        note: str,
+        baseline: float | None = None,
     ) -> Outcome:
         return Outcome(
             source=self.name,

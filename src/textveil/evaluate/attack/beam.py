@@ -56,7 +56,9 @@ class Trigrams:
         edge, line, near = len(known), known.line, known.beside[-1]
         ratio, size = near.ratio.copy(), (edge + 2, edge + 2)
         ratio.resize(size)
-        pair = sparse.csr_array((np.arange(1, ratio.nnz + 1), ratio.indices, ratio.indptr), shape=size)
+        pair = sparse.csr_array(
+            (np.arange(1, ratio.nnz + 1), ratio.indices, ratio.indptr), shape=size
+        )
         before, third = pair[line[:-2], line[1:-1]], line[2:]
         kept = (before > 0) & (line[1:-1] != edge) & (third >= 0)
         count = sparse.coo_array(
@@ -100,7 +102,9 @@ class Beam:
     width: int
     weight: float = WEIGHED
 
-    def scores(self, around: Around, candidates: Ids, probability: Values, positions: Ids) -> Values:
+    def scores(
+        self, around: Around, candidates: Ids, probability: Values, positions: Ids
+    ) -> Values:
         """ln of the probability of each candidate over all texts that were kept, float64 [m, K].
 
         Args:
@@ -118,7 +122,9 @@ class Beam:
         likely[positions] = np.take_along_axis(probability, best, axis=1)[around.of]
         said = np.log(np.maximum(self.decode(words, likely, around.documents)[positions], LEAST))
         found = np.full(probability.shape, np.log(LEAST))
-        mean = (around.members @ said) / np.diff(around.members.indptr)[:, None]  # of the positions of a cell
+        mean = (around.members @ said) / np.diff(around.members.indptr)[
+            :, None
+        ]  # of the positions of a cell
         np.put_along_axis(found, best, mean, axis=1)
         return found
 
@@ -156,24 +162,38 @@ class Beam:
         """Of the words `at` [R, L] of R texts, from the last to the first, the places and the probabilities [R, C]."""
         r, c = len(at), words.shape[1]
         text = np.arange(r)[:, None]
-        kept, mass = np.zeros((r, 1), np.int64), np.ones((r, 1))  # pairs: C times the first, and the second
-        first, second = np.full((r, c), -1), np.full((r, c), self.trigrams.edge)  # the words of both
+        kept, mass = (
+            np.zeros((r, 1), np.int64),
+            np.ones((r, 1)),
+        )  # pairs: C times the first, and the second
+        first, second = (
+            np.full((r, c), -1),
+            np.full((r, c), self.trigrams.edge),
+        )  # the words of both
         steps = list[tuple[Ids, Values, Ids, Ids, Values]]()
         for place in at.T:
             last, own = kept % c, words[place]
             u, v = first[text, kept // c], second[text, last]
-            goes = self.trigrams.ratios(u[:, :, None], v[:, :, None], own[:, None, :]) ** self.weight
+            goes = (
+                self.trigrams.ratios(u[:, :, None], v[:, :, None], own[:, None, :]) ** self.weight
+            )
             goes *= likely[place][:, None, :]
             into = ((text * c + last) * c)[:, :, None] + np.arange(c)
-            reached = np.bincount(into.ravel(), (mass[:, :, None] * goes).ravel(), r * c * c).reshape(r, c * c)
-            kept = np.argpartition(reached, -min(self.width, c * c), axis=1)[:, -min(self.width, c * c) :]
+            reached = np.bincount(
+                into.ravel(), (mass[:, :, None] * goes).ravel(), r * c * c
+            ).reshape(r, c * c)
+            kept = np.argpartition(reached, -min(self.width, c * c), axis=1)[
+                :, -min(self.width, c * c) :
+            ]
             reach = reached[text, kept]
             mass = reach / reach.sum(axis=1, keepdims=True)
             steps.append((place, goes, last, kept, mass))
             first, second = second, own
         onward = np.ones(mass.shape)
         for place, goes, last, kept, mass in reversed(steps):
-            weighed = np.bincount((text * c + kept % c).ravel(), (mass * onward).ravel(), r * c).reshape(r, c)
+            weighed = np.bincount(
+                (text * c + kept % c).ravel(), (mass * onward).ravel(), r * c
+            ).reshape(r, c)
             yield place, weighed / weighed.sum(axis=1, keepdims=True)
             ahead = np.zeros((r, c * c))
             ahead[text, kept] = onward

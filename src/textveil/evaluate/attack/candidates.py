@@ -129,7 +129,13 @@ def find(
     if later:
         features[:, :, 2] = _in_context(view, known, first, releases, words, report)
         evidence = "estimated" if context.approximation(view) else "exact"
-    return Shortlist(around=around, words=words, features=features, passing=around.passing(words), evidence=evidence)
+    return Shortlist(
+        around=around,
+        words=words,
+        features=features,
+        passing=around.passing(words),
+        evidence=evidence,
+    )
 
 
 def _elsewhere(view: View, known: Knowledge) -> Floats:
@@ -142,7 +148,13 @@ def _elsewhere(view: View, known: Knowledge) -> Floats:
 
 
 def _laws(
-    view: View, known: Knowledge, first: Ids, releases: int, draws: int, rng: Randomness, report: Report
+    view: View,
+    known: Knowledge,
+    first: Ids,
+    releases: int,
+    draws: int,
+    rng: Randomness,
+    report: Report,
 ) -> Iterator[tuple[Ids, Ids, Floats, Evidence]]:
     """Some cells at a time, the line of each, and of each line ln of the law of all words but for a constant [l, U]."""
     if releases == 0:
@@ -194,11 +206,15 @@ def _nearest(
         lines = np.zeros((len(cells), len(view.table)), np.float32)
         for drawn in view.draws[first[cells], :releases].T:
             there = np.flatnonzero(drawn != PLACEHOLDER)
-            lines[there[:, None], view.table.neighbours(drawn[there], max(1, near // releases))] = NEAR
+            lines[there[:, None], view.table.neighbours(drawn[there], max(1, near // releases))] = (
+                NEAR
+            )
         yield cells, np.arange(len(cells)), np.where(known.own, lines[:, known.row], 0), "exact"
 
 
-def _in_context(view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report) -> Floats:
+def _in_context(
+    view: View, known: Knowledge, first: Ids, releases: int, words: Ids, report: Report
+) -> Floats:
     """ln of the law of each candidate [m, K], but for a constant of the cell."""
     law = np.zeros(words.shape, np.float32)
     order = np.argsort(first, kind="stable")

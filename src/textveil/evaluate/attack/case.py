@@ -109,11 +109,17 @@ class View:
         """Why nobody can release other texts in the same way, in words that go on "not run: "; empty if one can."""
         if self.program is None:
             return "the program that made the releases is not known"
-        return "each text has a query of its own, which is not known" if _queried(self.program) else ""
+        return (
+            "each text has a query of its own, which is not known" if _queried(self.program) else ""
+        )
 
     def of_drawn(self, note: str) -> str:
         """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
-        return note if np.array_equal(self.drawn, self.shown) else "; ".join(filter(None, (note, BEFORE)))
+        return (
+            note
+            if np.array_equal(self.drawn, self.shown)
+            else "; ".join(filter(None, (note, BEFORE)))
+        )
 
     @property
     def origin(self) -> EmbeddingTable:
@@ -237,7 +243,8 @@ class Case:
             raise ConfigError(f"releases must be 1 or more, got {releases}")
         memo: dict[object, object] | None = {} if releases > 1 else None
         first, *others = (
-            cls.after(privatizer, privatizer.rehearse(texts, session, memo=memo), names=names) for _ in range(releases)
+            cls.after(privatizer, privatizer.rehearse(texts, session, memo=memo), names=names)
+            for _ in range(releases)
         )
         if not others:
             return first
@@ -274,7 +281,9 @@ class Case:
             budget=privatizer.budget,
             row_group=_row_group(privatizer, rehearsal.protection.labels),
             named=_named(privatizer, rehearsal),
-            program=privatizer.with_parts(randomness=SystemRandomness()),  # a seed is the owner's secret
+            program=privatizer.with_parts(
+                randomness=SystemRandomness()
+            ),  # a seed is the owner's secret
         )
         texts = tuple(result.private.text for result in rehearsal.results)
         originals = rehearsal.plan.originals
@@ -329,7 +338,9 @@ def _named(privatizer: Privatizer, rehearsal: Rehearsal) -> NamedItems | None:
         fit.sort(key=lambda label: len(names.lists[label].rows))
         known = [label for label in (own, *fit) if row in names.lists[label].rows]
         if not known:
-            raise InputError("the session drew its names from other lists than these options name; start a new session")
+            raise InputError(
+                "the session drew its names from other lists than these options name; start a new session"
+            )
         found.append(known[0])
     return NamedItems(names=names, items=items, labels=tuple(found), drawn=rehearsal.named)
 
@@ -376,13 +387,22 @@ def _stand_ins(named: NamedItems | None, rows: Ids) -> Ids:
 def _queried(privatizer: Privatizer) -> bool:
     """Whether every text has a query of its own, which says what is important in it."""
     grouping = privatizer.grouping
-    return grouping is not None and grouping.options.importance == "cosine" and grouping.options.task is None
+    return (
+        grouping is not None
+        and grouping.options.importance == "cosine"
+        and grouping.options.task is None
+    )
 
 
 def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
     """See `View.row_group`: every word of the table is grouped as a text of its own."""
     grouping = privatizer.grouping
-    if grouping is None or not grouping.context_free or privatizer.table.holds_pieces or _queried(privatizer):
+    if (
+        grouping is None
+        or not grouping.context_free
+        or privatizer.table.holds_pieces
+        or _queried(privatizer)
+    ):
         return None
     own, groups = _grouped(grouping.options, privatizer.table.origin, privatizer.words)
     number = {label: i for i, label in enumerate(labels)}
@@ -390,7 +410,9 @@ def _row_group(privatizer: Privatizer, labels: Sequence[str]) -> Ids | None:
 
 
 @lru_cache(maxsize=8)
-def _grouped(options: ProtectOptions, table: EmbeddingTable, words: WordsOptions) -> tuple[tuple[str, ...], Ids]:
+def _grouped(
+    options: ProtectOptions, table: EmbeddingTable, words: WordsOptions
+) -> tuple[tuple[str, ...], Ids]:
     """The labels of groups, and the number of each row's, by its first word where it has several."""
     grouping = Grouping.of(options, NameOptions())
     assert grouping is not None, "the options make groups"
@@ -411,7 +433,9 @@ def judged(privatizer: Privatizer, *, names: bool = False) -> None:
     """
     grouping = privatizer.grouping
     if grouping is not None and grouping.moved:
-        raise ConfigError("attacks and measures do not judge figures that are moved: set figures.types=none")
+        raise ConfigError(
+            "attacks and measures do not judge figures that are moved: set figures.types=none"
+        )
     check(privatizer.words, randomised=grouping is not None and grouping.randomised)
 
 
@@ -426,7 +450,9 @@ def check(words: WordsOptions, *, randomised: bool) -> None:
         ConfigError: says which options to change.
     """
     if randomised:
-        raise ConfigError("attacks and measures need groups that are not drawn at random: set protect.labels=detected")
+        raise ConfigError(
+            "attacks and measures need groups that are not drawn at random: set protect.labels=detected"
+        )
     if apart(words):
         raise ConfigError(
             "attacks and measures need every word drawn by the mechanism, passed or made a placeholder: "

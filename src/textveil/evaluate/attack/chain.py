@@ -109,7 +109,9 @@ class Chain:
         return self.offsets[best : best + size]
 
 
-def chain_of(mechanism: Windowed, layout: Layout, drawn: Ids, passed: Ids, parameter: Values) -> Chain:
+def chain_of(
+    mechanism: Windowed, layout: Layout, drawn: Ids, passed: Ids, parameter: Values
+) -> Chain:
     """The words of a layout that windows of a mechanism range over.
 
     Args:
@@ -173,7 +175,13 @@ class WindowChannel:
 
     @classmethod
     def fit(
-        cls, table: EmbeddingTable, chain: Chain, secret: Ids, sample: Ids, prior: Values, exclude: bool
+        cls,
+        table: EmbeddingTable,
+        chain: Chain,
+        secret: Ids,
+        sample: Ids,
+        prior: Values,
+        exclude: bool,
     ) -> "WindowChannel":
         """Fits to a rehearsal of the words in `secret` [M]."""
         rows = table.take(slice(None))
@@ -183,9 +191,15 @@ class WindowChannel:
         for o in chain.offsets:
             place, weight, _ = chain.at(o)
             centres += rows[secret[place]] * weight[:, None]
-        level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)  # without noise there is no parameter
+        level = np.nan_to_num(
+            np.log(chain.parameter), posinf=0.0
+        )  # without noise there is no parameter
         own = np.flatnonzero(chain.drawn >= 0)
-        groups = np.array_split(own[np.argsort(level[own], kind="stable")], LEVELS) if np.ptp(level[own]) else [own]
+        groups = (
+            np.array_split(own[np.argsort(level[own], kind="stable")], LEVELS)
+            if np.ptp(level[own])
+            else [own]
+        )
         near = min(STATES[len(chain.joint)] * len(chain.joint), len(rows))
         low, high = (float(squares.mean()) * bound for bound in SOFTNESS)
         found = {}
@@ -198,7 +212,10 @@ class WindowChannel:
             softness = _softness(scores, chain.drawn[group], low, high)
             np.put_along_axis(scores, highest(scores, near), -np.inf, axis=1)
             scores /= softness
-            found[float(level[group].mean())] = softness, float(np.quantile(log_sum(scores), 0.5, method="lower"))
+            found[float(level[group].mean())] = (
+                softness,
+                float(np.quantile(log_sum(scores), 0.5, method="lower")),
+            )
         levels = sorted(found)
         return cls(
             rows=rows,
@@ -245,10 +262,14 @@ class WindowChannel:
         expected = np.zeros((len(states), self.rows.shape[1]), np.float32)
         expected[known] = self.rows[chain.passed[known]]
         belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
-        if len(chain.joint) < len(chain.offsets):  # once more, knowing what to expect of words of small weight
+        if len(chain.joint) < len(
+            chain.offsets
+        ):  # once more, knowing what to expect of words of small weight
             for start in range(0, len(states), ROWS):
                 part = slice(start, start + ROWS)
-                expected[part] = np.matmul(belief[part, None, :-STRATA], self.rows[candidates[part]])[:, 0]
+                expected[part] = np.matmul(
+                    belief[part, None, :-STRATA], self.rows[candidates[part]]
+                )[:, 0]
             belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
         rest = belief[:, -STRATA:].sum(axis=1, keepdims=True)
         return candidates, np.concatenate([belief[:, :-STRATA], rest], axis=1)
@@ -266,7 +287,9 @@ class WindowChannel:
         for offset in chain.offsets:  # of the windows that hold the word
             place, inside = neighbour(chain.text, -offset)
             inside &= chain.drawn[place] >= 0
-            weight = (chain.weights[place, chain.offsets.index(offset)] * inside / softness[place]).astype(np.float32)
+            weight = (
+                chain.weights[place, chain.offsets.index(offset)] * inside / softness[place]
+            ).astype(np.float32)
             output = np.where(inside, chain.drawn[place], chain.drawn).clip(min=0)
             pull += self.rows[output] * weight[:, None]
             share += weight
@@ -287,17 +310,23 @@ class WindowChannel:
             least = np.take_along_axis(scores, best[:, -1:], axis=1)
             others, mass = self._stand_ins(scores[:, self.sample], least)
             log_prior = self.log_prior[best]
-            left = np.maximum(1 - np.exp(log_prior, dtype=np.float64).sum(axis=1, keepdims=True), 1e-12)
+            left = np.maximum(
+                1 - np.exp(log_prior, dtype=np.float64).sum(axis=1, keepdims=True), 1e-12
+            )
             state[part, :size], state[part, size:] = best, others
             with np.errstate(divide="ignore"):
                 prior[part, :size], prior[part, size:] = log_prior, np.log(left * mass)
         passed = chain.passed[:, None]
-        return np.where(passed >= 0, passed, state), np.where(passed >= 0, _only_first(prior), prior)
+        return np.where(passed >= 0, passed, state), np.where(
+            passed >= 0, _only_first(prior), prior
+        )
 
     def _stand_ins(self, scores: Floats, least: Floats) -> tuple[Ids, Floats]:
         """Rows of the sample [b, STRATA] for all rows that score below `least` [b, 1], and their shares of the rest."""
         below = scores < least
-        order = np.argsort(np.where(below, self.log_prior[self.sample] - scores, np.inf), axis=1, kind="stable")
+        order = np.argsort(
+            np.where(below, self.log_prior[self.sample] - scores, np.inf), axis=1, kind="stable"
+        )
         count = np.count_nonzero(below, axis=1, keepdims=True)
         edges = SAMPLE ** (np.arange(STRATA + 1) / STRATA - 1)
         edges[0] = 0
@@ -320,7 +349,9 @@ class WindowChannel:
                     place, weight, _ = slots[offset]
                     tail += expected[place[part]] * weight[part, None]
             # all states of the window are rivals of the released row, each once; the released row is the last
-            rival = np.concatenate([states[slots[offset][0][part]] for offset in chain.joint], axis=1)
+            rival = np.concatenate(
+                [states[slots[offset][0][part]] for offset in chain.joint], axis=1
+            )
             inside = np.stack([slots[offset][2][part] for offset in chain.joint], axis=1)
             once = _first_of_each(np.where(np.repeat(inside, m, axis=1), rival, -1))
             rows = np.concatenate([rival, output.clip(min=0)], axis=1)
@@ -340,7 +371,11 @@ class WindowChannel:
             log[output[:, 0] < 0] = 0.0
             for axis, offset in enumerate(chain.joint):
                 flat = np.zeros((len(tau), m), np.float32)
-                unary = np.where(inside[:, axis, None], log_prior[part] if offset == 0 else flat, _only_first(flat))
+                unary = np.where(
+                    inside[:, axis, None],
+                    log_prior[part] if offset == 0 else flat,
+                    _only_first(flat),
+                )
                 log += _axis(unary, joint, axis)
             log -= log.max(axis=tuple(range(1, joint + 1)), keepdims=True)
             tables[part] = np.exp(log, out=log)
@@ -436,5 +471,7 @@ def _sum_product(tables: Floats, chain: Chain) -> Floats:
 
 
 def _normalized(values: Floats) -> Floats:
-    found: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(1e-30)
+    found: Floats = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-30) + np.float32(
+        1e-30
+    )
     return found

@@ -101,7 +101,12 @@ def check(case: Case) -> None:
         ConfigError: a private word can never have become what was drawn for it.
     """
     view, own = case.view, np.flatnonzero(case.view.drawn != PLACEHOLDER)
-    if "fits" in view.memo or not len(own) or not view.mechanism.claim(view.table).alone or not _written(view):
+    if (
+        "fits" in view.memo
+        or not len(own)
+        or not view.mechanism.claim(view.table).alone
+        or not _written(view)
+    ):
         return
     assert isinstance(view.mechanism, Law), "its law is written down"
     drawn = np.stack([case.truth.coded[own], view.drawn[own], view.parameter[own]])
@@ -125,7 +130,9 @@ def estimated(view: View, draws: int) -> str:
     return f"a lower bound: the law was estimated {how}"
 
 
-def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = quiet) -> Iterator[Likelihoods]:
+def likelihoods(
+    view: View, *, draws: int, rng: Randomness, report: Report = quiet
+) -> Iterator[Likelihoods]:
     """The channel at all protected positions of a view, part by part; kept in the view's memo where it is one part.
 
     Equal released rows with equal parameters share a line. A part has one parameter, and at most `CELLS` numbers.
@@ -147,7 +154,9 @@ def likelihoods(view: View, *, draws: int, rng: Randomness, report: Report = qui
     parts = list(_parts(view))
     for positions in parts:
         rows, which = np.unique(view.draws[positions], return_inverse=True)
-        lines, evidence = _lines(view, rows, float(view.parameter[positions[0]]), draws, rng, report)
+        lines, evidence = _lines(
+            view, rows, float(view.parameter[positions[0]]), draws, rng, report
+        )
         which = which.reshape(len(positions), -1)
         found = Likelihoods(positions=positions, which=which, lines=lines, evidence=evidence)
         if len(parts) == 1:
@@ -177,11 +186,19 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
 
 def _share_law(views: Sequence[View], report: Report) -> None:
     first = views[0]
-    if isinstance(first.mechanism, Noisy) or refusal(first):  # a law that is estimated is estimated for each
+    if isinstance(first.mechanism, Noisy) or refusal(
+        first
+    ):  # a law that is estimated is estimated for each
         return
     drawn = [view.draws != PLACEHOLDER for view in views]
-    rows = np.unique(np.concatenate([view.draws[own] for view, own in zip(views, drawn, strict=True)]))
-    parameters = {float(each) for view, own in zip(views, drawn, strict=True) for each in view.parameter[own[:, 0]]}
+    rows = np.unique(
+        np.concatenate([view.draws[own] for view, own in zip(views, drawn, strict=True)])
+    )
+    parameters = {
+        float(each)
+        for view, own in zip(views, drawn, strict=True)
+        for each in view.parameter[own[:, 0]]
+    }
     alike = all(view.mechanism == first.mechanism and view.table is first.table for view in views)
     if not alike or len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
         return
@@ -194,7 +211,9 @@ def _share_law(views: Sequence[View], report: Report) -> None:
     for view, own in zip(views, drawn, strict=True):
         which = np.where(own, np.searchsorted(rows, view.draws) + 1, 0)
         everywhere = np.arange(len(view.drawn))
-        view.memo["law"] = Likelihoods(positions=everywhere, which=which, lines=lines, evidence="exact")
+        view.memo["law"] = Likelihoods(
+            positions=everywhere, which=which, lines=lines, evidence="exact"
+        )
 
 
 def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
@@ -207,7 +226,9 @@ def _in_context(view: View, report: Report) -> Iterator[Likelihoods]:
     limit = max(1, CELLS // (SMALLER * len(view.table) * len(every)))
     for start in range(0, len(view.drawn), limit):
         positions = np.arange(start, min(start + limit, len(view.drawn)))
-        found = _per_position(view, positions, context.lines([(each, positions) for each in every], report))
+        found = _per_position(
+            view, positions, context.lines([(each, positions) for each in every], report)
+        )
         if len(positions) == len(view.drawn):
             view.memo["in context"] = found
         yield found
@@ -223,7 +244,9 @@ def _per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likeli
 def _parts(view: View) -> Iterator[Ids]:
     """Positions of one parameter, and of as many distinct released rows as can be held."""
     limit = max(1, CELLS // len(view.table))
-    _, group = np.unique(np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True)
+    _, group = np.unique(
+        np.where(view.drawn == PLACEHOLDER, 0.0, view.parameter), return_inverse=True
+    )
     for number in range(group.max(initial=-1) + 1):
         own = np.flatnonzero(group == number)
         distinct, line = np.unique(view.draws[own], return_inverse=True)
@@ -249,7 +272,15 @@ def _lines(
     evidence: Evidence = "exact"
     if lines is None:
         assert isinstance(view.mechanism, Noisy), "refused otherwise"
-        lines = estimate(view.mechanism, view.table, rows[hidden:], parameter, draws=draws, rng=rng, report=report)
+        lines = estimate(
+            view.mechanism,
+            view.table,
+            rows[hidden:],
+            parameter,
+            draws=draws,
+            rng=rng,
+            report=report,
+        )
         evidence = "estimated"
     return np.concatenate([even, lines]) if hidden else lines, evidence
 
@@ -280,7 +311,10 @@ def exact(
     mechanism: Mechanism, table: EmbeddingTable, rows: Ids, parameter: float, report: Report = quiet
 ) -> Floats | None:
     """ln P(row | x) of released rows [m] for all x, float32 [m, V]; None where there is no law."""
-    if isinstance(mechanism, Backward) and (read := mechanism.log_likelihoods(table, rows, parameter)) is not None:
+    if (
+        isinstance(mechanism, Backward)
+        and (read := mechanism.log_likelihoods(table, rows, parameter)) is not None
+    ):
         return read
     lines = None
     for start, law in laws(mechanism, table, parameter, report):
@@ -290,7 +324,12 @@ def exact(
 
 
 def exact_map(
-    mechanism: Mechanism, table: EmbeddingTable, parameter: float, log_prior: Values, *, report: Report = quiet
+    mechanism: Mechanism,
+    table: EmbeddingTable,
+    parameter: float,
+    log_prior: Values,
+    *,
+    report: Report = quiet,
 ) -> tuple[Ids, float]:
     """The best guess for every released row, and how often it is right.
 
@@ -360,10 +399,14 @@ def estimate(
         report: told of progress.
     """
     view = mechanism.view(table)
-    pool = _Pool(mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report)
+    pool = _Pool(
+        mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report
+    )
     budget = draws * len(rows)
     around = _proposals(table, rows, budget, rng)
-    if mechanism.exclude_original:  # with little noise, a row is released for those that it is the nearest to
+    if (
+        mechanism.exclude_original
+    ):  # with little noise, a row is released for those that it is the nearest to
         around = np.concatenate([around, np.arange(len(table))])
     lines, hit = pool.lines(rows, around)
     if not hit.all():
@@ -389,7 +432,9 @@ def _proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -
 
 def _shuffled(size: int, rng: Randomness) -> Ids:
     """A random order, so that the first draws are as good as any."""
-    order: Ids = np.concatenate([draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]).argsort()
+    order: Ids = np.concatenate(
+        [draws.uniform(1)[:, 0] for _, draws in rng.open([size]).chunks(size)]
+    ).argsort()
     return order
 
 
@@ -420,11 +465,19 @@ class _Pool:
         line_of = np.full(size, -1)
         line_of[rows] = np.arange(len(rows))
         counts = np.bincount(around, minlength=size).astype(np.float32)
-        most = len(around) if self.mechanism.exclude_original else -(-len(around) // (ENOUGH * len(rows)))
+        most = (
+            len(around)
+            if self.mechanism.exclude_original
+            else -(-len(around) // (ENOUGH * len(rows)))
+        )
         sums, hits = np.zeros((len(rows), size), np.float32), np.zeros(len(rows), np.int64)
         for noisy, line, only in self._draw(around[_shuffled(len(around), self.rng)], line_of):
             order = np.argsort(line, kind="stable")  # draws that became one row stand together
-            number = hits[line[order]] + np.arange(len(order)) - np.searchsorted(line[order], line[order])
+            number = (
+                hits[line[order]]
+                + np.arange(len(order))
+                - np.searchsorted(line[order], line[order])
+            )
             order = order[number < most]
             hits += np.bincount(line, minlength=len(rows))
             for start in range(0, len(order), WEIGHED):
@@ -467,7 +520,10 @@ class _Pool:
             if self.mechanism.exclude_original:
                 second = self.view.nearest(noisy, exclude=nearest)
                 noisy = np.tile(noisy, (2, 1))
-                line, only = np.concatenate([line, line_of[second]]), np.concatenate([only, nearest])
+                line, only = (
+                    np.concatenate([line, line_of[second]]),
+                    np.concatenate([only, nearest]),
+                )
             held.append((noisy[line >= 0], line[line >= 0], only[line >= 0]))
             if len(held) == HELD or chunk.stop == len(around):
                 vectors, lines, single = zip(*held, strict=True)

@@ -67,7 +67,9 @@ def lines(asked: Sequence[tuple[View, Ids]], report: Report = quiet) -> list[Flo
             own = [each for each in questions if each.law.kind == kind]
             near = own[0].law.near(rows)
             for question in own:
-                law = question.law.log_probs(near, np.array(question.released), np.array(question.parameter))
+                law = question.law.log_probs(
+                    near, np.array(question.released), np.array(question.parameter)
+                )
                 for line, (number, place) in zip(law, question.places, strict=True):
                     found[number][place, start : start + len(rows)] = line
     return found
@@ -88,7 +90,9 @@ def of_candidates(view: View, positions: Ids, rows: Ids, report: Report = quiet)
         places = np.array([place for _, place in question.places])
         distinct, which = np.unique(rows[places], return_inverse=True)
         near = question.law.near(distinct)
-        law = question.law.log_probs(near, np.array(question.released), np.array(question.parameter))
+        law = question.law.log_probs(
+            near, np.array(question.released), np.array(question.parameter)
+        )
         found[places] = np.take_along_axis(law, which.reshape(len(places), -1), axis=1)
         done += len(places)
         report("laws in context", done, len(positions))
@@ -108,7 +112,9 @@ class _Question:
 def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
     """One for each mechanism and context, whatever the number of views in which it occurs."""
     held: dict[object, _Question] = {}
-    memos: dict[object, dict[object, object]] = {}  # of what a language model says of the same texts
+    memos: dict[
+        object, dict[object, object]
+    ] = {}  # of what a language model says of the same texts
     for number, (view, positions) in enumerate(asked):
         mechanism, layout = contextual(view), view.layout
         memo = memos.setdefault((layout.verbatim, layout.documents.tobytes()), {})
@@ -122,7 +128,9 @@ def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
     yield from held.values()
 
 
-def _logits(view: View, positions: Ids, memo: dict[object, object]) -> Iterator[tuple[int, int, Floats]]:
+def _logits(
+    view: View, positions: Ids, memo: dict[object, object]
+) -> Iterator[tuple[int, int, Floats]]:
     """Of each position its place among those asked for, its number, and what the language model expects there [V]."""
     context = contextual(view).context
     block = Block(layout=view.layout, rows=view.passed, memo=memo)  # no protected row is looked at
@@ -131,5 +139,7 @@ def _logits(view: View, positions: Ids, memo: dict[object, object]) -> Iterator[
         part = wave[np.isin(wave, positions)]
         if len(part):
             logits = context.logits(view.table, block, part, released)
-            yield from zip(np.searchsorted(positions, part).tolist(), part.tolist(), logits, strict=True)
+            yield from zip(
+                np.searchsorted(positions, part).tolist(), part.tolist(), logits, strict=True
+            )
         released[wave] = view.drawn[wave]

@@ -24,7 +24,9 @@ Expected = Sequence[tuple[Ids, Values]]
 """Some cells, and ln of what is expected there of all rows, [m, V] or [1, V]."""
 
 
-def of_words(case: Case, again: Case | None, prior: PriorName, report: Report = quiet) -> Values | None:
+def of_words(
+    case: Case, again: Case | None, prior: PriorName, report: Report = quiet
+) -> Values | None:
     """How likely the best guess at each protected position is right, float64 [n]; None where no such law is known.
 
     Args:
@@ -42,8 +44,18 @@ def of_words(case: Case, again: Case | None, prior: PriorName, report: Report = 
         expected = list(priors(view, prior, own))
         if again is not None:
             places = np.flatnonzero(again.view.parameter == parameter)
-            expected += [(which % len(own), log_prior) for which, log_prior in priors(again.view, prior, places)]
-        hits = success(view.mechanism, view.table, parameter, (truth.rows[own], truth.coded[own]), expected, report)
+            expected += [
+                (which % len(own), log_prior)
+                for which, log_prior in priors(again.view, prior, places)
+            ]
+        hits = success(
+            view.mechanism,
+            view.table,
+            parameter,
+            (truth.rows[own], truth.coded[own]),
+            expected,
+            report,
+        )
         if hits is None:
             return None
         found[own] = hits
@@ -83,7 +95,11 @@ def success(
     for start in range(0, len(distinct), step):
         some = coded[first[start : start + step]]
         block = Block(layout=Layout.of(*np.ones_like(some).tolist()), rows=some)
-        law = mechanism.log_probs(table, block, np.full(len(some), parameter)) if isinstance(mechanism, Law) else None
+        law = (
+            mechanism.log_probs(table, block, np.full(len(some), parameter))
+            if isinstance(mechanism, Law)
+            else None
+        )
         if law is None:
             return None
         outputs = [_outputs(np.exp(line)) for line in law]
@@ -98,9 +114,13 @@ def success(
                 if key not in known:
                     guess = (told + log_prior.astype(np.float32)).argmax(axis=1)
                     blind = log_prior.argmax() == distinct[word]
-                    known[key] = share[guess == distinct[word]].sum() + blind * max(0.0, 1 - share.sum())
+                    known[key] = share[guess == distinct[word]].sum() + blind * max(
+                        0.0, 1 - share.sum()
+                    )
                 found[cell] += known[key]
-    times = sum(len(cells) for cells, _ in expected) // len(rows)  # of each cell as often as of every other
+    times = sum(len(cells) for cells, _ in expected) // len(
+        rows
+    )  # of each cell as often as of every other
     return found / times
 
 

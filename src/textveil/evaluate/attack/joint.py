@@ -145,7 +145,9 @@ def _calibrate(features: Values, candidates: Ids, secret: Ids) -> Values:
         shares = np.exp(logits - log_sum(logits)[:, None])
         mean = np.einsum("nc,ncf->nf", shares, features)
         slope = (mean - real).mean(axis=0) + 2 * CAUTION * (weights - start)
-        spread = np.einsum("nc,ncf,ncg->fg", shares, features, features, optimize=True) - mean.T @ mean
+        spread = (
+            np.einsum("nc,ncf,ncg->fg", shares, features, features, optimize=True) - mean.T @ mean
+        )
         step = np.linalg.solve(spread / len(truth) + 2 * CAUTION * np.eye(len(start)), slope)
         while (found := loss(weights - step)) > least and slope @ step > SETTLED:
             step /= 2

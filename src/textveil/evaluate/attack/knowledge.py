@@ -62,7 +62,9 @@ class Neighbours:
         kinds, seen = np.diff(count.indptr), np.asarray(count.sum(axis=1)).ravel()
         held, share = kinds + WEIGHT, np.append(shares, 1.0)
         ratio = count.copy()
-        ratio.data = (count.data / (share[count.indices] * np.repeat(seen + held, kinds))).astype(np.float32)
+        ratio.data = (count.data / (share[count.indices] * np.repeat(seen + held, kinds))).astype(
+            np.float32
+        )
         return cls(ratio=ratio, base=held / (seen + held))
 
 
@@ -114,9 +116,13 @@ class Knowledge:
         for side in SIDES:
             beside = self.beside[side]
             part = beside.ratio.copy()
-            part.data = np.log1p(part.data / np.repeat(beside.base, np.diff(part.indptr)).astype(np.float32))
+            part.data = np.log1p(
+                part.data / np.repeat(beside.base, np.diff(part.indptr)).astype(np.float32)
+            )
             parts.append(part)
-        return sparse.vstack([*parts, sparse.csr_array((1, len(self) + 1), dtype=np.float32)], format="csr")
+        return sparse.vstack(
+            [*parts, sparse.csr_array((1, len(self) + 1), dtype=np.float32)], format="csr"
+        )
 
     @cached_property
     def ratios(self) -> Sparse:
@@ -124,7 +130,9 @@ class Knowledge:
         with needed():
             from scipy import sparse
 
-        return sparse.hstack([*(self.beside[side].ratio for side in SIDES), self.together], format="csr")
+        return sparse.hstack(
+            [*(self.beside[side].ratio for side in SIDES), self.together], format="csr"
+        )
 
     @cached_property
     def bases(self) -> Values:
@@ -140,7 +148,9 @@ class Knowledge:
         return _numbers(table, words, self.number)
 
 
-def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str], protected: float = 0.0) -> Knowledge:
+def learn(
+    table: EmbeddingTable, options: WordsOptions, texts: Sequence[str], protected: float = 0.0
+) -> Knowledge:
     """What can be learned from public texts.
 
     Args:
@@ -165,7 +175,9 @@ def learn(table: EmbeddingTable, options: WordsOptions, texts: Sequence[str], pr
     passing = np.array([options.stopwords == "pass" and is_public(word) for word in words])
     weight = np.where(passing, protected, 1.0)
     number = {word: i for i, word in enumerate(words)}
-    sequence = np.fromiter((number.get(spelled[word], -1) for word in tokens.words), np.int64, len(tokens.words))
+    sequence = np.fromiter(
+        (number.get(spelled[word], -1) for word in tokens.words), np.int64, len(tokens.words)
+    )
     often = np.bincount(sequence[sequence >= 0], minlength=len(words)).astype(np.float64)
     listed = counts()
     general = np.array([listed.get(word.lower(), 0) for word in words]) + 0.5
@@ -196,7 +208,11 @@ def smoothed(often: Values, general: Values) -> Values:
     usual = general / general.sum()
     seen, total = often > 0, often.sum()
     scores = [
-        float((often[seen] * np.log((often[seen] - 1 + size * usual[seen]) / (total - 1 + size))).sum())
+        float(
+            (
+                often[seen] * np.log((often[seen] - 1 + size * usual[seen]) / (total - 1 + size))
+            ).sum()
+        )
         for size in GENERAL
     ]
     size = GENERAL[int(np.argmax(scores))]
@@ -208,12 +224,18 @@ def _spelled(table: EmbeddingTable, words: Sequence[str]) -> list[str]:
     """Each word as the mechanism takes it: that of its row, or in small letters where it is outside the table."""
     rows = table.origin.find(words)
     own = table.origin.words
-    return [own[row] if row >= 0 else word.lower() for row, word in zip(rows.tolist(), words, strict=True)]
+    return [
+        own[row] if row >= 0 else word.lower()
+        for row, word in zip(rows.tolist(), words, strict=True)
+    ]
 
 
 def _numbers(table: EmbeddingTable, words: Sequence[str], number: Mapping[str, int]) -> Ids:
     distinct = list(dict.fromkeys(words))
-    found = {word: number.get(as_taken, -1) for word, as_taken in zip(distinct, _spelled(table, distinct), strict=True)}
+    found = {
+        word: number.get(as_taken, -1)
+        for word, as_taken in zip(distinct, _spelled(table, distinct), strict=True)
+    }
     return np.fromiter((found[word] for word in words), np.int64, len(words))
 
 
@@ -221,7 +243,9 @@ def _line(sequence: Ids, documents: Ids, edge: int) -> Ids:
     """Texts one behind the other, with so many edges before, between and behind them that no neighbour is beyond."""
     sizes = np.diff(documents)
     line = np.full(len(sequence) + REACH * (len(sizes) + 1), edge)
-    line[np.arange(len(sequence)) + REACH * (1 + np.repeat(np.arange(len(sizes)), sizes))] = sequence
+    line[np.arange(len(sequence)) + REACH * (1 + np.repeat(np.arange(len(sizes)), sizes))] = (
+        sequence
+    )
     return line
 
 
@@ -238,7 +262,9 @@ def _beside(line: Ids, shares: Values) -> dict[int, Neighbours]:
         count = sparse.coo_array(
             (np.ones(int(kept.sum())), (before[kept], behind[kept])), shape=(edge + 1, edge + 1)
         ).tocsr()
-        found[-distance], found[distance] = (Neighbours.of(table, shares) for table in (count, count.T.tocsr()))
+        found[-distance], found[distance] = (
+            Neighbours.of(table, shares) for table in (count, count.T.tocsr())
+        )
     return found
 
 

@@ -58,10 +58,13 @@ SIMULATION = 2**121
 """Tells the draws of the simulation from all others under one seed."""
 
 LOWER = (
-    "a lower bound: others may learn more, and words that neither the table nor the public texts have are never named"
+    "a lower bound: others may learn more, "
+    "and words that neither the table nor the public texts have are never named"
 )
 
-LINEAR = "a lower bound: words that were mixed are estimated by a weighted sum of what stands around"
+LINEAR = (
+    "a lower bound: words that were mixed are estimated by a weighted sum of what stands around"
+)
 
 _Made = TypeVar("_Made")
 
@@ -157,7 +160,9 @@ class Learned:
         """Where nothing is protected, there are no public texts, or the law of single words is not known."""
         if not self.public:
             return "it learns from public texts of the same kind: name a file of them with --public"
-        if len(self._distinct) < FEWEST:  # of phrases of one text, none would be left to try the mechanism on
+        if (
+            len(self._distinct) < FEWEST
+        ):  # of phrases of one text, none would be left to try the mechanism on
             return f"it needs {FEWEST} different public texts at least, and better thousands"
         if not len(view.drawn):
             return NOTHING_PROTECTED
@@ -201,7 +206,9 @@ class Learned:
                 f"public texts must not be among the attacked ones, and {shared:,} are: leave them out of --public"
             )
 
-    def guess(self, view: View, seen: Sequence[int], *, rng: Randomness, report: Report = quiet) -> list[Guesses]:
+    def guess(
+        self, view: View, seen: Sequence[int], *, rng: Randomness, report: Report = quiet
+    ) -> list[Guesses]:
         """What the private words are taken to be after each number of releases.
 
         Args:
@@ -230,7 +237,9 @@ class Learned:
         truth = part.ids(view.table, simulated.secret_words)
         mixed = mixes(view)
         if mixed and not len(simulated.view.drawn):
-            raise ConfigError("the public texts must hold words that the mechanism draws, and hold none")
+            raise ConfigError(
+                "the public texts must hold words that the mechanism draws, and hold none"
+            )
         merged = not mixed and _tells(simulated.view, truth)
         first = _estimate(simulated, part) if mixed else None
 
@@ -244,8 +253,17 @@ class Learned:
             looks = self._looks(view, everything, estimates, None, report)
             return _guesses(own, _weighed(own, weights, looks), everything)
 
-        blind = ("blind", _learnable(view), _digest(tried), _digest(counted), _mask(simulated.view), _mask(view))
-        return [told(releases) if releases else self._kept(blind, partial(told, 0)) for releases in seen]
+        blind = (
+            "blind",
+            _learnable(view),
+            _digest(tried),
+            _digest(counted),
+            _mask(simulated.view),
+            _mask(view),
+        )
+        return [
+            told(releases) if releases else self._kept(blind, partial(told, 0)) for releases in seen
+        ]
 
     @cached_property
     def _distinct(self) -> list[str]:
@@ -270,7 +288,12 @@ class Learned:
         return self._kept(key, partial(learn, view.origin, view.words, texts, protected))
 
     def _looks(
-        self, view: View, known: Knowledge, estimates: list[WordEstimate] | None, truth: Ids | None, report: Report
+        self,
+        view: View,
+        known: Knowledge,
+        estimates: list[WordEstimate] | None,
+        truth: Ids | None,
+        report: Report,
     ) -> Sequence[Look]:
         """What is looked at in each pass.
 
@@ -285,18 +308,30 @@ class Learned:
         looks: list[Look] = [around] * self.passes
         if estimates is not None:
             looks = [
-                partial(_unmixed, view=view, known=known, estimates=estimates, step=step, truth=truth, report=report)
+                partial(
+                    _unmixed,
+                    view=view,
+                    known=known,
+                    estimates=estimates,
+                    step=step,
+                    truth=truth,
+                    report=report,
+                )
                 for step in range(self.passes)
             ]
         models: list[Look] = []
         if kind := KINDS.get(self.language):
             language = language_model(view.origin, self.model, kind)
-            models.append(partial(_network, view=view, known=known, language=language, report=report))
+            models.append(
+                partial(_network, view=view, known=known, language=language, report=report)
+            )
         elif self.language == "trigram":
             models.append(partial(_trigram, view=view, known=known, report=report))
         if self.beam:
             search = Beam(trigrams=Trigrams.count(known), width=self.beam)
-            models.append(partial(_searched, beam=search, positions=view.layout.positions, report=report))
+            models.append(
+                partial(_searched, beam=search, positions=view.layout.positions, report=report)
+            )
         return [*looks, partial(_asked, models=models, report=report)] if models else looks
 
     def _find(
@@ -321,7 +356,9 @@ class Learned:
             report=report,
         )
 
-    def _outcomes(self, case: Case, found: Guesses, blind: Guesses, setting: Setting) -> Iterator[Outcome]:
+    def _outcomes(
+        self, case: Case, found: Guesses, blind: Guesses, setting: Setting
+    ) -> Iterator[Outcome]:
         view, words = case.view, case.secret_words
         where = np.arange(len(words))
         rank, before = (_ranks(each, view, words) for each in (found, blind))
@@ -392,7 +429,15 @@ def _mask(view: View) -> bytes:
         items[item] = ""
     layout, hidden = view.layout, view.drawn == PLACEHOLDER
     found = blake2b(repr((items, view.groups)).encode())
-    for array in (layout.roles, layout.documents, layout.unit_of, view.passed >= 0, view.group, view.row_group, hidden):
+    for array in (
+        layout.roles,
+        layout.documents,
+        layout.unit_of,
+        view.passed >= 0,
+        view.group,
+        view.row_group,
+        hidden,
+    ):
         found.update(repr(None if array is None else (array.shape, array.tobytes())).encode())
     return found.digest()
 
@@ -428,7 +473,9 @@ def _around(found: Shortlist, probability: Values, *, report: Report) -> Floats:
     return np.concatenate([found.features, around], axis=2)
 
 
-def _asked(found: Shortlist, probability: Values, *, models: Sequence[Look], report: Report) -> Floats:
+def _asked(
+    found: Shortlist, probability: Values, *, models: Sequence[Look], report: Report
+) -> Floats:
     """All features, and what language models say besides."""
     said = [model(found, probability) for model in models]
     return np.concatenate([_around(found, probability, report=report), *said], axis=2)
@@ -500,7 +547,9 @@ def _network(
     return said
 
 
-def _trigram(found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report) -> Floats:
+def _trigram(
+    found: Shortlist, probability: Values, *, view: View, known: Knowledge, report: Report
+) -> Floats:
     """ln of what a trigram model expects between the likeliest words, of the likelier candidates: float32 [m, K, F]."""
     words, first = _likeliest(found, probability, view, known)
     best = highest(probability, min(LIKELIER, probability.shape[1]))
@@ -513,13 +562,19 @@ def _trigram(found: Shortlist, probability: Values, *, view: View, known: Knowle
     return said
 
 
-def _searched(found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report) -> Floats:
+def _searched(
+    found: Shortlist, probability: Values, *, beam: Beam, positions: Ids, report: Report
+) -> Floats:
     """ln of the probability of each candidate over the likeliest texts, float32 [m, K, 1]."""
     report("beam search", 0, len(found.words))
-    return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(np.float32)
+    return beam.scores(found.around, found.words, probability, positions)[:, :, None].astype(
+        np.float32
+    )
 
 
-def _likeliest(found: Shortlist, probability: Values, view: View, known: Knowledge) -> tuple[list[str], Ids]:
+def _likeliest(
+    found: Shortlist, probability: Values, view: View, known: Knowledge
+) -> tuple[list[str], Ids]:
     """The words of all items, the likeliest ones where some were drawn; and the first position of each cell."""
     best = found.words[np.arange(len(probability)), probability.argmax(axis=1)]
     words = list(view.items)

@@ -62,7 +62,8 @@ class Linkage:
 
     name: ClassVar[str] = "linkage"
     pools: Annotated[
-        tuple[Annotated[int, Field(ge=2, le=1_000_000, strict=True)], ...], Field(min_length=1, max_length=10)
+        tuple[Annotated[int, Field(ge=2, le=1_000_000, strict=True)], ...],
+        Field(min_length=1, max_length=10),
     ] = (100, 10_000)
     decoys: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(default=(), repr=False)
 
@@ -83,7 +84,9 @@ class Linkage:
         view = case.view
         candidates = list(dict.fromkeys((*case.truth.texts, *self.decoys)))
         number = {text: i for i, text in enumerate(candidates)}
-        own = np.fromiter(map(number.__getitem__, case.truth.texts), np.int64, len(case.truth.texts))
+        own = np.fromiter(
+            map(number.__getitem__, case.truth.texts), np.int64, len(case.truth.texts)
+        )
         report("masks of candidates", 0, len(candidates))
         known = _masked(view, candidates)
         theirs = [result.released for result in known.results]
@@ -103,7 +106,9 @@ class Linkage:
             for source, score in _scores(view, known, classes, chunk):
                 for size, pool in zip(sizes, pools, strict=True):
                     places.setdefault((source, size), []).append(_places(score, own[chunk], pool))
-        return self._outcomes({key: np.concatenate(parts, axis=1) for key, parts in places.items()}, len(candidates))
+        return self._outcomes(
+            {key: np.concatenate(parts, axis=1) for key, parts in places.items()}, len(candidates)
+        )
 
     def _outcomes(self, places: dict[tuple[str, int], Ids], candidates: int) -> Iterator[Outcome]:
         wanted = max(self.pools)
@@ -111,15 +116,25 @@ class Linkage:
             everything = source == WORDS
             top, reciprocal = expected(better, equal)
             chance = expected(np.zeros(1, np.int64), np.array([size - 1]))
-            before = [float(found.mean()) for found in expected(*places["mask", size])] if everything else None
+            before = (
+                [float(found.mean()) for found in expected(*places["mask", size])]
+                if everything
+                else None
+            )
             baselines = before or [float(found[0]) for found in chance]
-            short = f"there are {candidates:,} texts, not {wanted:,}" if size == candidates < wanted else ""
+            short = (
+                f"there are {candidates:,} texts, not {wanted:,}"
+                if size == candidates < wanted
+                else ""
+            )
             measured: list[tuple[str, Values, float | None]] = [
                 ("top-1", top, baselines[0]),
                 ("MRR", reciprocal, baselines[1]),
             ]
             if not everything:
-                measured.append(("texts left", (better + equal + 1).astype(np.float64), float(size)))
+                measured.append(
+                    ("texts left", (better + equal + 1).astype(np.float64), float(size))
+                )
             for metric, values, baseline in measured:
                 yield Outcome(
                     source=self.name,
@@ -154,7 +169,9 @@ def expected(better: Ids, equal: Ids) -> tuple[Values, Values]:
 class Still(Placeholder):
     """Releases row 0 for every protected word: a pipeline around it computes masks, and draws nothing."""
 
-    def privatize(self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness) -> Ids:
+    def privatize(
+        self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness
+    ) -> Ids:
         """Zeros [n]."""
         return np.zeros(len(parameter), np.int64)
 
@@ -163,10 +180,14 @@ def _masked(view: View, texts: list[str]) -> Rehearsal:
     """The texts with their masks and rows, by the program that made the releases; no word of them is drawn."""
     assert view.program is not None, "refused otherwise"
     words = view.words
-    if words.oov == "error":  # a decoy with an unknown word cannot be the original, and is no error either
+    if (
+        words.oov == "error"
+    ):  # a decoy with an unknown word cannot be the original, and is no error either
         words = replace(words, oov="surrogate")
     still = Placeholder() if _nothing_drawn(view) else Still()
-    program = view.program.with_parts(mechanism=still, claim=still.claim(view.table), words=words, rerank=Rerank())
+    program = view.program.with_parts(
+        mechanism=still, claim=still.claim(view.table), words=words, rerank=Rerank()
+    )
     return program.rehearse(texts)
 
 
@@ -179,7 +200,9 @@ def _length(released: Released) -> Hashable:
 
 
 def _skeleton(released: Released) -> Hashable:
-    return tuple((item.kind, item.text if item.kind is Kind.VERBATIM else "") for item in released.items)
+    return tuple(
+        (item.kind, item.text if item.kind is Kind.VERBATIM else "") for item in released.items
+    )
 
 
 def _mask(released: Released) -> Hashable:
@@ -187,7 +210,11 @@ def _mask(released: Released) -> Hashable:
     return _skeleton(released), released.gaps, mask.groups, mask.casing, mask.pieces, mask.equal
 
 
-PARTS: dict[str, Callable[[Released], Hashable]] = {"length": _length, "skeleton": _skeleton, "mask": _mask}
+PARTS: dict[str, Callable[[Released], Hashable]] = {
+    "length": _length,
+    "skeleton": _skeleton,
+    "mask": _mask,
+}
 """From less to more of the mask."""
 
 WORDS = "mask and words"
@@ -197,14 +224,17 @@ def _classes(part: Callable[[Released], Hashable], *batches: Iterable[Released])
     """The number of each release's class; those of one class show the same."""
     number: dict[Hashable, int] = {}
     return [
-        np.array([number.setdefault(part(released), len(number)) for released in batch], np.int64) for batch in batches
+        np.array([number.setdefault(part(released), len(number)) for released in batch], np.int64)
+        for batch in batches
     ]
 
 
 # ---- scores ----------------------------------------------------------------------------------------
 
 
-def _scores(view: View, known: Rehearsal, classes: dict[str, list[Ids]], chunk: slice) -> Iterator[tuple[str, Values]]:
+def _scores(
+    view: View, known: Rehearsal, classes: dict[str, list[Ids]], chunk: slice
+) -> Iterator[tuple[str, Values]]:
     """How well each candidate fits each release of a chunk, float64 [m, M], by what it is judged from."""
     for source, (ours, theirs) in classes.items():
         yield source, np.where(ours[chunk, None] == theirs, 0.0, RULED_OUT)
@@ -227,10 +257,15 @@ def _similar(view: View, known: Rehearsal, ours: Ids, theirs: Ids, chunk: slice)
             np.diff(np.searchsorted(items, documents))
             for items, documents in ((view.named.items, view.documents), (named, layout.documents))
         )
-        rows.append((view.origin, view.named.drawn, ours_named, known.plan.originals[named], theirs_named))
+        rows.append(
+            (view.origin, view.named.drawn, ours_named, known.plan.originals[named], theirs_named)
+        )
     score = np.full((chunk.stop - chunk.start, len(theirs)), RULED_OUT)
     for number in np.unique(ours[chunk]).tolist():
-        releases, candidates = np.flatnonzero(ours[chunk] == number), np.flatnonzero(theirs == number)
+        releases, candidates = (
+            np.flatnonzero(ours[chunk] == number),
+            np.flatnonzero(theirs == number),
+        )
         total = np.zeros((len(releases), len(candidates)))
         if len(candidates) > 1:
             for table, shown, sizes, secret, others in rows:

@@ -85,18 +85,33 @@ class Reconstruction:
         answers = [tokenize([answer]).words for answer in self.ask(view, texts, report)]
         guesses: list[str | None] = [None] * len(view.items)
         for b, answer in zip(texts.tolist(), answers, strict=True):
-            guesses[view.documents[b] : view.documents[b + 1]] = align(view.released[b].items, answer)
+            guesses[view.documents[b] : view.documents[b + 1]] = align(
+                view.released[b].items, answer
+            )
         first = np.diff(view.item, prepend=-1) > 0  # of the pieces of a word
         where = np.flatnonzero(first & np.isin(view.text, texts))
         items = view.item[where].tolist()
         note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
         found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
         if len(where):
-            yield Outcome(source=self.name, metric="top-1", where=where, values=np.array(found, np.float64), note=note)
-        if view.named is not None and len(named := np.flatnonzero(np.isin(view.text_of_name, texts))):
-            names = [(guesses[i] or "").lower() == truth.words[i].lower() for i in view.named.items[named].tolist()]
+            yield Outcome(
+                source=self.name,
+                metric="top-1",
+                where=where,
+                values=np.array(found, np.float64),
+                note=note,
+            )
+        if view.named is not None and len(
+            named := np.flatnonzero(np.isin(view.text_of_name, texts))
+        ):
+            names = [
+                (guesses[i] or "").lower() == truth.words[i].lower()
+                for i in view.named.items[named].tolist()
+            ]
             values = np.array(names, np.float64)
-            yield Outcome(source=self.name, metric="top-1", unit="name", where=named, values=values, note=note)
+            yield Outcome(
+                source=self.name, metric="top-1", unit="name", where=named, values=values, note=note
+            )
         if view.words.unit == "word" and len(where):
             told = np.array([guesses[i] is not None for i in items], bool)
             rows, _ = view.origin.lookup([guesses[i] or "" for i in items])
@@ -110,7 +125,9 @@ class Reconstruction:
                 headline=False,
             )
         originals = [truth.words[view.documents[b] : view.documents[b + 1]] for b in texts.tolist()]
-        overlaps = [rouge_l(answer, original) for answer, original in zip(answers, originals, strict=True)]
+        overlaps = [
+            rouge_l(answer, original) for answer, original in zip(answers, originals, strict=True)
+        ]
         yield Outcome(
             source=self.name,
             metric="Rouge-L",
@@ -124,7 +141,11 @@ class Reconstruction:
     def ask(self, view: View, texts: Ids, report: Report = quiet) -> list[str]:
         """What the model takes the originals of these texts to be."""
         endpoint = Endpoint(
-            url=self.url or "", model=self.model or "", key=self.key, temperature=self.temperature, timeout=self.timeout
+            url=self.url or "",
+            model=self.model or "",
+            key=self.key,
+            temperature=self.temperature,
+            timeout=self.timeout,
         )
         mechanism = view.mechanism.claim(view.table).mechanism
         public = PUBLIC if view.words.stopwords == "pass" else ""
@@ -132,11 +153,16 @@ class Reconstruction:
         for released in (view.released[b] for b in texts.tolist()):
             placeholders = PLACEHOLDERS if released.mask.placeholders else ""
             system = INSTRUCTIONS.format(
-                mechanism=mechanism, public=public, placeholders=placeholders, words=len(released.items)
+                mechanism=mechanism,
+                public=public,
+                placeholders=placeholders,
+                words=len(released.items),
             )
             prompts.append((system, released.text))
         answers = endpoint.ask(prompts, report=report)
-        return [answer.encode(errors="replace").decode() for answer in answers]  # JSON may hold half a character
+        return [
+            answer.encode(errors="replace").decode() for answer in answers
+        ]  # JSON may hold half a character
 
 
 def align(released: Sequence[Item], answer: Sequence[str]) -> list[str | None]:

@@ -89,14 +89,18 @@ class Membership:
         for part in parts:
             channel.check(part)
             text = np.searchsorted(texts, part.view.text)
-            for positions, scores, note in self._scores(part, usual(part.view, self.prior), each, rng, report):
+            for positions, scores, note in self._scores(
+                part, usual(part.view, self.prior), each, rng, report
+            ):
                 starts = np.flatnonzero(np.diff(text[positions], prepend=-1))
                 totals[text[positions[starts]]] += np.add.reduceat(scores, starts, axis=0)
                 notes.append(note)
                 if part is case:
                     members[positions] = scores[:, 0]
                     others.append(scores[:, 1 : 1 + few].ravel())
-        note = case.view.of_drawn(max(notes, key=len))  # some words may have an exact law, others not
+        note = case.view.of_drawn(
+            max(notes, key=len)
+        )  # some words may have an exact law, others not
         yield from self._outcomes("word", np.arange(n), members, np.concatenate(others), note)
         yield from self._outcomes("text", texts, totals[:, 0], totals[:, 1:].ravel(), note)
 
@@ -106,7 +110,9 @@ class Membership:
         """Some positions [p], rising; log-ratios [p, 1 + each] of their private row and of others; where from."""
         view, secret = case.view, case.truth.rows
         if mixes(view):
-            found = posterior(view, prior=self.prior, k=GUESSES, draws=self.draws, rng=rng, report=report)
+            found = posterior(
+                view, prior=self.prior, k=GUESSES, draws=self.draws, rng=rng, report=report
+            )
             for positions, rows in _tried(np.arange(len(secret)), secret, log_prior, each, rng):
                 yield positions, of_guesses(found, positions, rows, log_prior), JOINTLY
             return
@@ -120,7 +126,9 @@ class Membership:
             for positions, rows in _tried(np.sort(part.positions), secret, log_prior, each, rng):
                 report("membership", int(positions[0]), len(secret))
                 own = line[positions, None]
-                coded = view.table.coded(rows, group_numbers(view.groups)[view.group[positions, None]])
+                coded = view.table.coded(
+                    rows, group_numbers(view.groups)[view.group[positions, None]]
+                )
                 likelihood = part.lines[own, coded].astype(np.float64)
                 yield positions, likelihood - before[own], note
 
@@ -145,7 +153,10 @@ class Membership:
 
 def overtaken(members: Values, others: Values) -> Values:
     """The share of the others [N], sorted, that each member [m] is above, ties half; its mean is the AUC."""
-    below, up_to = np.searchsorted(others, members, "left"), np.searchsorted(others, members, "right")
+    below, up_to = (
+        np.searchsorted(others, members, "left"),
+        np.searchsorted(others, members, "right"),
+    )
     share: Values = (below + up_to) / (2 * len(others))
     return share
 
@@ -160,24 +171,33 @@ def above(members: Values, others: Values, rate: float) -> Values:
 def expected(part: Likelihoods, log_prior: Values) -> Values:
     """ln sum_x prior(x) P(y | x) for the released row y of every line: float64 [m]."""
     starts = range(0, len(part.lines), LINES)
-    return np.concatenate([log_sum(part.lines[start : start + LINES] + log_prior) for start in starts])
+    return np.concatenate(
+        [log_sum(part.lines[start : start + LINES] + log_prior) for start in starts]
+    )
 
 
 def of_guesses(found: Ranking, positions: Ids, rows: Ids, log_prior: Values) -> Values:
     """ln of posterior over prior of rows [p, w] at positions [p]; rows that are no guesses share what is left."""
     guesses, log_posterior = found.candidates[positions], found.log_probability[positions]
     before = log_prior[guesses]
-    rest, rest_before = (np.maximum(1 - np.exp(each).sum(axis=1), TINY) for each in (log_posterior, before))
+    rest, rest_before = (
+        np.maximum(1 - np.exp(each).sum(axis=1), TINY) for each in (log_posterior, before)
+    )
     scores: Values = np.broadcast_to(np.log(rest / rest_before)[:, None], rows.shape)
     for k in range(guesses.shape[1]):
         scores = np.where(rows == guesses[:, k, None], (log_posterior - before)[:, k, None], scores)
     return scores
 
 
-def _tried(positions: Ids, secret: Ids, log_prior: Values, each: int, rng: Randomness) -> Iterator[tuple[Ids, Ids]]:
+def _tried(
+    positions: Ids, secret: Ids, log_prior: Values, each: int, rng: Randomness
+) -> Iterator[tuple[Ids, Ids]]:
     """Some positions [p] at a time, with their private row and rows drawn from the prior, [p, 1 + each]."""
     cumulated = np.cumsum(np.exp(log_prior))
     for chunk, draws in rng.open([len(positions)]).chunks(max(1, CELLS // (1 + each))):
         drawn = np.searchsorted(cumulated, draws.uniform(each) * cumulated[-1], side="right")
         private = secret[positions[chunk], None]
-        yield positions[chunk], np.concatenate([private, np.minimum(drawn, len(log_prior) - 1)], axis=1)
+        yield (
+            positions[chunk],
+            np.concatenate([private, np.minimum(drawn, len(log_prior) - 1)], axis=1),
+        )

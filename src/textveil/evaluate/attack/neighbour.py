@@ -60,7 +60,9 @@ class Neighbour:
             setting = {"distance": distance}
             for metric, k in (("Pr@1", 1), ("Pr@5", 5), (f"KNN@{self.k}", self.k)):
                 hits = (nearer < k).astype(np.float64)
-                yield Outcome(source=self.name, metric=metric, setting=setting, where=drawn, values=hits)
+                yield Outcome(
+                    source=self.name, metric=metric, setting=setting, where=drawn, values=hits
+                )
             yield Outcome(
                 source=self.name,
                 metric=f"KNN@{self.k} of changed words",
@@ -71,7 +73,9 @@ class Neighbour:
             )
 
 
-def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance, report: Report = quiet) -> Ids:
+def rank(
+    table: EmbeddingTable, released: Ids, private: Ids, distance: Distance, report: Report = quiet
+) -> Ids:
     """How many rows are nearer to each released row [n] than the private row [n] is: 0 where both are one row.
 
     Rows that are as near as the private one, but for rounding, do not count.
@@ -88,7 +92,9 @@ def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance,
         squares = None if distance == "cosine" else np.einsum("ij,ij->i", slab, slab)
         step = max(1, CELLS // len(slab))
         for first in range(0, len(changed), step):
-            report("neighbours", start * len(changed) + first * len(slab), len(changed) * len(table))
+            report(
+                "neighbours", start * len(changed) + first * len(slab), len(changed) * len(table)
+            )
             part = place[first : first + step]  # sorted, so that it is a range of the distinct rows
             low = int(part[0])
             gaps = own[low : int(part[-1]) + 1] @ slab.T
@@ -96,12 +102,16 @@ def rank(table: EmbeddingTable, released: Ids, private: Ids, distance: Distance,
             if squares is not None:
                 gaps += squares
             rows = gaps if len(gaps) == len(part) else gaps[part - low]
-            counts[first : first + step] += np.count_nonzero(rows < limits[first : first + step, None], axis=1)
+            counts[first : first + step] += np.count_nonzero(
+                rows < limits[first : first + step, None], axis=1
+            )
     nearer[changed] = counts
     return nearer
 
 
-def _limits(table: EmbeddingTable, own: Values, place: Ids, private: Ids, distance: Distance) -> Values:
+def _limits(
+    table: EmbeddingTable, own: Values, place: Ids, private: Ids, distance: Distance
+) -> Values:
     """What a row's gap must be below to be nearer than the private row, float64 [n].
 
     A gap is any measure that orders rows as the distance does: the product with its sign turned, or the squared

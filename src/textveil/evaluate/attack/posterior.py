@@ -70,7 +70,11 @@ def refusal(view: View, name: PriorName) -> str:
     if mixes(view) and view.table.root.book is not None:
         return "words that were mixed as codes are not guessed together"
     if mixes(view):
-        return "" if name != "context" else "words that were mixed are guessed together, from one prior for all"
+        return (
+            ""
+            if name != "context"
+            else "words that were mixed are guessed together, from one prior for all"
+        )
     return channel.refusal(view) or prior.refusal(view, name)
 
 
@@ -137,11 +141,15 @@ def after(
     if reason := refusal(view, prior):
         raise ConfigError(f"these releases have no posterior under this prior: {reason}")
     k = min(k, len(view.origin), MOST if mixes(view) else k)
-    looked = min(MOST, len(view.origin)) if mixes(view) else k  # more guesses cost a joint decoding nothing
+    looked = (
+        min(MOST, len(view.origin)) if mixes(view) else k
+    )  # more guesses cost a joint decoding nothing
     key = ("posterior", prior, draws, model if prior == "context" else None)
     keys = [(*key, number) for number in seen]
     held = [view.memo.get(key) for key in keys]
-    found = tuple(each for each in held if isinstance(each, Ranking) and each.candidates.shape[1] >= k)
+    found = tuple(
+        each for each in held if isinstance(each, Ranking) and each.candidates.shape[1] >= k
+    )
     if len(found) < len(keys):
         if mixes(view):
             found = (_jointly(view, prior, looked, rng, report),)
@@ -176,7 +184,9 @@ def _singly(
                 if number in seen:
                     at, best = seen.index(number), highest(joint, k)
                     candidates[at, own] = best
-                    scores[at, own] = np.take_along_axis(joint, best, axis=1) - log_sum(joint)[:, None]
+                    scores[at, own] = (
+                        np.take_along_axis(joint, best, axis=1) - log_sum(joint)[:, None]
+                    )
             blind[own] = log_prior.argmax(axis=1)
             report(f"posterior, {name} prior", done, n)
             done += len(own)
@@ -186,7 +196,9 @@ def _singly(
     )
 
 
-def priors(view: View, name: PriorName, positions: Ids, model: str | None = None) -> Iterator[tuple[Ids, Values]]:
+def priors(
+    view: View, name: PriorName, positions: Ids, model: str | None = None
+) -> Iterator[tuple[Ids, Values]]:
     """Which of some positions, and ln of the prior there, [m, V] or [1, V]; a part of them at a time."""
     group = view.group[positions]
     if name != "context":

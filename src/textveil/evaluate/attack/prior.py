@@ -37,7 +37,9 @@ USUAL, TEMPER = 0.3, 0.7
 noisy, and it is too sure. Found on sentences of SST-2's training set, under the exponential mechanism."""
 
 
-def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "protect"] = "pass") -> Values:
+def static(
+    table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "protect"] = "pass"
+) -> Values:
     """ln of the probability of every row, the same at all positions: float64 [V].
 
     Args:
@@ -46,7 +48,11 @@ def static(table: EmbeddingTable, name: StaticName, stopwords: Literal["pass", "
         stopwords: whether words of the public list pass, or are protected and to be expected like all others.
     """
     even = np.full(len(table), 1 / len(table))
-    share = even if name == "uniform" else EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect")
+    share = (
+        even
+        if name == "uniform"
+        else EVEN * even + (1 - EVEN) * shares(table, listed=stopwords == "protect")
+    )
     return np.log(share).astype(np.float64)
 
 
@@ -138,7 +144,9 @@ def _listed(table: EmbeddingTable) -> Flags:
 
 
 @lru_cache(maxsize=2)
-def language_model(table: EmbeddingTable, model: str | None, kind: ContextKind = "masked-lm") -> LanguageModel:
+def language_model(
+    table: EmbeddingTable, model: str | None, kind: ContextKind = "masked-lm"
+) -> LanguageModel:
     """A language model over a table's words, kept for the next texts: a sweep asks it in every cell.
 
     Args:

@@ -71,7 +71,13 @@ def _inside(sequence: Ids, documents: Ids, run: Ids, text: Ids, asked: Ids) -> l
         rarest = own[np.argmin(starts[own + 1] - starts[own])]
         spelled = words[documents[number] : documents[number + 1]].tobytes()
         others = dict.fromkeys(text[order[starts[rarest] : starts[rarest + 1]]].tolist())
-        found.append(any(spelled in words[documents[i] : documents[i + 1]].tobytes() for i in others if i < number))
+        found.append(
+            any(
+                spelled in words[documents[i] : documents[i + 1]].tobytes()
+                for i in others
+                if i < number
+            )
+        )
     return found
 
 
@@ -91,9 +97,15 @@ def split(texts: Sequence[str], words: int, rng: Randomness) -> tuple[list[str],
     tried = min(int(np.searchsorted(documents, words)), int(len(texts) * TRIED))
     runs, text = _runs(sequence, documents, COMMON)
     seen = np.isin(runs, runs[text < tried])
-    shared = np.bincount(text, seen, minlength=len(texts)) / np.maximum(1, np.bincount(text, minlength=len(texts)))
+    shared = np.bincount(text, seen, minlength=len(texts)) / np.maximum(
+        1, np.bincount(text, minlength=len(texts))
+    )
     most = max(SHARED, float(np.median(shared[tried:])))
-    apart = [each for each, share in zip(ordered[tried:], shared[tried:].tolist(), strict=True) if share <= most]
+    apart = [
+        each
+        for each, share in zip(ordered[tried:], shared[tried:].tolist(), strict=True)
+        if share <= most
+    ]
     return apart, ordered[:tried]
 
 

@@ -27,9 +27,15 @@ def fill(view: View, rows: Ids) -> list[str]:
     words = list(view.items)
     first = np.flatnonzero(np.diff(view.item, prepend=-1))
     parts = np.split(rows, first[1:]) if len(first) else []
-    guessed = [(i, part) for i, part in zip(view.item[first].tolist(), parts, strict=True) if PLACEHOLDER not in part]
+    guessed = [
+        (i, part)
+        for i, part in zip(view.item[first].tolist(), parts, strict=True)
+        if PLACEHOLDER not in part
+    ]
     if view.words.unit == "wordpiece":
-        spelled = WordPieces.load(view.words.tokenizer, view.table).join([part for _, part in guessed])
+        spelled = WordPieces.load(view.words.tokenizer, view.table).join(
+            [part for _, part in guessed]
+        )
     else:
         spelled = [view.origin.words[part[0]] for _, part in guessed]
     for (i, _), word in zip(guessed, spelled, strict=True):
@@ -40,8 +46,12 @@ def fill(view: View, rows: Ids) -> list[str]:
 def spell(view: View, words: Sequence[str]) -> list[str]:
     """The B texts in which the words stand, with the whitespace of the releases."""
     texts = []
-    for released, (start, stop) in zip(view.released, pairwise(view.documents.tolist()), strict=True):
-        texts.append("".join(chain.from_iterable(zip(released.gaps, [*words[start:stop], ""], strict=True))))
+    for released, (start, stop) in zip(
+        view.released, pairwise(view.documents.tolist()), strict=True
+    ):
+        texts.append(
+            "".join(chain.from_iterable(zip(released.gaps, [*words[start:stop], ""], strict=True)))
+        )
     return texts
 
 

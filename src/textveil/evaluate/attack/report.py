@@ -16,7 +16,15 @@ from textveil.config import plain, registry
 from textveil.errors import ConfigError, EndpointError
 from textveil.evaluate import intervals
 from textveil.evaluate.attack.case import Case
-from textveil.evaluate.attack.contract import Attack, Averaging, Outcome, Report, Unit, Wordwise, quiet
+from textveil.evaluate.attack.contract import (
+    Attack,
+    Averaging,
+    Outcome,
+    Report,
+    Unit,
+    Wordwise,
+    quiet,
+)
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
 from textveil.text import ranks as ranks_of
 
@@ -80,7 +88,10 @@ class Rate:
         Args:
             source: what the field of that name is called there.
         """
-        return {source if name == "source" else name: _plain(value) for name, value in asdict(self).items()}
+        return {
+            source if name == "source" else name: _plain(value)
+            for name, value in asdict(self).items()
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +174,18 @@ def attack(
         run = partial(each.run, rng=rng, report=partial(_told, report, each.name))
         if reason := alone or each.refusal(case.view):
             refused[each.name] = reason
-        lists = [part for part in case.lists if isinstance(each, Wordwise) and not (alone or each.refusal(part.view))]
+        lists = [
+            part
+            for part in case.lists
+            if isinstance(each, Wordwise) and not (alone or each.refusal(part.view))
+        ]
         try:
             found = [*([] if reason else run(case)), *of_names(case, lists, run)]
             if case.lists and all(outcome.unit != "name" for outcome in found):
-                found = [_noted(outcome, NO_NAMES) if outcome.unit == "word" else outcome for outcome in found]
+                found = [
+                    _noted(outcome, NO_NAMES) if outcome.unit == "word" else outcome
+                    for outcome in found
+                ]
             rows.extend(row for outcome in found for row in _rows(case, outcome, parts))
         except EndpointError as error:  # what the others found is not lost with it
             refused[each.name] = str(error)
@@ -189,7 +207,9 @@ def _noted(outcome: Outcome, note: str) -> Outcome:
     return replace(outcome, note="; ".join(filter(None, (outcome.note, note))))
 
 
-def of_names(case: Case, lists: Sequence[Case], run: Callable[[Case], Iterable[Outcome]]) -> Iterator[Outcome]:
+def of_names(
+    case: Case, lists: Sequence[Case], run: Callable[[Case], Iterable[Outcome]]
+) -> Iterator[Outcome]:
     """What is found of names that were drawn from lists, all lists together.
 
     Args:
@@ -214,7 +234,9 @@ def of_names(case: Case, lists: Sequence[Case], run: Callable[[Case], Iterable[O
             setting={name: value for name, value in found[0].setting.items() if name != "of"},
             where=np.concatenate([each.where for each in found]),
             values=np.concatenate([each.values for each in found]),
-            baseline=float(np.average([each.baseline for each in known], weights=weights)) if known else None,
+            baseline=float(np.average([each.baseline for each in known], weights=weights))
+            if known
+            else None,
         )
 
 
@@ -247,11 +269,20 @@ def _parts(case: Case) -> dict[Unit, list[Part]]:
     per_text[counts > 0] = ranks[order][middle[counts > 0]]
     lengths = case.lengths.astype(np.float64)
     groups = [
-        ("group", name, view.group == number) for number, name in enumerate(view.groups) if (view.group == number).any()
+        ("group", name, view.group == number)
+        for number, name in enumerate(view.groups)
+        if (view.group == number).any()
     ]
     labels = () if view.named is None else view.named.labels
-    lists = [("group", label, np.array([each == label for each in labels])) for label in dict.fromkeys(labels)]
-    rarity = ranks_of([case.truth.words[i] for i in view.named.items.tolist()]) if view.named is not None else ranks[:0]
+    lists = [
+        ("group", label, np.array([each == label for each in labels]))
+        for label in dict.fromkeys(labels)
+    ]
+    rarity = (
+        ranks_of([case.truth.words[i] for i in view.named.items.tolist()])
+        if view.named is not None
+        else ranks[:0]
+    )
     return {
         "word": [
             *(groups if len(groups) > 1 else []),
@@ -296,12 +327,16 @@ def _rows(case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Part]]) ->
     everything = np.ones(len(outcome.where), bool)
     slices = [(ALL, "", everything)]
     if outcome.sliced:
-        slices += [(name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]]
+        slices += [
+            (name, label, chosen[outcome.where]) for name, label, chosen in parts[outcome.unit]
+        ]
     for name, label, chosen in slices:
         if not chosen.any():
             continue
         found = intervals.mean(outcome.values[chosen], cluster[chosen], share=outcome.share)
-        value, low, high = map(_exp if outcome.geometric else float, (found.value, found.low, found.high))
+        value, low, high = map(
+            _exp if outcome.geometric else float, (found.value, found.low, found.high)
+        )
         yield Rate(
             source=outcome.source,
             metric=outcome.metric,

@@ -63,11 +63,23 @@ class Semantic:
 
         def measure(rows: Ids) -> Iterator[tuple[str, Unit, Ids, Values, str]]:
             near = cosines(view.origin, rows[drawn], case.truth.rows[drawn])
-            yield f"cosine >= {self.threshold:g}", "word", drawn, (near >= self.threshold).astype(np.float64), ROWS
+            yield (
+                f"cosine >= {self.threshold:g}",
+                "word",
+                drawn,
+                (near >= self.threshold).astype(np.float64),
+                ROWS,
+            )
             yield "mean cosine", "word", drawn, near, ROWS
             rebuilt = spell(view, fill(view, rows))
             vectors = encoder.encode([rebuilt[b] for b in texts.tolist()])
-            yield "cosine of texts", "text", texts, (vectors * meant).sum(axis=1, dtype=np.float64), SENTENCES
+            yield (
+                "cosine of texts",
+                "text",
+                texts,
+                (vectors * meant).sum(axis=1, dtype=np.float64),
+                SENTENCES,
+            )
 
         without = {metric: float(values.mean()) for metric, _, _, values, _ in measure(blind)}
         for guess, rows in (("best", best), ("released", view.shown_words)):

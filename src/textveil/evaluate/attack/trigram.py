@@ -36,7 +36,9 @@ def load() -> Any:
     return found.NGramModel.readfile(found.get_model_path("en-us/en-us.lm.bin"))
 
 
-def expected(words: Sequence[str], documents: Ids, items: Ids, choices: Sequence[Sequence[str]]) -> Floats:
+def expected(
+    words: Sequence[str], documents: Ids, items: Ids, choices: Sequence[Sequence[str]]
+) -> Floats:
     """How likely choices are in the place of some words, less the mean of those that the model knows: [m, K, F].
 
     Signs are left out. A word that the model does not know tells nothing: as a choice it gets 0, as a neighbour the
@@ -50,10 +52,14 @@ def expected(words: Sequence[str], documents: Ids, items: Ids, choices: Sequence
     """
     prob = load().prob
     knows = cache(lambda word: prob([word]) > UNKNOWN)
-    found = np.zeros((len(items), len(choices[0]) if len(choices) else 0, len(FEATURES)), np.float32)
+    found = np.zeros(
+        (len(items), len(choices[0]) if len(choices) else 0, len(FEATURES)), np.float32
+    )
     for number, (before, behind) in enumerate(_neighbours(words, documents, items, knows)):
         parts = [([], before), *((behind[i::-1], before[: 1 - i]) for i in range(len(behind)))]
-        questions = [(len(first), [*first, "", *last]) for first, last in parts]  # the latest word first
+        questions = [
+            (len(first), [*first, "", *last]) for first, last in parts
+        ]  # the latest word first
         told = []
         for k, word in enumerate(map(str.lower, choices[number])):
             if knows(word):
@@ -67,7 +73,9 @@ def expected(words: Sequence[str], documents: Ids, items: Ids, choices: Sequence
     return found
 
 
-def _neighbours(words: Sequence[str], documents: Ids, items: Ids, knows: Any) -> Iterator[tuple[list[str], list[str]]]:
+def _neighbours(
+    words: Sequence[str], documents: Ids, items: Ids, knows: Any
+) -> Iterator[tuple[list[str], list[str]]]:
     """Of each item up to two words before it, the closest first, and up to two behind it, as far as all are known."""
     asked = set(items.tolist())
     for start, end in pairwise(documents.tolist()):

@@ -81,7 +81,10 @@ class MixedEvidence:
         """Some positions at a time, and all vectors that stand around each [p, F', d]: `centre` is one of them."""
         for start in range(0, len(self.rows), TOGETHER):
             some = slice(start, start + TOGETHER)
-            found = [self.vectors.take(np.maximum(self.rows[some], 0)) * (self.rows[some] >= 0)[:, :, None]]
+            found = [
+                self.vectors.take(np.maximum(self.rows[some], 0))
+                * (self.rows[some] >= 0)[:, :, None]
+            ]
             if self.expected is not None:
                 here = self.beside[some]
                 found.append(self.expected[np.maximum(here, 0)] * (here >= 0)[:, :, None])
@@ -117,8 +120,12 @@ class WordEstimate:
         centre = own.mean(axis=0)
         moments, shared = 0.0, 0.0
         for some, around in evidence.parts(centre):
-            moments = moments + np.einsum("pfd,pgd->fg", around, around, optimize=True).astype(np.float64)
-            shared = shared + np.einsum("pfd,pd->f", around, own[some], optimize=True).astype(np.float64)
+            moments = moments + np.einsum("pfd,pgd->fg", around, around, optimize=True).astype(
+                np.float64
+            )
+            shared = shared + np.einsum("pfd,pd->f", around, own[some], optimize=True).astype(
+                np.float64
+            )
         found = np.linalg.lstsq(np.asarray(moments), np.asarray(shared), rcond=1e-6)[0]
         rough = cls(weights=found, centre=centre, scale=1.0)
         estimated = rough.vectors(evidence)
@@ -134,12 +141,17 @@ class WordEstimate:
         """The vector that each position is estimated to have, float32 [n, d]."""
         found = np.empty((len(evidence.rows), len(self.centre)), np.float32)
         for some, around in evidence.parts(self.centre):
-            found[some] = np.einsum("pfd,f->pd", around, self.weights.astype(np.float32), optimize=True)
+            found[some] = np.einsum(
+                "pfd,f->pd", around, self.weights.astype(np.float32), optimize=True
+            )
         return found
 
     def lines(self, table: EmbeddingTable, estimated: Floats) -> Floats:
         """The score of every row at positions with these estimates [p, d]: float32 [p, V]."""
-        found = [self.scale * (estimated @ rows.T - np.square(rows).sum(axis=1) / 2) for rows in table.slabs()]
+        found = [
+            self.scale * (estimated @ rows.T - np.square(rows).sum(axis=1) / 2)
+            for rows in table.slabs()
+        ]
         return np.concatenate(found, axis=1).astype(np.float32, copy=False)
 
     def scores(self, table: EmbeddingTable, estimated: Floats, rows: Ids) -> Floats:
@@ -159,5 +171,7 @@ def expected(table: EmbeddingTable, rows: Ids, probability: Values) -> Floats:
     for start in range(0, len(rows), TOGETHER):
         some = slice(start, start + TOGETHER)
         vectors = table.take(rows[some].ravel()).reshape(*rows[some].shape, -1)
-        found[some] = np.einsum("pkd,pk->pd", vectors, probability[some].astype(np.float32), optimize=True)
+        found[some] = np.einsum(
+            "pkd,pk->pd", vectors, probability[some].astype(np.float32), optimize=True
+        )
     return found

@@ -66,7 +66,9 @@ def _newton(features: Floats, chosen: Floats, start: Values, weights: Values) ->
     return weights
 
 
-def _loss(features: Floats, chosen: Floats, start: Values, weights: Values) -> tuple[float, Values, Values]:
+def _loss(
+    features: Floats, chosen: Floats, start: Values, weights: Values
+) -> tuple[float, Values, Values]:
     """The mean loss with what the weights themselves cost, its gradient [F], and its curvature [F, F]."""
     m, _, f = features.shape
     loss, gradient, curvature = 0.0, np.zeros(f), np.zeros((f, f))

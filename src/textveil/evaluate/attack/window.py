@@ -56,7 +56,9 @@ class WindowAttack:
                 where=where,
                 values=(found.candidates[:, :k] == secret).any(axis=1).astype(np.float64),
                 baseline=float((blind[:k] == secret).any(axis=1).mean()),
-                note=view.of_drawn("a lower bound: words that were mixed are guessed together, approximately"),
+                note=view.of_drawn(
+                    "a lower bound: words that were mixed are guessed together, approximately"
+                ),
             )
         stated = np.exp(found.log_probability[:, 0])
         for metric, values, note in (

@@ -36,8 +36,14 @@ def log_ratio(subject: Subject) -> Finding:
         layout = singles(rows).layout
         epsilon = subject.spent(table, layout, subject.parameter(table, layout))
         away = ~np.eye(len(rows), dtype=bool)
-        found, over = hold(losses(law), distances(table, claim, rows), epsilon, claim.additive, away)
-        worst, excess, claimed = max(worst, found), max(excess, over), max(claimed, float(epsilon.max()))
+        found, over = hold(
+            losses(law), distances(table, claim, rows), epsilon, claim.additive, away
+        )
+        worst, excess, claimed = (
+            max(worst, found),
+            max(excess, over),
+            max(claimed, float(epsilon.max())),
+        )
         pairs += len(rows) * (len(rows) - 1) // 2
     return Finding(
         check=name,
@@ -56,7 +62,9 @@ def worlds(subject: Subject) -> Iterator[tuple[EmbeddingTable, Ids]]:
         yield subject.table, subject.chosen(SLICE_FULL)
 
 
-def hold(lost: Values, apart: Values, epsilon: Values, additive: float, pairs: Flags) -> tuple[float, float]:
+def hold(
+    lost: Values, apart: Values, epsilon: Values, additive: float, pairs: Flags
+) -> tuple[float, float]:
     """Losses [m, m] of some pairs held against epsilon [m] times distances [m, m] + additive.
 
     The epsilon that the worst pair needs, and how much more than allowed is lost at most.
@@ -106,7 +114,9 @@ def certificate(subject: Subject) -> Finding:
     scale = subject.scale_within(table, math.log(len(table)) / 2)
     claimed = subject.local_dp(table, scale)
     if claimed >= math.log(len(table)):
-        return skipped(name, f"{claimed:.3g} is claimed, and no law of {len(table):,} words refutes so much")
+        return skipped(
+            name, f"{claimed:.3g} is claimed, and no law of {len(table):,} words refutes so much"
+        )
     best = np.full(len(table), -np.inf)
     for part in batches(rows, len(table)):
         law = subject.law(table, part, scale)

@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 Evidence = Literal["proved", "lower bound", "observed"]
-Verdict = Literal["holds", "violated", "wasteful", "refuted", "no claim", "not applicable", "unchecked"]
+Verdict = Literal[
+    "holds", "violated", "wasteful", "refuted", "no claim", "not applicable", "unchecked"
+]
 
 ALARM = 1e-6
 """The probability with which one check accuses a mechanism that keeps its claim; all its comparisons share it."""

@@ -30,7 +30,11 @@ def sampler(subject: Subject) -> Finding:
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
     table, law = exact.law_of_slice(subject)
-    tests = [*_counts(subject, table, law), *_pairs(subject)] if law is not None else list(_noise(subject))
+    tests = (
+        [*_counts(subject, table, law), *_pairs(subject)]
+        if law is not None
+        else list(_noise(subject))
+    )
     if not tests:
         return skipped(name, "neither the output nor the noise has a law in closed form")
     what, p = min(tests, key=lambda test: test[1])
@@ -66,10 +70,15 @@ def _pairs(subject: Subject) -> Iterator[tuple[str, float]]:
     for text in ((0, FEW - 1), (1, 2)):
         law = joint.law_of_texts(subject, np.array([text]), parameter)[0]
         rows = np.tile(np.array(text), many)
-        drawn = subject.sample(table, Block(layout=layout, rows=rows), np.tile(parameter, many)).reshape(many, 2)
+        drawn = subject.sample(
+            table, Block(layout=layout, rows=rows), np.tile(parameter, many)
+        ).reshape(many, 2)
         outputs = np.where((drawn < 0).any(axis=1), len(law), drawn @ np.array([FEW, 1]))
         counts = np.bincount(outputs, minlength=len(law) + 1)
-        yield f"released texts of two words, input {text}", binomial(counts, np.append(np.exp(law), 0.0))
+        yield (
+            f"released texts of two words, input {text}",
+            binomial(counts, np.append(np.exp(law), 0.0)),
+        )
 
 
 def binomial(counts: Ids, probabilities: Values) -> float:
@@ -90,7 +99,9 @@ def binomial(counts: Ids, probabilities: Values) -> float:
     many = int(counts.sum())
     tails = np.minimum(bdtr(seen, many, expected), bdtrc(seen - 1, many, expected))
     tails = tails[(expected > 0) & (expected < 1 - CERTAIN)]
-    return min(1.0, 2 * max(1, len(tails)) * float(tails.min(initial=1.0)))  # without a test all is well
+    return min(
+        1.0, 2 * max(1, len(tails)) * float(tails.min(initial=1.0))
+    )  # without a test all is well
 
 
 # ---- noise on vectors -------------------------------------------------------------------------------------
@@ -110,7 +121,11 @@ def _noise(subject: Subject) -> Iterator[tuple[str, float]]:
     if np.isinf(spent).any():  # nothing is claimed: the noise's own rate is all there is
         spent = mechanism.rate(subject.table, parameter)
     rate = spent / view.lipschitz
-    if mechanism.noise_law == "von-mises-fisher" and isinstance(mechanism, Windowed) and mechanism.mix.L > 1:
+    if (
+        mechanism.noise_law == "von-mises-fisher"
+        and isinstance(mechanism, Windowed)
+        and mechanism.mix.L > 1
+    ):
         rate = parameter  # a window pays for its normaliser too, so its rate is more than kappa
     centres = view.take(rows).astype(np.float64)
     for part, draws in SystemRandomness().open(layout.sizes).chunks(many):
@@ -132,7 +147,10 @@ def _laplace(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple[str
         for what, along in (("one axis", direction[:, 0]), ("an oblique axis", direction @ axis)):
             yield f"direction along {what}", _kolmogorov(along, lambda x: _on_sphere(x, dimension))
         far = radius > np.median(radius)
-        yield "direction of the far half", _kolmogorov(direction[far, 0], lambda x: _on_sphere(x, dimension))
+        yield (
+            "direction of the far half",
+            _kolmogorov(direction[far, 0], lambda x: _on_sphere(x, dimension)),
+        )
 
 
 def _on_sphere(x: Values, dimension: int) -> Values:
@@ -152,13 +170,18 @@ def _coordinates(drawn: Values, centres: Values, rate: Values) -> Iterator[tuple
     standard = (drawn - centres) * rate[:, None]
 
     def law(x: Values) -> Values:
-        found: Values = np.where(x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.maximum(x, 0)) / 2)
+        found: Values = np.where(
+            x < 0, np.exp(np.minimum(x, 0)) / 2, 1 - np.exp(-np.maximum(x, 0)) / 2
+        )
         return found
 
     for column in (0, -1):
         yield f"coordinate {column} against Laplace", _kolmogorov(standard[:, column], law)
     dimension = standard.shape[1]
-    yield "l1 norm against gamma", _kolmogorov(np.abs(standard).sum(axis=1), lambda x: gammainc(dimension, x))
+    yield (
+        "l1 norm against gamma",
+        _kolmogorov(np.abs(standard).sum(axis=1), lambda x: gammainc(dimension, x)),
+    )
 
 
 def _von_mises_fisher(drawn: Values, mean: Values, rate: Values) -> Iterator[tuple[str, float]]:
@@ -177,12 +200,18 @@ def _von_mises_fisher(drawn: Values, mean: Values, rate: Values) -> Iterator[tup
         )  # fmt: skip
     density = np.exp(log - log.max())
     mass = np.concatenate(([0.0], np.cumsum(density[1:] + density[:-1])))
-    yield "angle to the word", _kolmogorov(np.arctan2(size, along), lambda x: np.interp(x, angle, mass / mass[-1]))
+    yield (
+        "angle to the word",
+        _kolmogorov(np.arctan2(size, along), lambda x: np.interp(x, angle, mass / mass[-1])),
+    )
     if dimension > 2:
         tangent = np.eye(1, dimension) - mean[:, :1] * mean
         tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
         towards = np.einsum("ij,ij->i", across / np.maximum(size, 1e-300)[:, None], tangent)
-        yield "direction about the word", _kolmogorov(towards, lambda x: _on_sphere(x, dimension - 1))
+        yield (
+            "direction about the word",
+            _kolmogorov(towards, lambda x: _on_sphere(x, dimension - 1)),
+        )
 
 
 TEXTBOOK: Mapping[str | None, Callable[[Values, Values, Values], Iterator[tuple[str, float]]]] = {

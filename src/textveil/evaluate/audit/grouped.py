@@ -30,7 +30,9 @@ class OfGroup:
 
     def __call__(self, *, seed: int | None = None) -> Privatizer:
         """The privatizer with this seed, or none."""
-        return self.made if seed is None else self.made.with_parts(randomness=SeededRandomness(seed))
+        return (
+            self.made if seed is None else self.made.with_parts(randomness=SeededRandomness(seed))
+        )
 
 
 def by_group(build: Build, privatizer: Privatizer) -> Iterator[tuple[Build, Privatizer]]:
@@ -46,5 +48,7 @@ def by_group(build: Build, privatizer: Privatizer) -> Iterator[tuple[Build, Priv
             groups.setdefault((of, own), []).append(label)
     for (of, own), labels in groups.items():
         table = privatizer.table.views[of]
-        made = Privatizer(single(privatizer.mechanism), budget=own, table=table, words=privatizer.words)
+        made = Privatizer(
+            single(privatizer.mechanism), budget=own, table=table, words=privatizer.words
+        )
         yield OfGroup(name=f"{privatizer.claim.mechanism}: {', '.join(labels)}", made=made), made

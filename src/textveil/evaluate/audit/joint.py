@@ -64,9 +64,16 @@ def _changes(subject: Subject, shares: Values) -> Iterator[Change]:
     if parameter is None:
         parameter = subject.parameter(subject.few, layout, shares)
     around = AROUND if len(shares) == 3 else tuple((other,) for other in range(FEW))
-    texts = [[(*a[:word], value, *a[word:]) for a in around for value in range(FEW)] for word in range(len(shares))]
-    distinct, which = np.unique(np.array(texts).reshape(-1, len(shares)), axis=0, return_inverse=True)
-    law = law_of_texts(subject, distinct, parameter)[which.ravel()].reshape(len(shares), len(around), FEW, -1)
+    texts = [
+        [(*a[:word], value, *a[word:]) for a in around for value in range(FEW)]
+        for word in range(len(shares))
+    ]
+    distinct, which = np.unique(
+        np.array(texts).reshape(-1, len(shares)), axis=0, return_inverse=True
+    )
+    law = law_of_texts(subject, distinct, parameter)[which.ravel()].reshape(
+        len(shares), len(around), FEW, -1
+    )
     for word, laws in enumerate(law):
         lost = np.max([losses(each) for each in laws], axis=0)
         yield Change(layout=layout, parameter=parameter, word=word, lost=lost)
@@ -82,11 +89,15 @@ def law_of_texts(subject: Subject, texts: Ids, parameter: Values) -> Values:
     )
     released = np.tile(outputs, (m, 1)).ravel()
     assert isinstance(subject.mechanism, Law)
-    law = subject.mechanism.log_probs(subject.few, block, np.tile(parameter, m * len(outputs)), released)
+    law = subject.mechanism.log_probs(
+        subject.few, block, np.tile(parameter, m * len(outputs)), released
+    )
     assert law is not None
     if law.shape != (len(released), FEW):
         raise NoLaw("the law has not one probability per word")
-    joint: Values = law[np.arange(len(released)), released].reshape(m, len(outputs), length).sum(axis=2)
+    joint: Values = (
+        law[np.arange(len(released)), released].reshape(m, len(outputs), length).sum(axis=2)
+    )
     if not (np.abs(np.exp(joint).sum(axis=1) - 1) <= SUMS).all():
         raise NoLaw("the probabilities of all outputs of a text do not sum to 1")
     return joint
@@ -108,7 +119,9 @@ def joint(subject: Subject) -> Finding:
                 worst = max(worst, (0.0, float(change.lost.max()), 0.0))
                 continue
             spent = subject.spent(subject.few, change.layout, change.parameter)
-            found, over = held(change, distances(subject.few, claim, np.arange(FEW)), spent, claim.additive)
+            found, over = held(
+                change, distances(subject.few, claim, np.arange(FEW)), spent, claim.additive
+            )
             charged = float(spent[change.word])
             worst = max(worst, (found / max(charged, 1e-12), found, charged))
             excess = max(excess, over)
@@ -127,7 +140,9 @@ def joint(subject: Subject) -> Finding:
     )
 
 
-def held(change: Change, apart: Values, epsilon: Values, additive: float, pairs: Flags = ALL) -> tuple[float, float]:
+def held(
+    change: Change, apart: Values, epsilon: Values, additive: float, pairs: Flags = ALL
+) -> tuple[float, float]:
     """A change held against the epsilon of its word, as `hold` gives it."""
     return hold(change.lost, apart, np.full(FEW, epsilon[change.word]), additive, pairs)
 

@@ -41,7 +41,9 @@ class Recording:
     def privatize(self, table: Any, block: Block, parameter: Values, *, rng: Any) -> Any:
         """As the mechanism does it."""
         released = self._mechanism.privatize(table, block, parameter, rng=rng)
-        self.calls.append(Call(block=block, parameter=np.array(parameter), released=np.array(released)))
+        self.calls.append(
+            Call(block=block, parameter=np.array(parameter), released=np.array(released))
+        )
         return released
 
 
@@ -49,17 +51,23 @@ def pipeline(subject: Subject) -> Finding:
     """One text: parameters, statement and shown words follow from the mechanism's `calibrate`, `spend` and draws."""
     recording = Recording(subject.mechanism)
     words = subject.table.words
-    text = " ".join([*words[:20], *(word.capitalize() for word in words[20:40]), "Zyqxorvian", *words[-20:]])
+    text = " ".join(
+        [*words[:20], *(word.capitalize() for word in words[20:40]), "Zyqxorvian", *words[-20:]]
+    )
     result = subject.with_parts(mechanism=recording, rerank=Rerank()).privatize(text)
     if len(recording.calls) == 1:
-        problems = [*_parameters(subject, recording.calls[0], result), *_shown(subject, recording.calls[0], result)]
+        problems = [
+            *_parameters(subject, recording.calls[0], result),
+            *_shown(subject, recording.calls[0], result),
+        ]
     else:
         problems = [f"the mechanism is asked for {len(recording.calls)} draws of one text"]
     return Finding(
         check="pipeline",
         evidence="observed",
         verdict="violated" if problems else "holds",
-        why="; ".join(problems) or "it asks for the budget, shows what is drawn and prints what is spent",
+        why="; ".join(problems)
+        or "it asks for the budget, shows what is drawn and prints what is spent",
     )
 
 
@@ -89,7 +97,9 @@ def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
     if isinstance(mechanism, Restricting) and guarantee.restricted is not None:
         within = np.bincount(layout.words, mechanism.within(subject.table, layout, call.parameter))
         if not np.isclose(guarantee.within, within.max(), rtol=ROUNDING, atol=0):
-            problems.append("the restricted epsilon in the statement is not what the mechanism spends")
+            problems.append(
+                "the restricted epsilon in the statement is not what the mechanism spends"
+            )
     return problems
 
 

@@ -8,7 +8,14 @@ import numpy as np
 
 from textveil.evaluate.audit import joint
 from textveil.evaluate.audit.exact import hold, losses, too_much, worlds
-from textveil.evaluate.audit.finding import FLOAT32, ROUNDING, Finding, skipped, unchecked, unclaimed
+from textveil.evaluate.audit.finding import (
+    FLOAT32,
+    ROUNDING,
+    Finding,
+    skipped,
+    unchecked,
+    unclaimed,
+)
 from textveil.evaluate.audit.subject import FEW, NoLaw, Subject, distances, singles
 from textveil.mechanism import Published, Restricting
 
@@ -34,13 +41,22 @@ def restricted(subject: Subject) -> Finding:
         except NoLaw as error:
             return Finding(check=name, evidence="proved", verdict="violated", why=str(error))
         if law is None:
-            return unchecked(name, "the output law has no closed form, and samples are not held against such promises")
+            return unchecked(
+                name,
+                "the output law has no closed form, and samples are not held against such promises",
+            )
         pairs = mechanism.pairs(table, rows) & ~np.eye(len(rows), dtype=bool)
         apart = distances(table, promise, rows)
         epsilon = mechanism.within(table, layout, parameter)
         found, over = hold(losses(law), apart, epsilon, promise.additive, pairs)
-        wide |= promise.kind == "metric" and bool((apart[pairs] > promise.diameter * (1 + FLOAT32)).any())
-        worst, excess, claimed = max(worst, found), max(excess, over), max(claimed, float(epsilon.max()))
+        wide |= promise.kind == "metric" and bool(
+            (apart[pairs] > promise.diameter * (1 + FLOAT32)).any()
+        )
+        worst, excess, claimed = (
+            max(worst, found),
+            max(excess, over),
+            max(claimed, float(epsilon.max())),
+        )
         count += int((pairs | pairs.T).sum()) // 2
     if not count:
         return unchecked(name, f"no two words of the slice are {subject.claim.restricted.domain}")
@@ -71,7 +87,11 @@ def paper(subject: Subject) -> Finding:
     tried = ((table, rows, scale) for table, rows in worlds(subject) for scale in (1.0, LITTLE))
     for table, rows, scale in tried:
         layout = singles(rows).layout
-        parameter = subject.configured(table, layout) if scale == 1 else subject.parameter(table, layout, scale)
+        parameter = (
+            subject.configured(table, layout)
+            if scale == 1
+            else subject.parameter(table, layout, scale)
+        )
         published = mechanism.published(table, layout, parameter)
         if published is None:
             continue
@@ -83,11 +103,15 @@ def paper(subject: Subject) -> Finding:
         if law is None:
             return skipped(name, "the output law has no closed form")
         away = ~np.eye(len(rows), dtype=bool)
-        found, over = hold(losses(law), distances(table, claim, rows), epsilon, claim.additive, away)
+        found, over = hold(
+            losses(law), distances(table, claim, rows), epsilon, claim.additive, away
+        )
         claimed = float(epsilon.max())
         worst = max(worst, (found / max(claimed, 1e-12), found, claimed))
         if over > max(excess, ROUNDING):
-            where = f"texts of one word, {len(table):,} words" + (", a small budget" if scale < 1 else "")
+            where = f"texts of one word, {len(table):,} words" + (
+                ", a small budget" if scale < 1 else ""
+            )
         excess = max(excess, over)
     if not looked:
         return skipped(name, "with these options it is not the mechanism of a paper")
@@ -97,7 +121,9 @@ def paper(subject: Subject) -> Finding:
         if published is None:
             continue
         claim, epsilon = published
-        found, over = joint.held(change, distances(table, claim, np.arange(FEW)), epsilon, claim.additive)
+        found, over = joint.held(
+            change, distances(table, claim, np.arange(FEW)), epsilon, claim.additive
+        )
         claimed = float(epsilon[change.word])
         worst = max(worst, (found / max(claimed, 1e-12), found, claimed))
         if over > max(excess, ROUNDING):

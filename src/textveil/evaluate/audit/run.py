@@ -29,7 +29,17 @@ from textveil.mechanism import Layout
 from textveil.pipeline import Privatizer
 from textveil.protect import Uniform
 
-__all__ = ["ALARM", "CHECKS", "Build", "Configured", "Evidence", "Finding", "Subject", "Verdict", "audit"]
+__all__ = [
+    "ALARM",
+    "CHECKS",
+    "Build",
+    "Configured",
+    "Evidence",
+    "Finding",
+    "Subject",
+    "Verdict",
+    "audit",
+]
 
 Report = Callable[[str, int, int], None]
 
@@ -93,7 +103,9 @@ def audit(
             if len(builds) == 1:
                 raise
             why = str(error) if isinstance(error, TextveilError) else _raised(error)
-            yield replace(unchecked("build", f"cannot be built: {why}"), mechanism=getattr(build, "name", ""))
+            yield replace(
+                unchecked("build", f"cannot be built: {why}"), mechanism=getattr(build, "name", "")
+            )
             continue
         for own, privatizer in made:
             name = getattr(own, "name", privatizer.claim.mechanism)
@@ -109,21 +121,33 @@ def audit(
 def _require_budget(privatizer: Privatizer) -> None:
     budget = privatizer.budget
     if budget is not None and not isinstance(budget, Uniform):
-        raise ConfigError("an audit needs one epsilon for all words, or the mechanism's own parameter")
+        raise ConfigError(
+            "an audit needs one epsilon for all words, or the mechanism's own parameter"
+        )
     if budget is not None and not 0 < budget.epsilon < math.inf:
-        raise ConfigError(f"an audit needs a budget above 0 and below infinity, got {budget.epsilon:g}")
-    if budget is not None and privatizer.claim.kind != "none":  # here, because a budget that is too small is no defect
+        raise ConfigError(
+            f"an audit needs a budget above 0 and below infinity, got {budget.epsilon:g}"
+        )
+    if (
+        budget is not None and privatizer.claim.kind != "none"
+    ):  # here, because a budget that is too small is no defect
         privatizer.mechanism.calibrate(privatizer.table, Layout.of(1), np.array([budget.epsilon]))
 
 
 def _checked(subject: Subject, check: str) -> Finding:
     try:
         found = _CHECKS[check](subject)
-        opted_out = found.verdict == "not applicable" and not subject.claim.draws and subject.claim.kind != "none"
+        opted_out = (
+            found.verdict == "not applicable"
+            and not subject.claim.draws
+            and subject.claim.kind != "none"
+        )
         if opted_out and tells_apart(subject):
             return _failed(check, "nothing is drawn, and what comes out depends on the word")
     except BudgetError as error:
-        return unchecked(check, f"the mechanism can keep to no budget that is tried here: {_raised(error)}")
+        return unchecked(
+            check, f"the mechanism can keep to no budget that is tried here: {_raised(error)}"
+        )
     except ConfigError as error:
         ours = Path(extract_tb(error.__traceback__)[-1].filename).parent == Path(__file__).parent
         return unchecked(check, str(error) if ours else _raised(error))

@@ -159,7 +159,11 @@ def sampled(subject: Subject) -> Finding:
             for b in range(len(trial.inputs)):
                 if a != b:
                     bound = _loss(trial, a, b, ALARM / 2 / comparisons)
-                    apart = (allowed[a, b] - trial.claim.additive) / trial.epsilon if trial.epsilon else 0.0
+                    apart = (
+                        (allowed[a, b] - trial.claim.additive) / trial.epsilon
+                        if trial.epsilon
+                        else 0.0
+                    )
                     lost = max(0.0, bound - trial.claim.additive)
                     rate = lost / apart if apart > 0 else math.inf if lost else 0.0
                     # by share of what is allowed, so that the pair is shown that comes nearest to breaking it
@@ -191,7 +195,9 @@ def _texts_mix(subject: Subject) -> bool:
     seen = []
     for word in (0, 0, len(table) - 1):
         rows = np.tile([AROUND] * length + [word] * length, pairs)
-        drawn = subject.sample(table, Block(layout=layout, rows=rows), parameter, SeededRandomness(0))
+        drawn = subject.sample(
+            table, Block(layout=layout, rows=rows), parameter, SeededRandomness(0)
+        )
         seen.append(drawn.reshape(pairs, 2, length)[:, 0])
     return bool((seen[0] == seen[1]).all() and (seen[0] != seen[2]).any())
 
@@ -257,7 +263,9 @@ def unreached(subject: Subject) -> tuple[float, str]:
             continue
         many, allowed = trial.outputs.shape[1], trial.allowed
         for i in range(trial.outputs.shape[2]):
-            counts = [np.bincount(out[:, i], minlength=len(trial.table) + 1) for out in trial.outputs]
+            counts = [
+                np.bincount(out[:, i], minlength=len(trial.table) + 1) for out in trial.outputs
+            ]
             for a, own in enumerate(counts):
                 for b, other in enumerate(counts):
                     never = np.where((own == 0) & (a != b), other, 0)

@@ -56,7 +56,9 @@ def budget(subject: Subject) -> Finding:
         )
     smallest = 1.0
     for probe in subject.probes:
-        one_fold, two_fold = (_counts(subject, probe.table, sampled.AROUND, probe.scale * fold) for fold in (1, 2))
+        one_fold, two_fold = (
+            _counts(subject, probe.table, sampled.AROUND, probe.scale * fold) for fold in (1, 2)
+        )
         smallest = min(smallest, _differ(one_fold, two_fold))
     return Finding(
         check=name,
@@ -72,7 +74,10 @@ def _is_free(subject: Subject) -> bool:
     """Whether the mechanism needs no budget, and spends none."""
     layout = Layout.of(1)
     parameter = subject.parameter(subject.table, layout)
-    return subject.privatizer.budget is None and not subject.spent(subject.table, layout, parameter).any()
+    return (
+        subject.privatizer.budget is None
+        and not subject.spent(subject.table, layout, parameter).any()
+    )
 
 
 def _counts(subject: Subject, table: EmbeddingTable, word: int, scale: float) -> Ids:
@@ -119,7 +124,9 @@ def overcharge(subject: Subject) -> Finding:
     if radius is not None:  # what else is charged besides may buy what no test here knows of
         alarm = ALARM
         if not _lengths_tell(subject):
-            problems.append(f"{radius:g} is charged besides, and words that differ in length only come out alike")
+            problems.append(
+                f"{radius:g} is charged besides, and words that differ in length only come out alike"
+            )
     return Finding(
         check=name,
         evidence="observed" if alarm else "proved",
@@ -154,22 +161,36 @@ def statement(subject: Subject) -> Finding:
     largest = float(guarantee.epsilon_per_word.max(initial=0.0))
     problems = []
     if claim.kind == "none":
-        denied = "no finite bound" in guarantee.headline() and guarantee.summary().startswith("No guarantee")
+        denied = "no finite bound" in guarantee.headline() and guarantee.summary().startswith(
+            "No guarantee"
+        )
         if printed != "infinite" or not denied:
             problems.append("nothing is claimed, and a number is printed")
         if not problems:
             return unclaimed(name, f"and the statement says so: {claim.reason}", math.inf)
     elif guarantee.kind != "none":
-        said = [guarantee.headline()] + [guarantee.summary()] * (largest > 0)  # which names no epsilon of 0
+        said = [guarantee.headline()] + [guarantee.summary()] * (
+            largest > 0
+        )  # which names no epsilon of 0
         if printed != largest or any(number(largest) not in each for each in said):
             problems.append("the printed bound is not the largest that is spent")
         if claim.kind == "metric" and claim.metric == "cosine":
             problems.append("the cosine distance is no metric, so no statement can be made in it")
         if _asked(subject) < largest * (1 - ROUNDING):
             problems.append("more is spent than was asked for")
-        if claim.kind == "metric" and claim.metric in METRICS and _farthest(subject) > claim.diameter * (1 + FLOAT32):
-            problems.append("two words of the table are farther apart than the diameter that is claimed")
-        local_dp = largest if claim.kind == "ldp" else largest * claim.diameter + claim.additive * (largest > 0)
+        if (
+            claim.kind == "metric"
+            and claim.metric in METRICS
+            and _farthest(subject) > claim.diameter * (1 + FLOAT32)
+        ):
+            problems.append(
+                "two words of the table are farther apart than the diameter that is claimed"
+            )
+        local_dp = (
+            largest
+            if claim.kind == "ldp"
+            else largest * claim.diameter + claim.additive * (largest > 0)
+        )
         local_dp = min(local_dp, subject.most(subject.table))
         if guarantee.epsilon_ldp < local_dp * (1 - ROUNDING):
             problems.append("the printed local DP is less than the bound makes it")
@@ -240,7 +261,11 @@ def _window(subject: Subject) -> tuple[bool, float, str]:
         due = _weights(window, length).T @ np.array([rate[each] for each in parameter])
         if (spent < due * (1 - ROUNDING)).any():
             j = int((due / spent).argmax())
-            return True, float(spent[j]), f"word {j} of {length} is charged {spent[j]:.4g} and spends {due[j]:.4g}"
+            return (
+                True,
+                float(spent[j]),
+                f"word {j} of {length} is charged {spent[j]:.4g} and spends {due[j]:.4g}",
+            )
     return True, 0.0, ""
 
 

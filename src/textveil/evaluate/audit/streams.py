@@ -60,7 +60,9 @@ def elsewhere(task: bytes) -> list[Outcome]:
 
 def _ask(task: bytes) -> Outcome:
     path = os.pathsep.join(filter(None, sys.path))  # where the classes of the task are
-    with tempfile.TemporaryFile() as answer:  # no pipe: children of a process that was ended would keep it open
+    with (
+        tempfile.TemporaryFile() as answer
+    ):  # no pipe: children of a process that was ended would keep it open
         try:
             ended = subprocess.run(
                 [sys.executable, "-c", WORKER],
@@ -105,7 +107,9 @@ def _work(task: bytes) -> Outcome:
         forked = _forked(privatizer, text)
     except Exception as error:  # an error is an outcome here; its message may hold words
         return runs, f"raised {type(error).__name__}"
-    return runs + [run for found, _ in forked for run in found], "; ".join({why for _, why in forked if why})
+    return runs + [run for found, _ in forked for run in found], "; ".join(
+        {why for _, why in forked if why}
+    )
 
 
 def _forked(privatizer: Privatizer, text: str) -> list[Outcome]:
@@ -143,9 +147,13 @@ def _child(privatizer: Privatizer, text: str, pipe: Connection) -> None:
 
 def text_of(subject: Subject) -> str:
     """One protected word of the table, many times."""
-    words = [word for word in subject.table.words if word.isascii() and word.isalpha() and len(word) > 2]
+    words = [
+        word for word in subject.table.words if word.isascii() and word.isalpha() and len(word) > 2
+    ]
     options = subject.privatizer.words
-    hidden = [word for word, public in zip(words, listed(words, options), strict=True) if not public]
+    hidden = [
+        word for word, public in zip(words, listed(words, options), strict=True) if not public
+    ]
     return " ".join([(hidden or list(subject.table.words))[0]] * LENGTH)
 
 
@@ -157,10 +165,14 @@ def _words(result: Result) -> tuple[str, ...]:
 def runs(subject: Subject) -> tuple[tuple[Run, ...], tuple[str, ...]]:
     """All runs of the same text, none of which may repeat another; and why some were not tried."""
     privatizer, text = subject.privatizer, text_of(subject)
-    made: list[Run] = [("a document of one call", _words(each)) for each in privatizer.privatize_many([text] * 3)]
+    made: list[Run] = [
+        ("a document of one call", _words(each)) for each in privatizer.privatize_many([text] * 3)
+    ]
     made += [("a later call", _words(privatizer.privatize(text))) for _ in range(2)]
     for first in (0, 1):
-        made += [("a part", _words(each)) for each in privatizer.privatize_many([text], first=first)]
+        made += [
+            ("a part", _words(each)) for each in privatizer.privatize_many([text], first=first)
+        ]
     with ThreadPoolExecutor(2) as pool:
         made += [("a thread", _words(each)) for each in pool.map(privatizer.privatize, [text] * 2)]
     task = _pickled((privatizer, subject.build, text))
@@ -191,7 +203,8 @@ def streams(subject: Subject) -> Finding:
     verdict = _compare(made, ALARM / 2)
     if verdict is None:
         return skipped(
-            name, "at this budget nearly every word stays, and equal outputs prove nothing; take a smaller one"
+            name,
+            "at this budget nearly every word stays, and equal outputs prove nothing; take a smaller one",
         )
     who, agreement, chance = verdict
     if not who:
@@ -203,7 +216,9 @@ def streams(subject: Subject) -> Finding:
     elif missing:
         return skipped(name, f"{UNTRIED}: {'; '.join(missing)}; all else agrees as chance has it")
     else:
-        why = f"{len(made)} runs (documents, calls, parts, threads, processes) agree as chance has it"
+        why = (
+            f"{len(made)} runs (documents, calls, parts, threads, processes) agree as chance has it"
+        )
     return Finding(
         check=name,
         evidence="observed",
@@ -233,10 +248,14 @@ def _seeded(subject: Subject) -> tuple[Run, ...]:
     """Runs of one privatizer with a seed: documents, the next call, two parts."""
     text = text_of(subject)
     privatizer = subject.build(seed=1)
-    made: list[Run] = [("a document of one call", _words(each)) for each in privatizer.privatize_many([text] * 2)]
+    made: list[Run] = [
+        ("a document of one call", _words(each)) for each in privatizer.privatize_many([text] * 2)
+    ]
     made += [("a later call", _words(privatizer.privatize(text)))]
     for first in (0, 1):
-        made += [("a part", _words(each)) for each in privatizer.privatize_many([text], first=first)]
+        made += [
+            ("a part", _words(each)) for each in privatizer.privatize_many([text], first=first)
+        ]
     return tuple(made)
 
 
@@ -254,7 +273,9 @@ def _compare(made: Sequence[Run], alarm: float = ALARM) -> tuple[str, float, flo
     drawn = codes.reshape(total, n)
     counts = np.bincount(drawn.ravel())
     pairs = float((counts * (counts - 1)).sum()) / (drawn.size * (drawn.size - 1))
-    chance = min(1.0, pairs + math.sqrt(math.log(2 / alarm) / drawn.size))  # Hoeffding (1963, section 5b)
+    chance = min(
+        1.0, pairs + math.sqrt(math.log(2 / alarm) / drawn.size)
+    )  # Hoeffding (1963, section 5b)
     shifts = n // 2 + 1
     each = alarm / 2 / (total**2 * shifts + 2 * total * shifts)
     if chance**n > each:
@@ -264,7 +285,14 @@ def _compare(made: Sequence[Run], alarm: float = ALARM) -> tuple[str, float, flo
         agree = (drawn[:, None, : n - shift] == drawn[None, :, shift:]).sum(axis=2)
         np.fill_diagonal(agree, 0)
         i, j = np.unravel_index(agree.argmax(), agree.shape)
-        worst = _worse(worst, f"{names[i]} and {names[j]}{_at(shift)}", int(agree[i, j]), n - shift, chance, each)
+        worst = _worse(
+            worst,
+            f"{names[i]} and {names[j]}{_at(shift)}",
+            int(agree[i, j]),
+            n - shift,
+            chance,
+            each,
+        )
         for phase in (0, 1) if shift else ():
             # places in disjoint pairs, which are independent: every second block of `shift` against the next one
             left = np.flatnonzero((np.arange(n - shift) // shift) % 2 == phase)
@@ -272,7 +300,9 @@ def _compare(made: Sequence[Run], alarm: float = ALARM) -> tuple[str, float, flo
                 continue  # few places show nothing
             own = (drawn[:, left] == drawn[:, left + shift]).sum(axis=1)
             k = int(own.argmax())
-            worst = _worse(worst, f"words of {names[k]}{_at(shift)}", int(own[k]), len(left), chance, each)
+            worst = _worse(
+                worst, f"words of {names[k]}{_at(shift)}", int(own[k]), len(left), chance, each
+            )
     return worst
 
 
@@ -287,9 +317,15 @@ def _worse(
     with needed():
         from scipy.special import bdtrc
 
-    limit = int((bdtrc(np.arange(places + 1), places, chance) <= alarm).argmax())  # more are too many
+    limit = int(
+        (bdtrc(np.arange(places + 1), places, chance) <= alarm).argmax()
+    )  # more are too many
     beyond = who if agree > limit else ""
-    return max(worst, (beyond, agree / places, limit / places), key=lambda found: (bool(found[0]), found[1] - found[2]))
+    return max(
+        worst,
+        (beyond, agree / places, limit / places),
+        key=lambda found: (bool(found[0]), found[1] - found[2]),
+    )
 
 
 # ---- the seed ---------------------------------------------------------------------------------------------

@@ -117,7 +117,9 @@ class Subject:
         elif isinstance(budget, Uniform):
             value = float(budget.epsilon)
         else:
-            raise ConfigError("an audit needs one epsilon for all words, or the mechanism's own parameter")
+            raise ConfigError(
+                "an audit needs one epsilon for all words, or the mechanism's own parameter"
+            )
         return value if 0 < value < math.inf else 1.0
 
     @cached_property
@@ -155,10 +157,14 @@ class Subject:
         step = PROBE_STEP / self.epsilon
         line = (np.arange(LINE_WORDS, dtype=np.float64)[:, None] + 1) * step
         made = [
-            Probe(table=_probe("line", line, "euclidean"), varied=(0, 3, 7, LINE_WORDS - 4, LINE_WORDS - 1)),
+            Probe(
+                table=_probe("line", line, "euclidean"),
+                varied=(0, 3, 7, LINE_WORDS - 4, LINE_WORDS - 1),
+            ),
             Probe(table=_probe("arc", _on_circle(number * min(step, 0.4)), "chord")),
             Probe(
-                table=_probe("circle", _on_circle(number * 2 * np.pi / PROBE_WORDS), "chord"), scale=WEAK / self.epsilon
+                table=_probe("circle", _on_circle(number * 2 * np.pi / PROBE_WORDS), "chord"),
+                scale=WEAK / self.epsilon,
             ),
         ]
         runs = [probe for probe in made if self._runs_on(probe.table)]
@@ -197,7 +203,9 @@ class Subject:
 
     # ---- what a mechanism does on a table ------------------------------------------------------------
 
-    def parameter(self, table: EmbeddingTable, layout: Layout, scale: Values | float = 1.0) -> Values:
+    def parameter(
+        self, table: EmbeddingTable, layout: Layout, scale: Values | float = 1.0
+    ) -> Values:
         """The mechanism's parameter [n] for a budget of `epsilon * scale` at every position.
 
         Some mechanisms cannot promise so little; they get the smallest budget that they can keep to.
@@ -205,7 +213,9 @@ class Subject:
         Raises:
             BudgetError: there is none.
         """
-        wanted = np.broadcast_to(np.asarray(scale, np.float64) * self.epsilon, len(layout.positions))
+        wanted = np.broadcast_to(
+            np.asarray(scale, np.float64) * self.epsilon, len(layout.positions)
+        )
         try:
             return self.mechanism.calibrate(table, layout, wanted.copy())
         except BudgetError:
@@ -216,7 +226,9 @@ class Subject:
         """The smallest budget that is kept to in a text of so many words."""
         key = (table, length)
         if key not in self._floors:
-            self._floors[key] = smallest_budget(self.mechanism, table, Layout.of(length), self.epsilon)
+            self._floors[key] = smallest_budget(
+                self.mechanism, table, Layout.of(length), self.epsilon
+            )
         return self._floors[key]
 
     @cached_property
@@ -253,7 +265,9 @@ class Subject:
         """The epsilon [n] that the mechanism says it spends."""
         return self.mechanism.spend(table, layout, parameter)
 
-    def sample(self, table: EmbeddingTable, block: Block, parameter: Values, rng: Randomness | None = None) -> Ids:
+    def sample(
+        self, table: EmbeddingTable, block: Block, parameter: Values, rng: Randomness | None = None
+    ) -> Ids:
         """Released rows [n], drawn afresh."""
         return self.mechanism.privatize(table, block, parameter, rng=rng or _OneStream())
 
@@ -295,7 +309,9 @@ def singles(rows: Sequence[int] | Ids) -> Block:
     return Block(layout=Layout.of(*[1] * len(found)), rows=found)
 
 
-def smallest_budget(mechanism: Mechanism, table: EmbeddingTable, layout: Layout, epsilon: float) -> float:
+def smallest_budget(
+    mechanism: Mechanism, table: EmbeddingTable, layout: Layout, epsilon: float
+) -> float:
     """The smallest budget that a mechanism keeps to, but for a part `FLOOR`; at least a millionth of epsilon.
 
     Raises:
@@ -313,7 +329,9 @@ def smallest_budget(mechanism: Mechanism, table: EmbeddingTable, layout: Layout,
     while not kept(high):
         low, high = high, 2 * high
         if high > LARGEST:
-            raise BudgetError(f"the mechanism keeps no budget up to {LARGEST:g} on the table {table.name}")
+            raise BudgetError(
+                f"the mechanism keeps no budget up to {LARGEST:g} on the table {table.name}"
+            )
     while high > low * (1 + FLOOR):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if kept(middle) else (middle, high)

@@ -28,20 +28,29 @@ def support(subject: Subject) -> Finding:
     if law is not None:
         same = exact.finite(law)
         if subject.claim.kind == "none":
-            loss = "infinite loss confirmed: a word can be released for some inputs only" if not same else ""
+            loss = (
+                "infinite loss confirmed: a word can be released for some inputs only"
+                if not same
+                else ""
+            )
             return unclaimed(name, loss or "nothing is claimed", None if same else np.inf)
         if not same:
-            return _broken("proved", f"the law of {len(table)} words gives some outputs to some inputs only")
+            return _broken(
+                "proved", f"the law of {len(table)} words gives some outputs to some inputs only"
+            )
     elif subject.claim.kind == "none":
         return unclaimed(name, f"nothing is claimed: {subject.claim.reason}")
     if not subject.claim.draws:
         return skipped(name, "nothing is drawn")
     if unreachable := _unreachable(subject, table, 1.0):
-        return _broken("proved", f"{unreachable} of {len(table)} words cannot come out, whatever is drawn")
+        return _broken(
+            "proved", f"{unreachable} of {len(table)} words cannot come out, whatever is drawn"
+        )
     share, where = sampled.unreached(subject)
     if share:
         return _broken(
-            "lower bound", f"an output of {share:.1%} of one word's draws never comes from another ({where})"
+            "lower bound",
+            f"an output of {share:.1%} of one word's draws never comes from another ({where})",
         )
     if law is None:
         why = "no output of one word was missing from another's draws" + _later(subject, table)
@@ -52,7 +61,9 @@ def support(subject: Subject) -> Finding:
 
 def _broken(evidence: Evidence, why: str) -> Finding:
     alarm = ALARM if evidence == "lower bound" else 0.0
-    return Finding(check="support", evidence=evidence, verdict="violated", found=np.inf, why=why, alarm=alarm)
+    return Finding(
+        check="support", evidence=evidence, verdict="violated", found=np.inf, why=why, alarm=alarm
+    )
 
 
 def _later(subject: Subject, table: EmbeddingTable) -> str:
@@ -61,7 +72,11 @@ def _later(subject: Subject, table: EmbeddingTable) -> str:
     if not 0 < claimed < LARGE_LDP:
         return ""
     unreachable = _unreachable(subject, table, LARGE_LDP / claimed)
-    return f"; at local DP {LARGE_LDP:g}, {unreachable} words could not come out" if unreachable else ""
+    return (
+        f"; at local DP {LARGE_LDP:g}, {unreachable} words could not come out"
+        if unreachable
+        else ""
+    )
 
 
 # ---- the draws that favour one candidate ------------------------------------------------------------------

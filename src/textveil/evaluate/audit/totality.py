@@ -51,7 +51,9 @@ def totality(subject: Subject) -> Finding:
 
     Where the statement is infinite, words may also pass, be dropped as the mask says, or be numbers that are moved.
     """
-    table = subject.table.origin if subject.privatizer.rerank.m > 1 else subject.table  # codes are spelled by any word
+    table = (
+        subject.table.origin if subject.privatizer.rerank.m > 1 else subject.table
+    )  # codes are spelled by any word
     known = {word.lower() for word in table.words}
     mixed = " ".join(["the", *(word for _, word in STRANGE), "and", subject.table.words[0]])
     cases = [*STRANGE, ("an empty text", ""), ("spaces", "  \n"), ("all in one text", mixed)]
@@ -60,10 +62,15 @@ def totality(subject: Subject) -> Finding:
     for what, text in cases:
         try:
             result = subject.privatizer.privatize(text)
-        except (VocabularyError, BudgetError):  # `words.oov=error` and a budget too small for a text are no defects
+        except (
+            VocabularyError,
+            BudgetError,
+        ):  # `words.oov=error` and a budget too small for a text are no defects
             refused += 1
             continue
-        found = dict.fromkeys(_problems(subject.privatizer, text, result, known))  # each of them once
+        found = dict.fromkeys(
+            _problems(subject.privatizer, text, result, known)
+        )  # each of them once
         unbounded += result.guarantee.kind == "none"
         problems += [f"{what}: {problem}" for problem in found]
     return Finding(
@@ -72,7 +79,9 @@ def totality(subject: Subject) -> Finding:
         verdict="violated" if problems else "holds",
         found=float(len(problems)),
         claimed=0.0,
-        why=_several(problems) if problems else f"{len(cases)} texts, {refused} refused: {MAY if unbounded else ALL}",
+        why=_several(problems)
+        if problems
+        else f"{len(cases)} texts, {refused} refused: {MAY if unbounded else ALL}",
     )
 
 
@@ -82,7 +91,9 @@ def _problems(privatizer: Privatizer, text: str, result: Result, known: set[str]
     finite = result.guarantee.kind != "none"
     covered = [place for item in items for place in range(item.start, item.end)]
     dropped = set() if finite else set(result.released.mask.dropped)
-    if covered != [place for place in range(len(words)) if place not in dropped] or len(items) != len(covered):
+    if covered != [place for place in range(len(words)) if place not in dropped] or len(
+        items
+    ) != len(covered):
         yield f"{len(words)} words became {len(items)} items"
         return
     public = listed(words, privatizer.words)
@@ -158,9 +169,15 @@ def error_path(subject: Subject) -> Finding:
     table = _failing(subject.table)
     pieces = subject.privatizer.pieces  # which look words up in the table's place
     parts: dict[str, Callable[[], Privatizer]] = {
-        "the mechanism": lambda: subject.with_parts(mechanism=_Failing(subject.mechanism, "privatize")),
-        "the accounting": lambda: subject.with_parts(mechanism=_Failing(subject.mechanism, "spend")),
-        "the table": lambda: subject.with_parts(table=table, pieces=pieces and _Failing(pieces, "cut")),
+        "the mechanism": lambda: subject.with_parts(
+            mechanism=_Failing(subject.mechanism, "privatize")
+        ),
+        "the accounting": lambda: subject.with_parts(
+            mechanism=_Failing(subject.mechanism, "spend")
+        ),
+        "the table": lambda: subject.with_parts(
+            table=table, pieces=pieces and _Failing(pieces, "cut")
+        ),
     }
     if subject.claim.draws:
         parts["the randomness"] = lambda: subject.with_parts(randomness=_FailingRandomness())
@@ -171,7 +188,9 @@ def error_path(subject: Subject) -> Finding:
             broken().privatize(text)
         except Exception as error:
             if not isinstance(error, TextveilError):
-                problems.append(f"{what} fails: {type(error).__name__} instead of an error of textveil")
+                problems.append(
+                    f"{what} fails: {type(error).__name__} instead of an error of textveil"
+                )
             if CANARY.lower() in "".join(traceback.format_exception(error)).lower():
                 problems.append(f"{what} fails: the error shows a word")
         else:
@@ -182,5 +201,6 @@ def error_path(subject: Subject) -> Finding:
         verdict="violated" if problems else "holds",
         found=float(len(problems)),
         claimed=0.0,
-        why=_several(problems) or f"{len(parts)} parts made to fail: no output, no word in an error",
+        why=_several(problems)
+        or f"{len(parts)} parts made to fail: no output, no word in an error",
     )

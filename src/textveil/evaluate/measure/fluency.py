@@ -46,14 +46,26 @@ def perplexity(case: Case, *, report: Report = quiet) -> Iterator[Outcome]:
     context = language_model(case.view.origin, None)
     context = replace(context, batch=max(1, min(context.batch, CELLS // len(case.view.origin))))
     kinds = [item.kind for each in case.view.released for item in each.items]
-    shown = ["" if kind is Kind.PLACEHOLDER else word for word, kind in zip(case.view.items, kinds, strict=True)]
+    shown = [
+        "" if kind is Kind.PLACEHOLDER else word
+        for word, kind in zip(case.view.items, kinds, strict=True)
+    ]
     where, which = np.unique(_text(case, items), return_inverse=True)
     per_text = []
-    for words, rows, step in ((case.truth.words, private, "original words"), (shown, released, "released words")):
-        surprise = -_log_probabilities(context, _ragged(case, words), items, rows[items], step, report)
+    for words, rows, step in (
+        (case.truth.words, private, "original words"),
+        (shown, released, "released words"),
+    ):
+        surprise = -_log_probabilities(
+            context, _ragged(case, words), items, rows[items], step, report
+        )
         per_text.append(np.bincount(which, surprise) / np.bincount(which))
     original, release = per_text
-    for of, values in (("original", original), ("released", release), ("released / original", release - original)):
+    for of, values in (
+        ("original", original),
+        ("released", release),
+        ("released / original", release - original),
+    ):
         yield Outcome(
             source="perplexity",
             metric="pseudo-perplexity",
@@ -72,7 +84,11 @@ def _targets(case: Case) -> tuple[Ids, Ids]:
     view, words = case.view, case.truth.words
     place = {word: i for i, word in enumerate(dict.fromkeys(words))}
     rows, known = view.origin.lookup(list(place))
-    private = np.where(known, rows, -1)[[place[word] for word in words]] if words else np.empty(0, np.int64)
+    private = (
+        np.where(known, rows, -1)[[place[word] for word in words]]
+        if words
+        else np.empty(0, np.int64)
+    )
     kinds = [item.kind for each in view.released for item in each.items]
     released = np.where([kind is Kind.VERBATIM for kind in kinds], private, -1).astype(np.int64)
     released[view.item] = view.shown_words
@@ -91,7 +107,9 @@ def _text(case: Case, items: Ids) -> Ids:
 
 def _ragged(case: Case, words: Sequence[str]) -> Ragged:
     """Words in the places of the items; the first of a text counts as spaced."""
-    gaps = [gap for each in case.view.released for gap in (" ", *each.gaps[1:-1])[: len(each.items)]]
+    gaps = [
+        gap for each in case.view.released for gap in (" ", *each.gaps[1:-1])[: len(each.items)]
+    ]
     spaced = np.array([gap != "" for gap in gaps], bool)
     return Ragged(words=words, documents=case.view.documents, spaced=spaced)
 

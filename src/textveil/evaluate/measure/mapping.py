@@ -50,7 +50,9 @@ class Sizes:
     @classmethod
     def of_law(cls, law: Values, rows: Ids, draws: int) -> Self:
         """From probabilities [m, V], and the rows [m] of the words themselves."""
-        with np.errstate(divide="ignore"):  # an output of probability 1 is among the draws for certain
+        with np.errstate(
+            divide="ignore"
+        ):  # an output of probability 1 is among the draws for certain
             distinct = -np.expm1(draws * np.log1p(-np.minimum(law, 1.0))).sum(axis=1)
         return cls(distinct=distinct, own=law[np.arange(len(rows)), rows], smallest=_smallest(law))
 
@@ -70,7 +72,9 @@ class Sizes:
 
 
 @silent("no word is protected", wordwise=True)
-def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+def sets(
+    case: Case, *, draws: int, words: int, rng: Randomness, report: Report = quiet
+) -> Iterator[Outcome]:
     """N_x, N_w and S_w of distinct private rows, those of texts in random order, so many at most.
 
     Args:
@@ -96,13 +100,21 @@ def sets(case: Case, *, draws: int, words: int, rng: Randomness, report: Report 
             exact, sizes = False, by_draws(case, part, draws, rng, told)
         where.append(part)
         done += len(part)
-        for values, own in zip(found.values(), (sizes.distinct, sizes.own, sizes.smallest), strict=True):
+        for values, own in zip(
+            found.values(), (sizes.distinct, sizes.own, sizes.smallest), strict=True
+        ):
             values.append(own)
     if not where:
         return
     how = "exact, from the law" if exact else f"simulated, {draws:,} draws of each word"
-    how += "" if np.array_equal(case.view.drawn, case.view.shown) else "; of the words before they are re-ranked"
-    every = f", of {len(case.view.table):,}" if case.view.out_of is None else ""  # each list of names has its own
+    how += (
+        ""
+        if np.array_equal(case.view.drawn, case.view.shown)
+        else "; of the words before they are re-ranked"
+    )
+    every = (
+        f", of {len(case.view.table):,}" if case.view.out_of is None else ""
+    )  # each list of names has its own
     notes = {
         "N_x": f"distinct outputs in {draws:,} draws of a word{every}; {how}",
         "N_w": f"probability that a word comes out as it was; {how}",
@@ -131,7 +143,10 @@ def distinct(case: Case, words: int) -> Ids:
 
 def order(texts: int) -> Ids:
     """The numbers of texts in a random order, always the same, so that figures of two mechanisms can be compared."""
-    keys = [draws.uniform(1)[:, 0] for _, draws in SeededRandomness(0).open([texts]).chunks(max(1, texts))]
+    keys = [
+        draws.uniform(1)[:, 0]
+        for _, draws in SeededRandomness(0).open([texts]).chunks(max(1, texts))
+    ]
     return np.argsort(np.concatenate([np.empty(0), *keys]), kind="stable")
 
 
@@ -141,14 +156,20 @@ def by_law(case: Case, chosen: Ids, draws: int) -> Sizes | None:
     if not isinstance(mechanism, Law):
         return None
     block, own = _block(case, chosen)
-    law = mechanism.log_probs(case.view.table, block, case.view.parameter[own], case.view.drawn[own])
+    law = mechanism.log_probs(
+        case.view.table, block, case.view.parameter[own], case.view.drawn[own]
+    )
     if law is None:
         return None
     return Sizes.of_law(np.exp(law[np.searchsorted(own, chosen)]), case.truth.coded[chosen], draws)
 
 
 def by_draws(
-    case: Case, chosen: Ids, draws: int, rng: Randomness, told: Callable[[int], None] = lambda drawn: None
+    case: Case,
+    chosen: Ids,
+    draws: int,
+    rng: Randomness,
+    told: Callable[[int], None] = lambda drawn: None,
 ) -> Sizes:
     """The sizes of these positions, from releases of the stretches that they stand in; tells how many are drawn."""
     view = case.view
@@ -214,7 +235,9 @@ def _copied(block: Block, copies: int) -> Block:
     layout, shift = block.layout, np.arange(copies)[:, None]
     made = Layout(
         roles=np.tile(layout.roles, copies),
-        documents=np.append((shift * len(block.rows) + layout.documents[:-1]).ravel(), copies * len(block.rows)),
+        documents=np.append(
+            (shift * len(block.rows) + layout.documents[:-1]).ravel(), copies * len(block.rows)
+        ),
         unit_of=(shift * (layout.unit_of.max() + 1) + layout.unit_of).ravel(),
     )
     return Block(layout=made, rows=np.tile(block.rows, copies))

@@ -96,7 +96,9 @@ def measure(
     return Measurements(
         rows=tuple(row for rows in found.values() for row in rows),
         silent={
-            name: getattr(registry.load("measure", name), "silent", SILENT) for name, rows in found.items() if not rows
+            name: getattr(registry.load("measure", name), "silent", SILENT)
+            for name, rows in found.items()
+            if not rows
         },
         texts=len(case.view.released),
         words=len(case.view.drawn),

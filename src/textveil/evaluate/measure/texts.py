@@ -69,11 +69,15 @@ def _corpus(scores: "Sequence[BLEUScore]") -> Values:
     """Corpus BLEU for each text, plus what the text adds to it: the mean is corpus BLEU, the spread the jackknife's."""
     from sacrebleu.metrics.bleu import BLEU
 
-    counts = np.array([[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores])
+    counts = np.array(
+        [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
+    )
 
     def bleu(sums: Ids) -> float:
         correct, total = sums[:4].tolist(), sums[4:8].tolist()
-        return BLEU.compute_bleu(correct, total, int(sums[8]), int(sums[9]), smooth_method="exp").score
+        return BLEU.compute_bleu(
+            correct, total, int(sums[8]), int(sums[9]), smooth_method="exp"
+        ).score
 
     everything = counts.sum(axis=0)
     without = np.array([bleu(everything - own) for own in counts])
@@ -86,5 +90,7 @@ def _pairs(case: Case) -> tuple[Ids, list[list[str]], list[list[str]]]:
     bounds = case.view.documents.tolist()
     where = np.flatnonzero(case.lengths)
     spans = [slice(bounds[b], bounds[b + 1]) for b in where.tolist()]
-    originals, releases = ([word.lower() for word in words] for words in (case.truth.words, case.view.items))
+    originals, releases = (
+        [word.lower() for word in words] for words in (case.truth.words, case.view.items)
+    )
     return where, [originals[span] for span in spans], [releases[span] for span in spans]

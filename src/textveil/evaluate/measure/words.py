@@ -50,7 +50,10 @@ def cosine(case: Case) -> Iterator[Outcome]:
     )
 
 
-@silent("no word is protected, or words.oov takes those outside the table out of the protected ones", wordwise=True)
+@silent(
+    "no word is protected, or words.oov takes those outside the table out of the protected ones",
+    wordwise=True,
+)
 def unknown(case: Case) -> Iterator[Outcome]:
     """The share of protected words that are not in the table; another row stands for each of them.
 
@@ -71,5 +74,9 @@ def unknown(case: Case) -> Iterator[Outcome]:
 def _known(case: Case, words: list[str]) -> Flags:
     view = case.view
     if view.words.unit == "wordpiece":
-        return WordPieces.load(view.words.tokenizer, view.table).cut(words)[1] if words else np.empty(0, bool)
+        return (
+            WordPieces.load(view.words.tokenizer, view.table).cut(words)[1]
+            if words
+            else np.empty(0, bool)
+        )
     return view.origin.lookup(words)[1]

@@ -5,7 +5,17 @@ Not here: what is shown (`attack`, `measure`, `bench`), and logits (`encoder`).
 """
 
 from textveil.evaluate.pictures.rates import BARS, curves, densities, rates, thresholds
-from textveil.evaluate.pictures.style import COLOURS, MARKERS, SUFFIXES, Look, check_name, dash, inline, save, swatch
+from textveil.evaluate.pictures.style import (
+    COLOURS,
+    MARKERS,
+    SUFFIXES,
+    Look,
+    check_name,
+    dash,
+    inline,
+    save,
+    swatch,
+)
 from textveil.evaluate.pictures.trade import DASHES, MOST, Curve, Map, Mark, Panel, Point, draw
 
 __all__ = [

@@ -45,10 +45,16 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
     lines = list(dict.fromkeys(map(_line, shown)))[: len(COLOURS)]
     if not lines:
         raise ConfigError("a picture needs at least one headline rate")
-    parts = [name for name in SLICES if any(row["slice"] == name and _line(row) in lines[:SLICED] for row in shown)]
+    parts = [
+        name
+        for name in SLICES
+        if any(row["slice"] == name and _line(row) in lines[:SLICED] for row in shown)
+    ]
     height = max(3.4, 1.6 + 0.36 * len(lines))
     figure = Figure(figsize=(4.6 + 3.0 * len(parts), height), layout="constrained")
-    axes = figure.subplots(1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False)[0]
+    axes = figure.subplots(
+        1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False
+    )[0]
     _overall(axes[0], shown, lines, scale)
     for axis, name in zip(axes[1:], parts, strict=True):
         _by(axis, [row for row in shown if row["slice"] == name], lines[:SLICED], name)
@@ -59,7 +65,13 @@ def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "
 
 
 def densities(
-    counts: Mapping[str, Sequence[int]], *, lowest: float, width: float, mark: tuple[str, float], title: str, scale: str
+    counts: Mapping[str, Sequence[int]],
+    *,
+    lowest: float,
+    width: float,
+    mark: tuple[str, float],
+    title: str,
+    scale: str,
 ) -> "Figure":
     """One figure: how values are spread, each kind by itself, with one value marked.
 
@@ -78,10 +90,15 @@ def densities(
     axis = figure.subplots()
     for (name, cells), colour in zip(counts.items(), COLOURS, strict=False):
         step = -(-len(cells) // BARS)
-        joined = [sum(cells[i : i + step]) / (step * width * sum(cells)) for i in range(0, len(cells), step)]
+        joined = [
+            sum(cells[i : i + step]) / (step * width * sum(cells))
+            for i in range(0, len(cells), step)
+        ]
         edges = [lowest + step * width * i for i in range(len(joined) + 1)]
         axis.stairs(joined, edges, label=name, color=colour, fill=True, alpha=0.5)
-    axis.axvline(mark[1], color="#555555", linestyle="--", linewidth=1.2, label=f"{mark[0]}: {mark[1]:.2f}")
+    axis.axvline(
+        mark[1], color="#555555", linestyle="--", linewidth=1.2, label=f"{mark[0]}: {mark[1]:.2f}"
+    )
     axis.set_xlabel(scale, fontsize=8)
     axis.set_ylabel("density", fontsize=8)
     axis.tick_params(labelsize=8)
@@ -120,7 +137,9 @@ def curves(
         for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
             if name in drawn:
                 x, y = zip(*drawn[name], strict=True)
-                shown[name] = axis.plot(x, y, marker=marker, color=colour, markersize=5, linewidth=1.2)[0]
+                shown[name] = axis.plot(
+                    x, y, marker=marker, color=colour, markersize=5, linewidth=1.2
+                )[0]
         axis.set_xlabel(risk, fontsize=9)
         axis.tick_params(labelsize=8)
         axis.set_xlim(left=0)
@@ -130,7 +149,9 @@ def curves(
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     inside = {name: shown[name] for name in names if name in shown}
-    figure.legend(inside.values(), inside, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    figure.legend(
+        inside.values(), inside, loc="outside lower center", ncols=4, frameon=False, fontsize=8
+    )
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return figure
 
@@ -150,18 +171,34 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
     taus = [row["tau"] for row in rows]
     values = [row["similarity"] for row in rows]
     ends = [
-        [value if isinstance(row[name], str) else row[name] for row, value in zip(rows, values, strict=True)]
+        [
+            value if isinstance(row[name], str) else row[name]
+            for row, value in zip(rows, values, strict=True)
+        ]
         for name in ("low", "high")
     ]
     reach = [
         [v - low for v, low in zip(values, ends[0], strict=True)],
         [high - v for v, high in zip(values, ends[1], strict=True)],
     ]
-    left.errorbar(taus, values, yerr=reach, color=COLOURS[0], marker=MARKERS[0], markersize=5, linewidth=1.2, capsize=3)
-    left.set_ylabel("mean cosine of original and release\n(sentence vectors, 95% interval)", fontsize=9)
+    left.errorbar(
+        taus,
+        values,
+        yerr=reach,
+        color=COLOURS[0],
+        marker=MARKERS[0],
+        markersize=5,
+        linewidth=1.2,
+        capsize=3,
+    )
+    left.set_ylabel(
+        "mean cosine of original and release\n(sentence vectors, 95% interval)", fontsize=9
+    )
     for group, colour, marker in zip(rows[0]["shares"], COLOURS, MARKERS, strict=False):
         shares = [row["shares"][group] for row in rows]
-        right.plot(taus, shares, marker=marker, color=colour, markersize=5, linewidth=1.2, label=group)
+        right.plot(
+            taus, shares, marker=marker, color=colour, markersize=5, linewidth=1.2, label=group
+        )
     right.set_ylabel("share of words that are not public", fontsize=9)
     right.set_ylim(0, 1.02)
     right.legend(frameon=False, fontsize=8)
@@ -175,7 +212,9 @@ def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
 
 
 def _line(row: Row) -> str:
-    setting = ", ".join([*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())])
+    setting = ", ".join(
+        [*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())]
+    )
     return f"{row['metric']} ({setting})" if setting else str(row["metric"])
 
 
@@ -187,13 +226,29 @@ def _overall(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], scale: str
         if row["slice"] != "all" or line not in places:
             continue
         i = -places[line]
-        axis.errorbar(row["value"], places[line], xerr=_reach(row), fmt=MARKERS[i], color=COLOURS[i], capsize=3)
+        axis.errorbar(
+            row["value"],
+            places[line],
+            xerr=_reach(row),
+            fmt=MARKERS[i],
+            color=COLOURS[i],
+            capsize=3,
+        )
         if row["baseline"] is not None:
-            axis.plot(row["baseline"], places[line], "|", color="#555555", markersize=14, markeredgewidth=2)
+            axis.plot(
+                row["baseline"],
+                places[line],
+                "|",
+                color="#555555",
+                markersize=14,
+                markeredgewidth=2,
+            )
             based = True
     axis.set_yticks(list(places.values()), list(places))
     axis.set_ylim(-len(lines) + 0.4, 0.6)
-    axis.set_xlabel(f"{scale}, 95% interval" + (";  | without the released words" if based else ""), fontsize=8)
+    axis.set_xlabel(
+        f"{scale}, 95% interval" + (";  | without the released words" if based else ""), fontsize=8
+    )
     axis.tick_params(labelsize=8)
     _from_zero(axis.set_xlim, rows)
     tidy(axis, "x")
@@ -212,7 +267,9 @@ def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> N
                 markersize=5, **style,
             )  # fmt: skip
     labels = [part.partition(" (")[0].removesuffix(" quarter") for part in parts]
-    axis.set_xticks(range(len(parts)), labels, fontsize=8, rotation=20, ha="right", rotation_mode="anchor")
+    axis.set_xticks(
+        range(len(parts)), labels, fontsize=8, rotation=20, ha="right", rotation_mode="anchor"
+    )
     axis.set_title(f"by {SLICES[name]}", fontsize=9, loc="left")
     axis.tick_params(labelsize=8)
     _from_zero(axis.set_ylim, [row for row in rows if _line(row) in lines])
@@ -228,7 +285,9 @@ def _reach(row: Row) -> list[list[float]]:
 
 def _from_zero(limit: Any, rows: Sequence[Row]) -> None:
     """Shares are shown from 0 to 1, where they are far from it from 0 to their own height."""
-    ends = [row[name] for row in rows for name in ("value", "high", "baseline") if row[name] is not None]
+    ends = [
+        row[name] for row in rows for name in ("value", "high", "baseline") if row[name] is not None
+    ]
     highest = max(ends)
     lowest = min(row["value"] if row["low"] is None else row["low"] for row in rows)
     limit(min(0.0, lowest * 1.05), 1.02 if 0.4 < highest <= 1 else highest * 1.1 or 1.0)

@@ -81,7 +81,9 @@ def check_name(path: Path) -> None:
     """
     require("matplotlib")
     if path.suffix not in SUFFIXES:
-        raise ConfigError(f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}")
+        raise ConfigError(
+            f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}"
+        )
 
 
 def save(figure: "Figure", path: Path) -> None:
@@ -114,8 +116,12 @@ def inline(figure: "Figure", name: str, label: str) -> str:
     found = drawn.getvalue()
     found = found[found.index("<svg") :].strip()
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', found))
-    found = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style .*?</style>", "", found, flags=re.DOTALL)
-    found = re.sub(r' id="([^"]+)"', lambda own: f' id="{name}-{own[1]}"' if own[1] in used else "", found)
+    found = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style .*?</style>", "", found, flags=re.DOTALL
+    )
+    found = re.sub(
+        r' id="([^"]+)"', lambda own: f' id="{name}-{own[1]}"' if own[1] in used else "", found
+    )
     found = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", found).replace("xlink:href", "href")
     found = re.sub(r"font-family: [^;\"]*;? ?", "", found)  # that of the page
     found = re.sub(r' d="[^"]+"', lambda own: re.sub(r"(\.\d\d)\d+", r"\1", own[0]), found)
@@ -132,7 +138,9 @@ def swatch(look: Look) -> str:
         from matplotlib.transforms import Affine2D
 
     marker = MarkerStyle(look.marker)
-    outline = marker.get_path().transformed(Affine2D(marker.get_transform().get_matrix()).scale(5, -5).translate(14, 7))
+    outline = marker.get_path().transformed(
+        Affine2D(marker.get_transform().get_matrix()).scale(5, -5).translate(14, 7)
+    )
     letters = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}
     steps = (
         letters[int(code)] + ("" if code == 79 else " ".join(f"{number:.2f}" for number in points))

@@ -104,7 +104,9 @@ class Panel:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.curves) <= MOST:
-            raise ConfigError(f"a panel must have from one to {MOST} curves, got {len(self.curves)}")
+            raise ConfigError(
+                f"a panel must have from one to {MOST} curves, got {len(self.curves)}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +145,9 @@ def draw(shown: Panel | Map, *, heading: str = "") -> "Figure":
         from matplotlib.figure import Figure
 
     with style():
-        fixed = isinstance(shown, Panel) and not heading  # panels side by side have their axes at the same places
+        fixed = (
+            isinstance(shown, Panel) and not heading
+        )  # panels side by side have their axes at the same places
         figure = Figure(figsize=SIZE, layout=None if fixed else "constrained")
         axis = figure.subplots(gridspec_kw=MARGINS if fixed else None)
         if isinstance(shown, Map):
@@ -155,7 +159,9 @@ def draw(shown: Panel | Map, *, heading: str = "") -> "Figure":
         axis.tick_params(labelsize=9)
         if heading:
             figure.set_size_inches(SIZE[0] * 1.4, SIZE[1] * 1.5)
-            figure.suptitle(fill(heading, HEADING), x=0.01, ha="left", fontsize=11, fontweight="bold")
+            figure.suptitle(
+                fill(heading, HEADING), x=0.01, ha="left", fontsize=11, fontweight="bold"
+            )
             if isinstance(shown, Panel):
                 figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
@@ -166,7 +172,9 @@ def _panel(axis: "Axes", panel: Panel) -> None:
         pattern = tuple(float(length) for length in mark.dash.split())
         axis.axhline(mark.y, color=INK, linewidth=1, linestyle=(0, pattern), label=mark.name)
         if mark.x is not None:
-            axis.plot(mark.x, mark.y, "x", color=INK, markersize=6, markeredgewidth=1.4, clip_on=False)
+            axis.plot(
+                mark.x, mark.y, "x", color=INK, markersize=6, markeredgewidth=1.4, clip_on=False
+            )
     for curve in panel.curves:
         face = "none" if curve.look.hollow else curve.look.colour
         axis.errorbar(
@@ -204,15 +212,31 @@ def _corner(axis: "Axes") -> None:
     from matplotlib.patches import Circle
 
     green = "#009E73"
-    axis.add_patch(Circle((0, 1), 0.3, transform=axis.transAxes, color=green, alpha=0.16, linewidth=0, zorder=0))
-    axis.text(0.02, 0.985, "good corner", transform=axis.transAxes, fontsize=8, va="top", ha="left", style="italic")
+    axis.add_patch(
+        Circle(
+            (0, 1), 0.3, transform=axis.transAxes, color=green, alpha=0.16, linewidth=0, zorder=0
+        )
+    )
+    axis.text(
+        0.02,
+        0.985,
+        "good corner",
+        transform=axis.transAxes,
+        fontsize=8,
+        va="top",
+        ha="left",
+        style="italic",
+    )
 
 
 def _reach(intervals: Sequence[Interval]) -> Any:
     """How far intervals reach below and above their values; None where they do not reach at all."""
     ends = [
         [max(0.0, each.value - each.low) if math.isfinite(each.low) else 0.0 for each in intervals],
-        [max(0.0, each.high - each.value) if math.isfinite(each.high) else 0.0 for each in intervals],
+        [
+            max(0.0, each.high - each.value) if math.isfinite(each.high) else 0.0
+            for each in intervals
+        ],
     ]
     return ends if any(map(any, ends)) else None
 

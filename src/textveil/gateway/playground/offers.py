@@ -87,7 +87,10 @@ class Offers:
         config = self._offers[profile].config
         if _looks(config) and config.protect.level != level:
             config = replace(config, protect=replace(config.protect, level=level))
-        return config, self.gateway.privatizer if config is self._config else Privatizer.from_config(config)
+        return (
+            config,
+            self.gateway.privatizer if config is self._config else Privatizer.from_config(config),
+        )
 
 
 def _looks(config: Config) -> bool:

@@ -93,7 +93,9 @@ class Playground:
         local: whether only this machine can reach it.
     """
 
-    def __init__(self, gateway: Gateway, config: Config | None = None, *, local: bool = True) -> None:
+    def __init__(
+        self, gateway: Gateway, config: Config | None = None, *, local: bool = True
+    ) -> None:
         self._gateway, self._config, self._local = gateway, config, local
         self._offered: tuple[Gateway, Offers] | None = None
         self._pages = Pages()
@@ -118,7 +120,10 @@ class Playground:
         return [
             Route("/", self._page, methods=["GET"]),
             *(Route(f"/playground/{name}", self._file(name), methods=["GET"]) for name in FILES),
-            *(Route(f"/playground/{name}", each, methods=["POST"]) for name, each in served.items()),
+            *(
+                Route(f"/playground/{name}", each, methods=["POST"])
+                for name, each in served.items()
+            ),
         ]
 
     def _page(self, request: "Request") -> "Response":
@@ -143,12 +148,18 @@ class Playground:
             raise RequestError(404, "the policy of this gateway has no playground", code="never")
         if policy.playground == "local" and not self._local:
             raise RequestError(
-                404, "the policy has the playground only where other machines cannot reach the gateway", code="never"
+                404,
+                "the policy has the playground only where other machines cannot reach the gateway",
+                code="never",
             )
         return policy.hosts
 
     async def _answer(
-        self, request: "Request", body: type[_Body], handler: Handler, record: RequestRecord | None = None
+        self,
+        request: "Request",
+        body: type[_Body],
+        handler: Handler,
+        record: RequestRecord | None = None,
     ) -> "Response":
         """The answer to the playground's own page; where there is a record, it says why there is none."""
         from starlette.responses import JSONResponse, Response
@@ -156,11 +167,15 @@ class Playground:
         try:
             check_page(request.headers, self._names())
             if handler != self._close:  # it is sent when the page is left, without headers
-                await _in_thread(self._gateway.current.caller, request.headers)  # who has a key, where there are keys
+                await _in_thread(
+                    self._gateway.current.caller, request.headers
+                )  # who has a key, where there are keys
             asked = await body_of(request, self._gateway.current.policy.limit)
             given = await handler(request, _parsed(body, asked))
             response: Response = given if isinstance(given, Response) else JSONResponse(given)
-        except Exception as error:  # all are caught here: the server would log a message, which may hold text
+        except (
+            Exception
+        ) as error:  # all are caught here: the server would log a message, which may hold text
             refused = _refused(error)
             if record is not None:
                 record.failed(refused)
@@ -169,7 +184,9 @@ class Playground:
         response.headers.update(HEADERS)
         return response
 
-    def _served(self, body: type[_Body], handler: Handler) -> "Callable[[Request], Awaitable[Response]]":
+    def _served(
+        self, body: type[_Body], handler: Handler
+    ) -> "Callable[[Request], Awaitable[Response]]":
         async def answered(request: "Request") -> "Response":
             return await self._answer(request, body, handler)
 
@@ -219,7 +236,11 @@ class Playground:
         shown = self._pages.page(asks.token).shows(asks.number)
         if not shown.text.strip():
             raise RequestError(400, "there is nothing to ask: the prompt is empty")
-        body = {"model": asks.model, "messages": [{"role": "user", "content": shown.text}], "stream": True}
+        body = {
+            "model": asks.model,
+            "messages": [{"role": "user", "content": shown.text}],
+            "stream": True,
+        }
         content = json.dumps(body).encode()
         given = iter([{"type": "http.request", "body": content, "more_body": False}])
 
@@ -228,7 +249,11 @@ class Playground:
 
         gateway = self._gateway.current
         if shown.gateway is not gateway:
-            raise RequestError(409, "the policy has changed since this was shown: look again, then ask", code="changed")
+            raise RequestError(
+                409,
+                "the policy has changed since this was shown: look again, then ask",
+                code="changed",
+            )
         self._check_own(shown, asks.model, await _in_thread(gateway.caller, request.headers))
         prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
         return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)
@@ -236,8 +261,15 @@ class Playground:
     async def _activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
         self._pages.page(opened.token)
         caller = await _in_thread(self._gateway.current.caller, request.headers)
-        seen = [each for each in request.state.process.recent if caller.key is None or each.key == caller.account]
-        return {"requests": [read.happened(each) for each in seen], "budgets": await _in_thread(self._budgets, caller)}
+        seen = [
+            each
+            for each in request.state.process.recent
+            if caller.key is None or each.key == caller.account
+        ]
+        return {
+            "requests": [read.happened(each) for each in seen],
+            "budgets": await _in_thread(self._budgets, caller),
+        }
 
     async def _close(self, _: "Request", opened: _Opened) -> dict[str, Any]:
         self._pages.close(opened.token)
@@ -296,7 +328,9 @@ class _Released:
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
 
-    def __call__(self, message: Utterance, session: Session) -> tuple[Sequence[str], dict[str, Any]]:
+    def __call__(
+        self, message: Utterance, session: Session
+    ) -> tuple[Sequence[str], dict[str, Any]]:
         """See `Releasing`."""
         if message.texts != (self._shown.text,):
             raise InputError("only what the page shows is sent from the playground")
@@ -318,8 +352,14 @@ def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:
         wrong = error.errors(include_input=False, include_context=False, include_url=False)[0]
     field = quote_path(wrong["loc"], came)
     if wrong["type"] == "string_too_long" and field in ("text", "answer"):
-        raise RequestError(413, f"a text in the playground may have {LONGEST:,} characters", param=field)
-    raise RequestError(400, f"the request is not one of this page{f' ({field})' * bool(field)}: reload it", param=field)
+        raise RequestError(
+            413, f"a text in the playground may have {LONGEST:,} characters", param=field
+        )
+    raise RequestError(
+        400,
+        f"the request is not one of this page{f' ({field})' * bool(field)}: reload it",
+        param=field,
+    )
 
 
 def _refused(error: Exception) -> RequestError:

@@ -42,14 +42,18 @@ def release(shown: Shown) -> dict[str, Any]:
     parts: list[list[str]] = []
     counts: Counter[tuple[str, str]] = Counter()
     placeholders = dict(result.released.mask.placeholders)
-    for i, (gap, item) in enumerate(zip(result.released.gaps[:-1], result.released.items, strict=True)):
+    for i, (gap, item) in enumerate(
+        zip(result.released.gaps[:-1], result.released.items, strict=True)
+    ):
         _plain(parts, gap)
         if item.kind is Kind.VERBATIM:
             _plain(parts, item.text)
             continue
         look, name, meaning = _looks(item, placeholders.get(i))
         counts[look, name] += 1
-        parts.append([item.text, look, meaning, " ".join(result.private.words[item.start : item.end])])
+        parts.append(
+            [item.text, look, meaning, " ".join(result.private.words[item.start : item.end])]
+        )
     _plain(parts, result.released.gaps[-1])
     passed = sum(item.kind is Kind.VERBATIM for item in result.released.items)
     return {
@@ -83,17 +87,31 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
             _plain(parts, item.text)
             continue
         step = risk.level(float(probability))
-        says = f"{probability:.0%}" if probability >= risk.LEVELS[0].most else risk.LEVELS[0].meaning
+        says = (
+            f"{probability:.0%}" if probability >= risk.LEVELS[0].most else risk.LEVELS[0].meaning
+        )
         says += ", and the attacker's best guess is right" if named else ""
-        parts.append([item.text, f"level{risk.LEVELS.index(step)}{' named' if named else ''}", f"found with {says}"])
+        parts.append(
+            [
+                item.text,
+                f"level{risk.LEVELS.index(step)}{' named' if named else ''}",
+                f"found with {says}",
+            ]
+        )
     _plain(parts, released.gaps[-1])
-    how = "computed from the law of the draws" if found.evidence == "exact" else "estimated by simulating the draws"
+    how = (
+        "computed from the law of the draws"
+        if found.evidence == "exact"
+        else "estimated by simulating the draws"
+    )
     return {
         "parts": parts,
         "sentence": f"{sentence([found])} {beside}".strip(),
         "caution": caution([found]),
         "how": f"Chances are {how}, for an attacker who {EXPECTS[found.prior]}.",
-        "legend": [{"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.LEVELS)],
+        "legend": [
+            {"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.LEVELS)
+        ],
     }
 
 
@@ -104,7 +122,9 @@ def restored(shown: Shown, answer: str) -> dict[str, Any]:
     if len(came) + len(made) > MARKED:
         return {"parts": [["".join(made)]], "unresolved": restoring.unresolved}
     parts: list[list[str]] = []
-    for kind, start, end, begin, stop in SequenceMatcher(a=came, b=made, autojunk=False).get_opcodes():
+    for kind, start, end, begin, stop in SequenceMatcher(
+        a=came, b=made, autojunk=False
+    ).get_opcodes():
         if kind == "equal":
             _plain(parts, "".join(made[begin:stop]))
         elif begin < stop:
@@ -114,7 +134,9 @@ def restored(shown: Shown, answer: str) -> dict[str, Any]:
 
 def happened(record: RequestRecord) -> dict[str, Any]:
     """What happened to a request, as counts."""
-    hidden = ", ".join(f"{things(type_, count)}" for type_, count in sorted(record.protected.items()))
+    hidden = ", ".join(
+        f"{things(type_, count)}" for type_, count in sorted(record.protected.items())
+    )
     return {
         "time": round(record.began),
         "operation": record.operation,
@@ -128,7 +150,9 @@ def happened(record: RequestRecord) -> dict[str, Any]:
 def styles(*, dark: bool) -> str:
     """Rules of CSS for the classes that `release` and `at_risk` name."""
     looks = {name: each.css for name, each in groups.LOOKS.items() if name != PUBLIC}
-    rules = [f".{name} {{ {css}; }}" for name, css in {**looks, DRAWN: groups.LOOKS["other"].css}.items()]
+    rules = [
+        f".{name} {{ {css}; }}" for name, css in {**looks, DRAWN: groups.LOOKS["other"].css}.items()
+    ]
     return "\n".join([types.styles(dark=dark), *([] if dark else [*rules, risk.STYLES])])
 
 
@@ -143,12 +167,20 @@ def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
     """The class of an item, what it is counted as, and what it is."""
     if type_ is not None:
         known = types.FAMILIES[types.family(type_)]
-        return f"type-{types.family(type_)}", type_, f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})"
+        return (
+            f"type-{types.family(type_)}",
+            type_,
+            f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})",
+        )
     label = item.group.partition(" ")[0]
     if item.kind is Kind.NUMBER:
         return "figure", "figure", f"{groups.LOOKS['figure'].meaning}, in place of yours"
     if item.group in GROUPS:
-        return item.group, item.group, f"drawn in place of your word; its group: {groups.LOOKS[item.group].meaning}"
+        return (
+            item.group,
+            item.group,
+            f"drawn in place of your word; its group: {groups.LOOKS[item.group].meaning}",
+        )
     if label.isupper():
         return "name", "name", f"{groups.LOOKS['name'].meaning}, in place of yours"
     return DRAWN, DRAWN, "drawn in place of your word"

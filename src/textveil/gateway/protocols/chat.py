@@ -39,7 +39,9 @@ DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
 KEPT_UNTIL_HERE = {
     "prompt_cache_breakpoint": CACHED,
-    "cache_control": tagged("type", ephemeral=record(ttl=one_of("5m", "1h"))),  # of OpenRouter and LiteLLM
+    "cache_control": tagged(
+        "type", ephemeral=record(ttl=one_of("5m", "1h"))
+    ),  # of OpenRouter and LiteLLM
 }
 PART = tagged(
     "type",
@@ -50,8 +52,12 @@ PART = tagged(
     file=record(file=MEDIA, **KEPT_UNTIL_HERE),
 )
 CONTENT = either(PROTECTED, each(PART))
-THOUGHT = record(thinking=either(PROTECTED, each(tagged("type", text=record(text=PROTECTED)))), closed=NUMBER)
-SPOKEN = either(PROTECTED, each(replace(PART, kinds={**PART.kinds, **tagged("type", thinking=THOUGHT).kinds})))
+THOUGHT = record(
+    thinking=either(PROTECTED, each(tagged("type", text=record(text=PROTECTED)))), closed=NUMBER
+)
+SPOKEN = either(
+    PROTECTED, each(replace(PART, kinds={**PART.kinds, **tagged("type", thinking=THOUGHT).kinds}))
+)
 """What a model says: Mistral's think in parts of their own."""
 SIGNED, SEALED = text(Act.SIGNED), shaped(r"[A-Za-z0-9+/=_\-]*")
 _DETAIL = {"id": ID, "format": NAME, "index": NUMBER}
@@ -69,12 +75,16 @@ DETAILS = LeafRule(
 """What a model thinks, as OpenRouter writes it: some of it signed, some of it sealed."""
 THINKING = tagged(
     "type",
-    thinking=record(thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]),
+    thinking=record(
+        thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]
+    ),
     redacted_thinking=record(data=SEALED),
 )
 """The same as LiteLLM writes it."""
 EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
-FUNCTION_CALL = record(id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA)
+FUNCTION_CALL = record(
+    id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA
+)
 TOOL_CALL = tagged(
     "type",
     FUNCTION_CALL,
@@ -110,7 +120,9 @@ MESSAGE = tagged(
 EFFORT = one_of("none", "default", "minimal", "low", "medium", "high", "xhigh", "max")
 TOOL = tagged(
     "type",
-    function=record(function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)),
+    function=record(
+        function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)
+    ),
     custom=record(custom=record(name=NAME, description=SCHEMA, format=SCHEMA)),
 )
 SETTINGS = """
@@ -148,7 +160,9 @@ OTHERS = {
     "route": one_of("fallback"),
     "transforms": each(one_of("middle-out")),
     "prompt_mode": one_of("reasoning"),
-    "reasoning_format": one_of("auto", "none", "deepseek", "deepseek-legacy", "parsed", "raw", "hidden"),
+    "reasoning_format": one_of(
+        "auto", "none", "deepseek", "deepseek-legacy", "parsed", "raw", "hidden"
+    ),
     "reasoning": record(effort=EFFORT, max_tokens=NUMBER, exclude=NUMBER, enabled=NUMBER),
     "session_id": USER,
     "stop_token_ids": MEDIA,
@@ -185,15 +199,21 @@ REQUEST = record(
         "type",
         text=record(),
         json_object=record(schema=SCHEMA),
-        json_schema=record(json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)),
+        json_schema=record(
+            json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)
+        ),
     ),
     safety_identifier=USER,
     seed=NUMBER,
-    service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast", "on_demand", "performance"),
+    service_tier=one_of(
+        "auto", "default", "flex", "scale", "priority", "fast", "on_demand", "performance"
+    ),
     stop=either(PROTECTED, each(PROTECTED)),
     store=NUMBER,
     stream=NUMBER,
-    stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER),
+    stream_options=record(
+        include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER
+    ),
     temperature=NUMBER,
     tool_choice=either(
         one_of("none", "auto", "required", "any"),
@@ -202,7 +222,9 @@ REQUEST = record(
             function=record(function=record(name=NAME)),
             custom=record(custom=record(name=NAME)),
             allowed_tools=record(
-                allowed_tools=record(mode=one_of("auto", "required"), tools=each(whole(Act.SCHEMA))),
+                allowed_tools=record(
+                    mode=one_of("auto", "required"), tools=each(whole(Act.SCHEMA))
+                ),
             ),
         ),
     ),
@@ -279,16 +301,32 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 def said(answer: Body) -> list[Body]:
     """The messages of all choices, each also without its reasoning, which many clients leave out."""
     choices = answer.get("choices")
-    found = [each.get("message") for each in (choices if isinstance(choices, list) else ()) if isinstance(each, dict)]
-    return _with_and_without([{"role": "assistant", **message} for message in found if isinstance(message, dict)])
+    found = [
+        each.get("message")
+        for each in (choices if isinstance(choices, list) else ())
+        if isinstance(each, dict)
+    ]
+    return _with_and_without(
+        [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
+    )
 
 
-REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields")
+REASONING = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "thinking_blocks",
+    "provider_specific_fields",
+)
 """Fields of a message with what a model thinks."""
 
 
 def _with_and_without(messages: list[Body]) -> list[Body]:
-    short = [{k: v for k, v in each.items() if k not in REASONING} for each in messages if each.keys() & set(REASONING)]
+    short = [
+        {k: v for k, v in each.items() if k not in REASONING}
+        for each in messages
+        if each.keys() & set(REASONING)
+    ]
     return messages + short
 
 
@@ -303,8 +341,12 @@ class ChatChunks:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}  # of each choice, each with where it came last
-        self._items: dict[int, dict[Path, Body]] = {}  # of each choice: what numbered items hold besides
+        self._texts: dict[
+            int, dict[Path, tuple[Body, Path]]
+        ] = {}  # of each choice, each with where it came last
+        self._items: dict[
+            int, dict[Path, Body]
+        ] = {}  # of each choice: what numbered items hold besides
         self._ids: dict[int, list[str]] = {}  # of each choice: calls of tools that have no index
         self._tools: dict[tuple[int, Any], str] = {}  # that are called, by choice and number
         self._open: set[int] = set()
@@ -326,7 +368,9 @@ class ChatChunks:
                 for place, fields in self._items[index].items():
                     _owner(messages[-1], (*place, "")).update(fields)
                 for place in places:
-                    _owner(messages[-1], place)[str(place[-1])] = self._restoring.both((index, place))[which]
+                    _owner(messages[-1], place)[str(place[-1])] = self._restoring.both(
+                        (index, place)
+                    )[which]
         return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
 
     def feed(self, event: Event) -> Iterator[Event]:
@@ -373,7 +417,11 @@ class ChatChunks:
 
     def _annotations(self, index: int, came: Any) -> Any:
         """Annotations of what was said so far: they count its characters."""
-        said = self._restoring.both((index, ("content",)))[0] if ("content",) in self._texts[index] else ""
+        said = (
+            self._restoring.both((index, ("content",)))[0]
+            if ("content",) in self._texts[index]
+            else ""
+        )
         return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
 
     def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
@@ -407,7 +455,9 @@ class ChatChunks:
             for i, item in enumerate(items if isinstance(items, list) else ()):
                 place = self._place(index, delta, (name, i))
                 known = self._items[index].setdefault(place, {"index": place[1]})
-                known |= {each: value for each, value in item.items() if isinstance(value, str) and value}
+                known |= {
+                    each: value for each, value in item.items() if isinstance(value, str) and value
+                }
 
     def _rest(self, index: int) -> Iterator[Event]:
         """What was held back of a choice."""
@@ -416,7 +466,9 @@ class ChatChunks:
                 yield self._chunk(index, branch(delta, path, rest))
 
     def _chunk(self, index: int, delta: Body) -> Event:
-        return Event("", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+        return Event(
+            "", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]}
+        )
 
 
 HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier")

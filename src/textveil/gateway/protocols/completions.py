@@ -9,7 +9,20 @@ from functools import partial
 
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import ID, NAME, NUMBER, Act, LeafRule, Path, each, either, one_of, record, text, whole
+from textveil.gateway.leaves import (
+    ID,
+    NAME,
+    NUMBER,
+    Act,
+    LeafRule,
+    Path,
+    each,
+    either,
+    one_of,
+    record,
+    text,
+    whole,
+)
 from textveil.gateway.protocols.chat import OTHERS
 from textveil.gateway.protocols.contract import Body, Event, Operation
 from textveil.gateway.protocols.openai import error
@@ -45,7 +58,11 @@ ANSWER = record(
     object=ID,
     created=NUMBER,
     model=whole(Act.PASS),
-    choices=each(record(index=NUMBER, text=PROTECTED, logprobs=DROPPED, finish_reason=ID, stop_reason=PROTECTED)),
+    choices=each(
+        record(
+            index=NUMBER, text=PROTECTED, logprobs=DROPPED, finish_reason=ID, stop_reason=PROTECTED
+        )
+    ),
     obfuscation=DROPPED,
     service_tier=ID,
     system_fingerprint=whole(Act.PASS),
@@ -81,8 +98,12 @@ class CompletionChunks:
             self._done = True
             return
         choices = [each for each in event.data.get("choices") or () if isinstance(each, dict)]
-        made = self._restoring.whole({**event.data, "choices": choices}, ANSWER, partial(self._piece, choices))
-        self._last = {name: value for name, value in made.items() if name not in ("choices", "usage")}
+        made = self._restoring.whole(
+            {**event.data, "choices": choices}, ANSWER, partial(self._piece, choices)
+        )
+        self._last = {
+            name: value for name, value in made.items() if name not in ("choices", "usage")
+        }
         for i, (choice, own) in enumerate(zip(choices, made["choices"], strict=True)):
             index = choice.get("index", i)
             self._open.setdefault(index, True)

@@ -54,7 +54,9 @@ class Event(NamedTuple):
 
     def written(self) -> str:
         """As the lines of server-sent events."""
-        said = self.data if isinstance(self.data, str) else json.dumps(self.data, ensure_ascii=False)
+        said = (
+            self.data if isinstance(self.data, str) else json.dumps(self.data, ensure_ascii=False)
+        )
         return f"event: {self.name}\ndata: {said}\n\n" if self.name else f"data: {said}\n\n"
 
 
@@ -170,7 +172,9 @@ class Operation:
         rest = dict(sent)
         names = re.findall(r"{(\w+)", self.path)
         if not rest.keys() >= set(names):
-            raise RequestError(400, "the name at the end of the path is not one that an upstream gives")
+            raise RequestError(
+                400, "the name at the end of the path is not one that an upstream gives"
+            )
         path = re.sub(r"{(\w+)(?::path)?}", lambda part: quote(str(rest.pop(part[1]))), self.path)
         if not self.has_body:
             return path, rest, None

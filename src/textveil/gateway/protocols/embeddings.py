@@ -22,5 +22,10 @@ ANSWER = whole(Act.PASS)
 """Numbers, and the name of the model."""
 
 EMBEDDINGS = Operation(
-    name="openai.embeddings", path="/embeddings", request=REQUEST, answer=ANSWER, needs=("input",), error=error
+    name="openai.embeddings",
+    path="/embeddings",
+    request=REQUEST,
+    answer=ANSWER,
+    needs=("input",),
+    error=error,
 )

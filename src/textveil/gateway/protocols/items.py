@@ -114,7 +114,9 @@ FUNCTION = record(
 CUSTOM = record(
     name=NAME,
     description=SCHEMA,
-    format=tagged("type", text=record(), grammar=record(definition=SCHEMA, syntax=one_of("lark", "regex"))),
+    format=tagged(
+        "type", text=record(), grammar=record(definition=SCHEMA, syntax=one_of("lark", "regex"))
+    ),
     allowed_callers=CALLERS,
     defer_loading=NUMBER,
     **{"async": NUMBER},
@@ -123,7 +125,9 @@ TOOL = tagged(
     "type",
     function=FUNCTION,
     custom=CUSTOM,
-    namespace=record(name=NAME, description=SCHEMA, tools=each(tagged("type", function=FUNCTION, custom=CUSTOM))),
+    namespace=record(
+        name=NAME, description=SCHEMA, tools=each(tagged("type", function=FUNCTION, custom=CUSTOM))
+    ),
     file_search=record(
         vector_store_ids=each(ID),
         filters=FILTERS,
@@ -154,13 +158,18 @@ TOOL = tagged(
         connector_id=shaped("connector_[a-z]{1,40}"),
         defer_loading=NUMBER,
         headers=REFUSED,
-        require_approval=either(one_of("always", "never"), record(always=TOOLS_NAMED, never=TOOLS_NAMED)),
+        require_approval=either(
+            one_of("always", "never"), record(always=TOOLS_NAMED, never=TOOLS_NAMED)
+        ),
         tunnel_id=ID,
     ),
     code_interpreter=record(
         allowed_callers=CALLERS,
         container=either(
-            ID, record(type=one_of("auto"), file_ids=each(ID), memory_limit=MEMORY, network_policy=NETWORK)
+            ID,
+            record(
+                type=one_of("auto"), file_ids=each(ID), memory_limit=MEMORY, network_policy=NETWORK
+            ),
         ),
     ),
     programmatic_tool_calling=record(),
@@ -222,7 +231,14 @@ ANNOTATION = tagged(
     file_path=record(file_id=ID, index=OFFSET),
 )
 STATUS = one_of(
-    "in_progress", "completed", "incomplete", "searching", "generating", "interpreting", "calling", "failed"
+    "in_progress",
+    "completed",
+    "incomplete",
+    "searching",
+    "generating",
+    "interpreting",
+    "calling",
+    "failed",
 )
 BREAKPOINT = record(mode=one_of("explicit"), ttl=one_of("30m", "12h"))
 SHARED = {"id": ID, "status": STATUS, "created_by": ID}
@@ -255,7 +271,9 @@ def _part(citations: LeafRule) -> LeafRule:
     return tagged(
         "type",
         input_text=record(text=PROTECTED, prompt_cache_breakpoint=BREAKPOINT),
-        input_image=record(detail=DETAIL, file_id=MEDIA, image_url=MEDIA, prompt_cache_breakpoint=BREAKPOINT),
+        input_image=record(
+            detail=DETAIL, file_id=MEDIA, image_url=MEDIA, prompt_cache_breakpoint=BREAKPOINT
+        ),
         input_file=record(
             detail=DETAIL,
             file_data=MEDIA,
@@ -282,7 +300,9 @@ def _item(part: LeafRule) -> LeafRule:
     kinds = {
         "": record(role=role, content=content, phase=phase),
         "message": record(role=role, content=content, phase=phase, **SHARED),
-        "reasoning": record(summary=each(part), content=each(part), encrypted_content=OPAQUE, **SHARED),
+        "reasoning": record(
+            summary=each(part), content=each(part), encrypted_content=OPAQUE, **SHARED
+        ),
         "function_call": record(name=NAME, namespace=NAME, arguments=ARGUMENTS, **CALL),
         "function_call_output": record(name=NAME, namespace=NAME, output=result, **CALL),
         "custom_tool_call": record(name=NAME, namespace=NAME, input=PROTECTED, **CALL),
@@ -313,12 +333,20 @@ def _item(part: LeafRule) -> LeafRule:
             ),
             **SHARED,
         ),
-        "computer_call": record(action=ACTION, actions=each(ACTION), pending_safety_checks=CHECKS, **CALL),
-        "computer_call_output": record(output=SCREENSHOT, acknowledged_safety_checks=CHECKS, **CALL),
+        "computer_call": record(
+            action=ACTION, actions=each(ACTION), pending_safety_checks=CHECKS, **CALL
+        ),
+        "computer_call_output": record(
+            output=SCREENSHOT, acknowledged_safety_checks=CHECKS, **CALL
+        ),
         "tool_search_call": record(arguments=ANY, execution=one_of("server", "client"), **CALL),
-        "tool_search_output": record(tools=each(TOOL), execution=one_of("server", "client"), **CALL),
+        "tool_search_output": record(
+            tools=each(TOOL), execution=one_of("server", "client"), **CALL
+        ),
         "additional_tools": record(role=one_of("developer"), tools=each(TOOL), id=ID),
-        "configuration_update": record(id=ID, reasoning=REASONING, text=record(format=FORMAT, verbosity=VERBOSITY)),
+        "configuration_update": record(
+            id=ID, reasoning=REASONING, text=record(format=FORMAT, verbosity=VERBOSITY)
+        ),
         "compaction": record(encrypted_content=OPAQUE, **SHARED),
         "compaction_trigger": record(id=ID),
         "image_generation_call": record(
@@ -327,7 +355,9 @@ def _item(part: LeafRule) -> LeafRule:
             error=record(
                 code=ID,
                 message=PROTECTED,
-                moderation_details=record(categories=each(NAME), moderation_stage=one_of("input", "output", "unknown")),
+                moderation_details=record(
+                    categories=each(NAME), moderation_stage=one_of("input", "output", "unknown")
+                ),
                 param=ID,
                 type=ID,
             ),
@@ -387,11 +417,15 @@ def _item(part: LeafRule) -> LeafRule:
         "mcp_list_tools": record(
             error=PROTECTED,
             server_label=NAME,
-            tools=each(record(name=NAME, description=SCHEMA, input_schema=SCHEMA, annotations=SCHEMA)),
+            tools=each(
+                record(name=NAME, description=SCHEMA, input_schema=SCHEMA, annotations=SCHEMA)
+            ),
             **SHARED,
         ),
         "mcp_approval_request": record(name=NAME, server_label=NAME, arguments=ARGUMENTS, **SHARED),
-        "mcp_approval_response": record(approval_request_id=ID, approve=NUMBER, reason=PROTECTED, **SHARED),
+        "mcp_approval_response": record(
+            approval_request_id=ID, approve=NUMBER, reason=PROTECTED, **SHARED
+        ),
         "mcp_call": record(
             name=NAME,
             server_label=NAME,

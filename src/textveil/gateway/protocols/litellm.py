@@ -12,7 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.leaves import Act, Path, each, either, one_of, rebuilt, record, shaped, tagged, text, whole
+from textveil.gateway.leaves import (
+    Act,
+    Path,
+    each,
+    either,
+    one_of,
+    rebuilt,
+    record,
+    shaped,
+    tagged,
+    text,
+    whole,
+)
 from textveil.gateway.pieces import AnswerPieces, is_json
 from textveil.gateway.protocols import openai
 from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
@@ -25,13 +37,17 @@ MEDIA, IGNORED = whole(Act.MEDIA), whole(Act.DROP)
 # ---- the generic guardrail API ---------------------------------------------------------------------------------------
 
 _ASSISTANT = MESSAGE.kinds["assistant"]
-_KINDS = {"thinking": record(thinking=text(), signature=SEALED), "redacted_thinking": record(data=SEALED)}
+_KINDS = {
+    "thinking": record(thinking=text(), signature=SEALED),
+    "redacted_thinking": record(data=SEALED),
+}
 ROW = replace(
     MESSAGE,
     kinds={
         **MESSAGE.kinds,
         "assistant": replace(
-            _ASSISTANT, fields={**(_ASSISTANT.fields or {}), "thinking_blocks": each(tagged("type", **_KINDS))}
+            _ASSISTANT,
+            fields={**(_ASSISTANT.fields or {}), "thinking_blocks": each(tagged("type", **_KINDS))},
         ),
     },
 )
@@ -77,7 +93,10 @@ def _places(body: Body) -> list[Path | None]:
     for path, said in _shown(body.get("structured_messages")):
         known[said].append(path)
     given = body.get("texts")
-    found = [known.get(said) if isinstance(said, str) else None for said in (given if isinstance(given, list) else ())]
+    found = [
+        known.get(said) if isinstance(said, str) else None
+        for said in (given if isinstance(given, list) else ())
+    ]
     return [places.popleft() if places else None for places in found]
 
 
@@ -89,7 +108,9 @@ def _read(body: Body, _: Mapping[str, str]) -> Body:
     known = {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
     made = dict(body)
     if isinstance(texts, list):
-        made["texts"] = [said for said, place in zip(texts, _places(body), strict=True) if place is None]
+        made["texts"] = [
+            said for said, place in zip(texts, _places(body), strict=True) if place is None
+        ]
     if isinstance(body.get("tool_calls"), list):
         made["tool_calls"] = [each for each in body["tool_calls"] if _call(each) not in known]
     return made
@@ -120,16 +141,24 @@ def _released(body: Body, released: Body) -> Body:
     came, rows = body.get("structured_messages") or [], released.get("structured_messages") or []
     rows = list(map(_with_thoughts, _bare(came), rows)) if len(came) == len(rows) else rows
     if not _alike(_bare(came), rows):
-        raise RequestError(400, "structured_messages hold what is not known here, and LiteLLM would send it again")
+        raise RequestError(
+            400, "structured_messages hold what is not known here, and LiteLLM would send it again"
+        )
     if released.get("tool_calls", []) != _bare(_read(body, {}).get("tool_calls") or []):
-        raise RequestError(400, "tool_calls hold what is private, and LiteLLM changes them in messages only")
+        raise RequestError(
+            400, "tool_calls hold what is private, and LiteLLM changes them in messages only"
+        )
     rest = iter(released.get("texts") or ())
     texts = [next(rest) if place is None else _at(rows, place) for place in _places(body)]
     changed = texts != (body.get("texts") or [])
     reply: Body = {"texts": texts}
-    alike = {place: said for place, said in zip(_places(body), texts, strict=True) if place is not None}
+    alike = {
+        place: said for place, said in zip(_places(body), texts, strict=True) if place is not None
+    }
     if _bare(rebuilt(came, alike)) != rows:
-        reply["structured_messages"] = [old if _bare(old) == new else new for old, new in zip(came, rows, strict=True)]
+        reply["structured_messages"] = [
+            old if _bare(old) == new else new for old, new in zip(came, rows, strict=True)
+        ]
         changed = True
     if _bare(body.get("tools") or []) != (released.get("tools") or []):
         reply["tools"] = released.get("tools") or []
@@ -141,7 +170,11 @@ def _with_thoughts(came: Body, made: Body) -> Body:
     """A released message with the thinking in which nothing changed."""
     if "thinking_blocks" not in made:
         return made
-    thoughts = [new for old, new in zip(came["thinking_blocks"], made["thinking_blocks"], strict=True) if old == new]
+    thoughts = [
+        new
+        for old, new in zip(came["thinking_blocks"], made["thinking_blocks"], strict=True)
+        if old == new
+    ]
     rest = {name: value for name, value in made.items() if name != "thinking_blocks"}
     return rest | ({"thinking_blocks": thoughts} if thoughts else {})
 
@@ -216,7 +249,9 @@ GENERIC = Operation(
         restores=lambda body: body.get("input_type") == "response",
         released=_released,
         restored=_restored,
-        status=lambda _: 200,  # or LiteLLM would send the request as it is where it is told to go on after errors
+        status=lambda _: (
+            200
+        ),  # or LiteLLM would send the request as it is where it is told to go on after errors
     ),
 )
 
@@ -234,7 +269,9 @@ def _named(body: Body, headers: Mapping[str, str]) -> Body:
     """The request with the name of its session, which it has in a header."""
     name = headers.get("x-session-id", "")
     if not name:
-        raise RequestError(400, "X-Session-ID must name a session, or nothing could be restored", code="missing")
+        raise RequestError(
+            400, "X-Session-ID must name a session, or nothing could be restored", code="missing"
+        )
     return {**body, SESSION: name}
 
 
@@ -245,7 +282,11 @@ def _to_redact(body: Body, headers: Mapping[str, str]) -> Body:
 
 
 def _redacted(_: Body, released: Body) -> Body:
-    return {"texts": [said["json"] if isinstance(said, dict) else said for said in released.get("texts") or ()]}
+    return {
+        "texts": [
+            said["json"] if isinstance(said, dict) else said for said in released.get("texts") or ()
+        ]
+    }
 
 
 def _rehydrated(body: Body, pieces: AnswerPieces) -> Body:
@@ -257,7 +298,10 @@ def _piece(body: Body, pieces: AnswerPieces) -> Body:
     if not all(isinstance(body.get(name), kind) for name, kind in PIECE.items()):
         raise RequestError(400, "text and carry must be strings, and final true or false")
     before, piece, final = body["carry"], body["text"], body["final"]
-    return {"text": pieces.piece(before, piece, final=final), "carry": "" if final else before + piece}
+    return {
+        "text": pieces.piece(before, piece, final=final),
+        "carry": "" if final else before + piece,
+    }
 
 
 def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None) -> Operation:

@@ -63,8 +63,18 @@ TOOL = record(
     _meta=DROPPED,
 )
 ARGUMENT = record(name=NAME, title=SCHEMA, description=SCHEMA, required=NUMBER)
-PROMPT = record(name=NAME, title=SCHEMA, description=SCHEMA, arguments=each(ARGUMENT), icons=DROPPED, _meta=DROPPED)
-MADE = record(uriTemplate=TEMPLATE, **{name: rule for name, rule in RESOURCE.items() if name not in ("uri", "size")})
+PROMPT = record(
+    name=NAME,
+    title=SCHEMA,
+    description=SCHEMA,
+    arguments=each(ARGUMENT),
+    icons=DROPPED,
+    _meta=DROPPED,
+)
+MADE = record(
+    uriTemplate=TEMPLATE,
+    **{name: rule for name, rule in RESOURCE.items() if name not in ("uri", "size")},
+)
 
 
 def _answer(name: str, rule: LeafRule) -> Operation:
@@ -73,7 +83,9 @@ def _answer(name: str, rule: LeafRule) -> Operation:
 
 ABOUT = _answer("about", record(name=SCHEMA, title=SCHEMA, instructions=SCHEMA))
 TOOLS = _answer("tools.list", record(tools=each(TOOL), **LISTED))
-CALL = _answer("tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED))
+CALL = _answer(
+    "tools.call", record(content=each(BLOCK), structuredContent=ANY, isError=NUMBER, **ANSWERED)
+)
 RESOURCES = _answer("resources.list", record(resources=each(record(**RESOURCE)), **LISTED))
 TEMPLATES = _answer("resources.templates.list", record(resourceTemplates=each(MADE), **LISTED))
 READ = _answer("resources.read", record(contents=each(CONTENTS), **CACHED))

@@ -74,7 +74,9 @@ CITATION = tagged(
         end_block_index=NUMBER,
         file_id=ID,
     ),
-    web_search_result_location=record(cited_text=PROTECTED, title=PROTECTED, url=PROTECTED, encrypted_index=SEALED),
+    web_search_result_location=record(
+        cited_text=PROTECTED, title=PROTECTED, url=PROTECTED, encrypted_index=SEALED
+    ),
     search_result_location=record(
         cited_text=PROTECTED,
         title=PROTECTED,
@@ -116,7 +118,9 @@ DOCUMENT = block(
     ),
     citations=CITED,
 )
-SEARCH_RESULT = block(title=PROTECTED, source=PROTECTED, content=each(tagged("type", text=TEXT)), citations=CITED)
+SEARCH_RESULT = block(
+    title=PROTECTED, source=PROTECTED, content=each(tagged("type", text=TEXT)), citations=CITED
+)
 TOOL_REFERENCE = block(tool_name=NAME)
 BROWSER = block(
     tabs=each(record(tab_id=ID, title=PROTECTED, url=PROTECTED, active=NUMBER)),
@@ -125,7 +129,9 @@ BROWSER = block(
             "type",
             tab_opened=record(tab_id=ID),
             download_started=record(download_id=ID, url=PROTECTED),
-            download_completed=record(download_id=ID, url=PROTECTED, path=PROTECTED, size_bytes=NUMBER),
+            download_completed=record(
+                download_id=ID, url=PROTECTED, path=PROTECTED, size_bytes=NUMBER
+            ),
             download_failed=record(download_id=ID, url=PROTECTED, error=PROTECTED),
         )
     ),
@@ -208,7 +214,9 @@ BLOCK = tagged(
         ),
     ),
     web_fetch_tool_result=result(
-        web_fetch_result=record(url=PROTECTED, retrieved_at=DATE, content=tagged("type", document=DOCUMENT)),
+        web_fetch_result=record(
+            url=PROTECTED, retrieved_at=DATE, content=tagged("type", document=DOCUMENT)
+        ),
         web_fetch_tool_result_error=FAILED,
     ),
     code_execution_tool_result=result(
@@ -231,12 +239,18 @@ BLOCK = tagged(
         ),
         text_editor_code_execution_create_result=record(is_file_update=NUMBER),
         text_editor_code_execution_str_replace_result=record(
-            lines=each(PROTECTED), new_lines=NUMBER, new_start=NUMBER, old_lines=NUMBER, old_start=NUMBER
+            lines=each(PROTECTED),
+            new_lines=NUMBER,
+            new_start=NUMBER,
+            old_lines=NUMBER,
+            old_start=NUMBER,
         ),
         text_editor_code_execution_tool_result_error=FAILED,
     ),
     tool_search_tool_result=result(
-        tool_search_tool_search_result=record(tool_references=each(tagged("type", tool_reference=TOOL_REFERENCE))),
+        tool_search_tool_search_result=record(
+            tool_references=each(tagged("type", tool_reference=TOOL_REFERENCE))
+        ),
         tool_search_tool_result_error=FAILED,
     ),
     advisor_tool_result=result(
@@ -245,7 +259,9 @@ BLOCK = tagged(
         advisor_tool_result_error=FAILED,
     ),
     mcp_tool_use=block(id=ID, name=NAME, server_name=NAME, input=ANY),
-    mcp_tool_result=block(tool_use_id=ID, is_error=NUMBER, content=either(PROTECTED, each(tagged("type", text=TEXT)))),
+    mcp_tool_result=block(
+        tool_use_id=ID, is_error=NUMBER, content=either(PROTECTED, each(tagged("type", text=TEXT)))
+    ),
     mcp_tool_listing=block(
         mcp_server_name=NAME, tools=each(record(name=NAME, description=SCHEMA, input_schema=SCHEMA))
     ),
@@ -294,7 +310,10 @@ COMPUTER = record(
 SITES = each(shaped(r"[A-Za-z0-9*._:/\-]{1,256}"))
 _SOURCES = tagged(
     "type",
-    **{name: record(tools=each(tagged("type", tool_reference=record(name=NAME)))) for name in ("only", "except")},
+    **{
+        name: record(tools=each(tagged("type", tool_reference=record(name=NAME))))
+        for name in ("only", "except")
+    },
     all=record(),
     none=record(),
 )
@@ -306,11 +325,15 @@ WEB = record(
     max_content_tokens=NUMBER,
     max_uses=NUMBER,
     response_inclusion=one_of("full", "excluded"),
-    url_sources=record(client_tool_results=_SOURCES, server_tool_results=_SOURCES, user_input=_SOURCES),
+    url_sources=record(
+        client_tool_results=_SOURCES, server_tool_results=_SOURCES, user_input=_SOURCES
+    ),
     use_cache=NUMBER,
     user_location=tagged(
         "type",
-        approximate=record(city=PROTECTED, region=PROTECTED, country=shaped("[A-Za-z]{2}"), timezone=DROPPED),
+        approximate=record(
+            city=PROTECTED, region=PROTECTED, country=shaped("[A-Za-z]{2}"), timezone=DROPPED
+        ),
     ),
 )
 TOOL = tagged(
@@ -319,15 +342,26 @@ TOOL = tagged(
     **{f"bash_{date}": BUILT_IN for date in (20241022, 20250124)},
     **{f"code_execution_{date}": BUILT_IN for date in (20250522, 20250825, 20260120, 20260521)},
     **{f"text_editor_{date}": BUILT_IN for date in (20241022, 20250124, 20250429, 20250728)},
-    **{f"tool_search_tool_{way}": BUILT_IN for way in ("bm25", "regex", "bm25_20251119", "regex_20251119")},
+    **{
+        f"tool_search_tool_{way}": BUILT_IN
+        for way in ("bm25", "regex", "bm25_20251119", "regex_20251119")
+    },
     memory_20250818=BUILT_IN,
     browser_toolset_20260801=BUILT_IN,
     computer_toolset_20260801=BUILT_IN,
     **{f"computer_{date}": COMPUTER for date in (20241022, 20250124, 20251124)},
     **{f"web_search_{date}": WEB for date in (20250305, 20260209, 20260318)},
     **{f"web_fetch_{date}": WEB for date in (20250910, 20260209, 20260309, 20260318)},
-    advisor_20260301=record(**_SHARED, model=NAME, caching=CACHED, max_tokens=NUMBER, max_uses=NUMBER),
-    mcp_toolset=record(mcp_server_name=NAME, cache_control=CACHED, configs=SCHEMA, default_config=SCHEMA, tools=SCHEMA),
+    advisor_20260301=record(
+        **_SHARED, model=NAME, caching=CACHED, max_tokens=NUMBER, max_uses=NUMBER
+    ),
+    mcp_toolset=record(
+        mcp_server_name=NAME,
+        cache_control=CACHED,
+        configs=SCHEMA,
+        default_config=SCHEMA,
+        tools=SCHEMA,
+    ),
 )
 _EFFORT = one_of("low", "medium", "high", "xhigh", "max")
 OUTPUT = record(
@@ -364,7 +398,9 @@ COUNTED: dict[str, LeafRule] = {
                     trigger=_COUNT,
                 ),
                 clear_thinking_20251015=record(keep=either(one_of("all"), _COUNT)),
-                compact_20260112=record(instructions=PROTECTED, pause_after_compaction=NUMBER, trigger=_COUNT),
+                compact_20260112=record(
+                    instructions=PROTECTED, pause_after_compaction=NUMBER, trigger=_COUNT
+                ),
             )
         )
     ),
@@ -391,10 +427,15 @@ REQUEST = record(
     billing_policy=record(type=ID, bill_to=one_of("self", "user_profile")),
     compaction=record(type=ID, instructions=PROTECTED),
     container=either(
-        ID, record(id=ID, skills=each(record(type=one_of("anthropic", "custom"), skill_id=ID, version=ID)))
+        ID,
+        record(
+            id=ID, skills=each(record(type=one_of("anthropic", "custom"), skill_id=ID, version=ID))
+        ),
     ),
     diagnostics=record(previous_message_id=ID),
-    fallback_credit_token=either(SEALED, record(token=SEALED, mode=one_of("strict", "best_effort"))),
+    fallback_credit_token=either(
+        SEALED, record(token=SEALED, mode=one_of("strict", "best_effort"))
+    ),
     fallbacks=either(
         one_of("default"),
         each(
@@ -433,7 +474,9 @@ _ENDED: dict[str, LeafRule] = {
     ),
     "container": PASSED,
 }
-_REPORTED = dict.fromkeys(("usage", "context_management", "diagnostics", "input_transformations"), PASSED)
+_REPORTED = dict.fromkeys(
+    ("usage", "context_management", "diagnostics", "input_transformations"), PASSED
+)
 ANSWER = record(id=ID, type=ID, role=ID, model=PASSED, content=each(BLOCK), **_ENDED, **_REPORTED)
 FAILURE = record(type=ID, error=record(type=ID, message=PROTECTED), request_id=PASSED)
 DELTA = tagged(
@@ -443,7 +486,9 @@ DELTA = tagged(
     thinking_delta=record(thinking=SIGNED, estimated_tokens=NUMBER),
     signature_delta=record(signature=PASSED),
     citations_delta=record(citation=CITATION),
-    compaction_delta=record(content=SIGNED, encrypted_content=PASSED, signature=PASSED, tool_changes=PASSED),
+    compaction_delta=record(
+        content=SIGNED, encrypted_content=PASSED, signature=PASSED, tool_changes=PASSED
+    ),
 )
 EVENT = tagged(
     "type",
@@ -500,9 +545,12 @@ def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Bod
 
 def _texts(asked: Body) -> list[str]:
     """The documents of a request; "" for those that are no text."""
-    sources = [document.get("source") for _, document in _of_type("document", asked.get("messages"))]
+    sources = [
+        document.get("source") for _, document in _of_type("document", asked.get("messages"))
+    ]
     texts = [
-        source.get("data") if isinstance(source, dict) and source.get("type") == "text" else "" for source in sources
+        source.get("data") if isinstance(source, dict) and source.get("type") == "text" else ""
+        for source in sources
     ]
     return [text if isinstance(text, str) else "" for text in texts]
 
@@ -523,7 +571,10 @@ def placed(changed: Pair, asked: Pair) -> Body:
             continue
         place = _same(before[index], quote, start, after[index], shown)
         if place >= 0:
-            places |= {(*path, "start_char_index"): place, (*path, "end_char_index"): place + len(shown)}
+            places |= {
+                (*path, "start_char_index"): place,
+                (*path, "end_char_index"): place + len(shown),
+            }
     body: Body = rebuilt(changed[1], places)
     return body
 
@@ -631,7 +682,11 @@ class MessageEvents:
         first = block.get(field)
         begun = {**block, field: ""} if isinstance(first, str) else block
         own = self._blocks[index] = _OpenBlock(dict(begun), self._restoring.whole(begun, BLOCK))
-        return {**own.made, field: self._piece(index, kind, first)} if kind and isinstance(first, str) else own.made
+        return (
+            {**own.made, field: self._piece(index, kind, first)}
+            if kind and isinstance(first, str)
+            else own.made
+        )
 
     def _delta(self, index: int, data: Body) -> Iterator[Event]:
         """What is certain after a delta."""
@@ -640,7 +695,9 @@ class MessageEvents:
         kind = delta.get("type", "")
         field = PIECES[kind][0] if kind in PIECES else ""
         if isinstance(delta.get(field), str):
-            rest = self._restoring.whole({name: value for name, value in delta.items() if name != field}, DELTA)
+            rest = self._restoring.whole(
+                {name: value for name, value in delta.items() if name != field}, DELTA
+            )
             piece = self._piece(index, kind, delta[field])
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
@@ -660,7 +717,9 @@ class MessageEvents:
         for types in (own.open, own.seen):
             if kind not in types:
                 types.append(kind)
-        return self._restoring.piece((index, kind), came, PIECES[kind][1], str(own.came.get("name") or ""))
+        return self._restoring.piece(
+            (index, kind), came, PIECES[kind][1], str(own.came.get("name") or "")
+        )
 
     def _rest(self, index: int) -> Iterator[Event]:
         """What was held back of a block."""
@@ -669,7 +728,10 @@ class MessageEvents:
             kind = own.open.pop()
             if rest := self._restoring.rest((index, kind)):
                 delta = {"type": kind, PIECES[kind][0]: rest}
-                yield Event("content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta})
+                yield Event(
+                    "content_block_delta",
+                    {"type": "content_block_delta", "index": index, "delta": delta},
+                )
 
     def _whole(self, index: int) -> tuple[Body, Body]:
         """A block as it came, and as it was restored."""
@@ -703,7 +765,9 @@ ERRORS = {
 
 def error(refused: RequestError) -> Body:
     """An error in Anthropic's form. The type is that of the upstream's error, if it said one."""
-    kind = refused.kind or ERRORS.get(refused.status, ERRORS[400] if refused.status < 500 else ERRORS[500])
+    kind = refused.kind or ERRORS.get(
+        refused.status, ERRORS[400] if refused.status < 500 else ERRORS[500]
+    )
     return {"type": "error", "error": {"type": kind, "message": refused.said}}
 
 

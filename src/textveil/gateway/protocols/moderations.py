@@ -14,5 +14,10 @@ ANSWER = whole(Act.PASS)
 """Categories and scores."""
 
 MODERATIONS = Operation(
-    name="openai.moderations", path="/moderations", request=REQUEST, answer=ANSWER, needs=("input",), error=error
+    name="openai.moderations",
+    path="/moderations",
+    request=REQUEST,
+    answer=ANSWER,
+    needs=("input",),
+    error=error,
 )

@@ -7,12 +7,19 @@ Not here: any route.
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.contract import Body
 
-KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
 
 
 def error(refused: RequestError) -> Body:
     """An error in OpenAI's form."""
-    kind = KINDS.get(refused.status, "invalid_request_error" if refused.status < 500 else "server_error")
+    kind = KINDS.get(
+        refused.status, "invalid_request_error" if refused.status < 500 else "server_error"
+    )
     return {
         "error": {
             "message": refused.said,

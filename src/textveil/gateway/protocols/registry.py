@@ -37,4 +37,6 @@ def operations() -> tuple[Operation, ...]:
     Raises:
         ConfigError: another package offers an API that cannot be imported.
     """
-    return tuple(each for name in registry.names("protocol") for each in registry.load("protocol", name)())
+    return tuple(
+        each for name in registry.names("protocol") for each in registry.load("protocol", name)()
+    )

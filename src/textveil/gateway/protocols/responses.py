@@ -75,7 +75,9 @@ REQUEST = record(
     input=INPUT,
     access_programs=record(cyber=one_of("standard", "daybreak_blue", "daybreak_red")),
     background=NUMBER,
-    background_options=record(completion_window=one_of("soonest", "2h", "8h"), continuation_id=REFUSED),
+    background_options=record(
+        completion_window=one_of("soonest", "2h", "8h"), continuation_id=REFUSED
+    ),
     cache_salt=USER,
     context_management=each(record(type=one_of("compaction"), compact_threshold=NUMBER)),
     conversation=either(NAMED, record(id=NAMED)),
@@ -91,7 +93,11 @@ REQUEST = record(
     personality=one_of("friendly", "pragmatic"),
     presence_penalty=NUMBER,
     previous_response_id=NAMED,
-    prompt=record(id=NAMED, version=shaped(r"[A-Za-z0-9_.\-]{1,64}"), variables=mapping(either(PROTECTED, PART))),
+    prompt=record(
+        id=NAMED,
+        version=shaped(r"[A-Za-z0-9_.\-]{1,64}"),
+        variables=mapping(either(PROTECTED, PART)),
+    ),
     prompt_cache_key=USER,
     prompt_cache_options=CACHING,
     prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
@@ -208,12 +214,19 @@ def grows(body: Body) -> str | None:
 
 
 def _summary(item: Any) -> Any:
-    return item.get("encrypted_content") if isinstance(item, dict) and item.get("type") == "compaction" else None
+    return (
+        item.get("encrypted_content")
+        if isinstance(item, dict) and item.get("type") == "compaction"
+        else None
+    )
 
 
 def remembered(answer: Body) -> list[str]:
     """What the upstream calls what it remembers of an answer."""
-    known = [None if answer.get("store") is False else answer.get("id"), *map(_summary, said(answer))]
+    known = [
+        None if answer.get("store") is False else answer.get("id"),
+        *map(_summary, said(answer)),
+    ]
     return [each for each in known if isinstance(each, str)]
 
 
@@ -230,7 +243,13 @@ def said(answer: Body) -> list[Body]:
 
 PLACES = ("output_index", "content_index", "summary_index", "command_index")
 """Fields of an event that tell which text of an answer it is about."""
-ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "error")
+ENDS = (
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+    "error",
+)
 """The types of the last event of a stream."""
 BINARY = "response.audio.delta"
 
@@ -242,12 +261,16 @@ class ResponseEvents:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        self._open: dict[tuple[str, Places, str], Event] = {}  # the texts under way, each with its last event
+        self._open: dict[
+            tuple[str, Places, str], Event
+        ] = {}  # the texts under way, each with its last event
         self._items: list[tuple[Body, Body]] = []
         self._tools: dict[Any, str] = {}  # by the number of the item that calls one
         self._next: int | None = None
         known = str(restoring.asked[1].get("starting_after"))
-        self._known = int(known) if known.isdecimal() else -1  # the client has events until this one
+        self._known = (
+            int(known) if known.isdecimal() else -1
+        )  # the client has events until this one
         self.remembered: list[str] = []
         self.ended = False
 
@@ -258,7 +281,11 @@ class ResponseEvents:
 
     def feed(self, event: Event) -> Iterator[Event]:
         """See `Stream`. A client that goes on with a stream counts these events, so that all of them are made again."""
-        return (made for made in self._fed(event) if made.data.get("sequence_number", self._known + 1) > self._known)
+        return (
+            made
+            for made in self._fed(event)
+            if made.data.get("sequence_number", self._known + 1) > self._known
+        )
 
     def _fed(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
@@ -295,7 +322,10 @@ class ResponseEvents:
 
     def _piece(self, kind: str, event: Event) -> Iterator[Event]:
         """What is certain of one text, or of several: the output of a shell has two."""
-        delta, act = event.data.get("delta"), Act.ARGUMENTS if kind.endswith("_arguments.delta") else Act.PROTECT
+        delta, act = (
+            event.data.get("delta"),
+            Act.ARGUMENTS if kind.endswith("_arguments.delta") else Act.PROTECT,
+        )
         pieces = {}
         for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
             if isinstance(came, str):
@@ -305,13 +335,17 @@ class ResponseEvents:
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
             yield self._numbered(
-                _with(event, {**delta, **pieces} if isinstance(delta, dict) else pieces.get("", delta))
+                _with(
+                    event, {**delta, **pieces} if isinstance(delta, dict) else pieces.get("", delta)
+                )
             )
 
     def _rest(self, places: Places, kind: str = "") -> Iterator[Event]:
         """What was held back of all texts at some places; of those that an event ends, where it names no place."""
         only = kind.replace(".done", ".delta") if not places else ""
-        for key in [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]:
+        for key in [
+            key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])
+        ]:
             event, field = self._open.pop(key), key[2]
             if rest := self._restoring.rest(key):
                 yield self._numbered(_with(event, {field: rest} if field else rest))
@@ -320,8 +354,13 @@ class ResponseEvents:
         """An event with whole texts. Placeholders that stay were counted when the texts came in pieces."""
         counted = self._restoring.unresolved
         tool = self._tools.get(data.get("output_index"), "")
-        if isinstance(data.get("arguments"), str) and "name" not in data:  # the event does not say whose they are
-            data = {**data, "arguments": self._restoring.text(data["arguments"], Act.ARGUMENTS, tool)}
+        if (
+            isinstance(data.get("arguments"), str) and "name" not in data
+        ):  # the event does not say whose they are
+            data = {
+                **data,
+                "arguments": self._restoring.text(data["arguments"], Act.ARGUMENTS, tool),
+            }
         made: Body = self._restoring.whole(data, EVENT)
         annotation, key = data.get("annotation"), ("response.output_text.delta", _places(data), "")
         if annotation is not None and key in self._open:
@@ -352,7 +391,9 @@ def _places(data: Body) -> Places:
 def _with(event: Event, delta: Any) -> Event:
     """An event with another piece of text, and without what is about the one that came."""
     kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
-    return Event(event.name, {**kept, "delta": delta} | ({"logprobs": []} if "logprobs" in kept else {}))
+    return Event(
+        event.name, {**kept, "delta": delta} | ({"logprobs": []} if "logprobs" in kept else {})
+    )
 
 
 def _as_json(body: Body) -> bool:
@@ -425,7 +466,9 @@ CONVERSATION = Operation(
 )
 
 
-def _about(name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule) -> Operation:
+def _about(
+    name: str, path: str, answer: LeafRule, method: Any = "GET", **query: LeafRule
+) -> Operation:
     """A route about something that the upstream remembers."""
     return Operation(
         name=name,
@@ -477,6 +520,18 @@ ROUTES = (
     _about("openai.conversations.delete", "/conversations/{id}", PASSED, "DELETE"),
     _about("openai.conversations.items", "/conversations/{id}/items", LIST, **PAGE),
     ADDED,
-    _about("openai.conversations.item", "/conversations/{id}/items/{item}", SAID_ITEM, item=NAMED, **ALSO),
-    _about("openai.conversations.item.delete", "/conversations/{id}/items/{item}", PASSED, "DELETE", item=NAMED),
+    _about(
+        "openai.conversations.item",
+        "/conversations/{id}/items/{item}",
+        SAID_ITEM,
+        item=NAMED,
+        **ALSO,
+    ),
+    _about(
+        "openai.conversations.item.delete",
+        "/conversations/{id}/items/{item}",
+        PASSED,
+        "DELETE",
+        item=NAMED,
+    ),
 )

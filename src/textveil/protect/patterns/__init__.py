@@ -51,13 +51,17 @@ _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
 _SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _DIGITS = regex.findall(r"\d", "".join(map(chr, range(128, 0x20000))))
 _PLAIN = {
-    **{ord(digit): str(place % 10) for place, digit in enumerate(_DIGITS)},  # in Unicode they come in runs 0 to 9
+    **{
+        ord(digit): str(place % 10) for place, digit in enumerate(_DIGITS)
+    },  # in Unicode they come in runs 0 to 9
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, _DASHES), "-"),
     **dict.fromkeys(map(ord, _SPACES), " "),
     **dict.fromkeys(map(ord, "‘’‛ʼ′"), "'"),
     **dict.fromkeys(map(ord, "“”„‟″"), '"'),
-    **{ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)},  # equal when case is ignored
+    **{
+        ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)
+    },  # equal when case is ignored
     0x2024: ".",
     0x2044: "/",
     0x2215: "/",
@@ -155,7 +159,9 @@ class Patterns:
             plain, places = _plain(divided(text))
             found = _outside_stamps(plain, self._found(plain))
             for start, end, type_, score, private in _separate(plain, _owned(plain, found)):
-                first, last = (start, end) if places is None else (places[start], places[end - 1] + 1)
+                first, last = (
+                    (start, end) if places is None else (places[start], places[end - 1] + 1)
+                )
                 spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
 
@@ -163,7 +169,11 @@ class Patterns:
         """All matches of all rules in a text."""
         digits, lower, told = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
         bare = without_foreign(plain)
-        leads = [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)] if digits else []
+        leads = (
+            [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)]
+            if digits
+            else []
+        )
         urls = {"URL", "SECRET"} & {*self.types}
         standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
         for rule in _RULES:
@@ -171,20 +181,32 @@ class Patterns:
             if not wanted or digits < rule.digits or standing.isdisjoint(rule.signs):
                 continue
             seen = plain if rule.whole else bare
-            for found in _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads):
+            for found in (
+                _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads)
+            ):
                 if rule.type != "URL":
                     yield found
                 elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
-                    yield found._replace(type=type_, private=found.private if type_ == "URL" else 1.0)
+                    yield found._replace(
+                        type=type_, private=found.private if type_ == "URL" else 1.0
+                    )
         if "HANDLE" in self.types:
-            yield from (Found(start, end, "HANDLE", score) for start, end, score in handles.find_handles(plain))
+            yield from (
+                Found(start, end, "HANDLE", score)
+                for start, end, score in handles.find_handles(plain)
+            )
         if "PHONE" in self.types and digits >= 6:
             yield from (
-                Found(start, end, "PHONE", score) for start, end, score in find_phones(bare, told, self.regions)
+                Found(start, end, "PHONE", score)
+                for start, end, score in find_phones(bare, told, self.regions)
             )
 
     def _url_type(self, address: str) -> str:
-        return "SECRET" if "SECRET" in self.types and net.SECRET_URL.compiled.search(address) else "URL"
+        return (
+            "SECRET"
+            if "SECRET" in self.types and net.SECRET_URL.compiled.search(address)
+            else "URL"
+        )
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
@@ -209,23 +231,33 @@ def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
         end = start + len(value.rstrip(".,;:?)]}*"))
     if end <= start or (rule.check is not None and not rule.check(value)):
         return None
-    if rule.type in NUMBERED and (is_dummy(value) or is_fraction(value) or (rule.leads and is_measured(value))):
+    if rule.type in NUMBERED and (
+        is_dummy(value) or is_fraction(value) or (rule.leads and is_measured(value))
+    ):
         return None
     return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
 
 
 def _trim(address: str) -> str:
     """A URL without trailing punctuation; paired brackets belong to it."""
-    while address and (address[-1] in ".,;:!?'*_~…" or (address[-1] in ")]" and _unpaired(address))):
+    while address and (
+        address[-1] in ".,;:!?'*_~…" or (address[-1] in ")]" and _unpaired(address))
+    ):
         address = address[:-1]
     return address
 
 
 def _unpaired(address: str) -> bool:
-    return address.count(")") > address.count("(") if address[-1] == ")" else address.count("]") > address.count("[")
+    return (
+        address.count(")") > address.count("(")
+        if address[-1] == ")"
+        else address.count("]") > address.count("[")
+    )
 
 
-def _anywhere(rule: Rule, plain: str, lower: str, leads: Sequence[tuple[int, int]]) -> Iterator[Found]:
+def _anywhere(
+    rule: Rule, plain: str, lower: str, leads: Sequence[tuple[int, int]]
+) -> Iterator[Found]:
     """A rule's matches in a text; with `leads`, only at places where a number starts; with `reach`, near its signs."""
     at = 0
     if rule.leads:
@@ -330,9 +362,15 @@ def _owned(plain: str, found: list[Found]) -> list[Found]:
 
     Web addresses at the domain of a mail address, called somebody's own, or with an identifier in them are private.
     """
-    domains = {plain[each.start : each.end].rpartition("@")[2].lower() for each in found if each.type == "EMAIL"}
+    domains = {
+        plain[each.start : each.end].rpartition("@")[2].lower()
+        for each in found
+        if each.type == "EMAIL"
+    }
     domains -= FREE_MAIL | EXAMPLES
-    inner = sorted((each.start, each.end) for each in found if each.type in TOLD and each.private >= 0.5)
+    inner = sorted(
+        (each.start, each.end) for each in found if each.type in TOLD and each.private >= 0.5
+    )
 
     def own(each: Found) -> bool:
         held = inner[bisect_left(inner, (each.start, 0)) : bisect_left(inner, (each.end, 0))]
@@ -344,7 +382,9 @@ def _owned(plain: str, found: list[Found]) -> list[Found]:
         )
 
     return [
-        each._replace(private=0.8) if each.type == "URL" and each.private < 0.5 and own(each) else each
+        each._replace(private=0.8)
+        if each.type == "URL" and each.private < 0.5 and own(each)
+        else each
         for each in found
     ]
 
@@ -355,7 +395,10 @@ def _separate(plain: str, found: Iterable[Found]) -> list[Found]:
     Of a number only what has figures is left: the word before it names what the winner is.
     """
     taken: list[Found] = []
-    for one in sorted(_joined(found), key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type))):
+    for one in sorted(
+        _joined(found),
+        key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
+    ):
         at = bisect_left(taken, one.start, key=lambda f: f.end - 1)
         stop = bisect_left(taken, one.end, key=lambda f: f.start)
         if at == stop:
@@ -378,7 +421,9 @@ def _joined(found: Iterable[Found]) -> list[Found]:
         if joined and joined[-1].type == one.type and one.start < joined[-1].end:
             last = joined.pop()
             one = last._replace(
-                end=max(last.end, one.end), score=max(last.score, one.score), private=max(last.private, one.private)
+                end=max(last.end, one.end),
+                score=max(last.score, one.score),
+                private=max(last.private, one.private),
             )
         joined.append(one)
     return joined

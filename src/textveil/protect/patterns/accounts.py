@@ -7,7 +7,16 @@ Not here: check digits (`checksums`).
 import regex
 
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import AFTER, BEFORE, LINK, Expression, Rule, keyed, linked, words
+from textveil.protect.patterns.rules import (
+    AFTER,
+    BEFORE,
+    LINK,
+    Expression,
+    Rule,
+    keyed,
+    linked,
+    words,
+)
 from textveil.text import is_ordinary
 
 _BBAN = {
@@ -17,7 +26,9 @@ _BBAN = {
     24: "AL|AZ|CY|DO|GT|HU|LB|PL|BY|SV|NI", 25: "BR|EG|PS|QA|UA", 26: "JO|KW|MU|YE", 27: "MT|SC", 28: "LC", 29: "RU",
 }  # fmt: skip
 """Countries by the number of characters after the check digits of an IBAN (IBAN registry)."""
-_IBAN = "|".join(rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items())
+_IBAN = "|".join(
+    rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items()
+)
 _CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 | 8600 | 9792 | 9860 ) (?: [ .\-]{0,2}+ \d ){10,18}"
 _EXPIRY = r"(?: (?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?[2-4]\d )"
 _UNTIL = rf"(?: {_EXPIRY} | (?<= \b exp\w{{0,8}} [ :.]{{1,3}} ) (?:0[1-9]|1[0-2])[2-4]\d )"
@@ -73,7 +84,11 @@ _PAYEES = (
 
 def is_card(value: str) -> bool:
     """Whether the check digit is right, it is as long as its issuer's are, and it is no row of years or measures."""
-    return sums.luhn(value) and _ISSUED.fullmatch(sums.compact(value)) is not None and not _YEARS.fullmatch(value)
+    return (
+        sums.luhn(value)
+        and _ISSUED.fullmatch(sums.compact(value)) is not None
+        and not _YEARS.fullmatch(value)
+    )
 
 
 _ISSUED = regex.compile(
@@ -114,8 +129,17 @@ _DATE = regex.compile(
 _YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 
 RULES = (
-    Rule("CARD", Expression(rf"{BEFORE} {_CARD} {AFTER}"), score=0.98, check=is_card, leads=True, digits=12),
-    Rule("IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4),
+    Rule(
+        "CARD",
+        Expression(rf"{BEFORE} {_CARD} {AFTER}"),
+        score=0.98,
+        check=is_card,
+        leads=True,
+        digits=12,
+    ),
+    Rule(
+        "IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4
+    ),
     # codes of banks: behind their name, behind an IBAN, and with the office XXX
     Rule(
         "ACCOUNT",
@@ -193,7 +217,13 @@ RULES = (
         signs=("*", "•", "x"),
     ),
     keyed("CARD", f"{_CARDS}|visa*", r"[*•·]{1,12} [ ]? \d{4}", digits=4, score=0.8),
-    keyed("ACCOUNT", _ACCOUNTS, r"\d (?: [ .\-/]? \d ){4,25} (?:-x)?", digits=5, check=has_account_length),
+    keyed(
+        "ACCOUNT",
+        _ACCOUNTS,
+        r"\d (?: [ .\-/]? \d ){4,25} (?:-x)?",
+        digits=5,
+        check=has_account_length,
+    ),
     linked(
         "ACCOUNT",
         "acc|acct|a/c|account|konto|compte|cuenta|conta|conto|rekening|rachunek|rachunku|konta|hesap|tk|stk|счет"
@@ -223,9 +253,16 @@ RULES = (
         "ACCOUNT",
         Expression(rf"(?<![\w.@]) (?P<value> {_PAYEE} [a-z][a-z\-]{{1,20}} ) (?![\w@\-]|\.\w)"),
         score=0.96,
-        **words("upi|vpa|gpay|google pay|phonepe|paytm|bhim|instapay|यूपीआई|إنستاباي|انستاباي|انستا باي"),
+        **words(
+            "upi|vpa|gpay|google pay|phonepe|paytm|bhim|instapay|यूपीआई|إنستاباي|انستاباي|انستا باي"
+        ),
     ),
-    keyed("ACCOUNT", "sort code|sort-code|bankleitzahl|blz", r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?", digits=6),
+    keyed(
+        "ACCOUNT",
+        "sort code|sort-code|bankleitzahl|blz",
+        r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?",
+        digits=6,
+    ),
     keyed("ACCOUNT", "bsb", r"\d{3}[ \-]?\d{3}", digits=6),
     # sort code with account
     Rule(
@@ -268,6 +305,10 @@ RULES = (
         leads=True,
         digits=1,
     ),
-    Rule("CRYPTO", Expression(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"), check=sums.is_bech32),
+    Rule(
+        "CRYPTO",
+        Expression(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"),
+        check=sums.is_bech32,
+    ),
     Rule("CRYPTO", Expression(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
 )

@@ -50,7 +50,9 @@ _BEFORE_NAME = r"""
       | aleja | os\. | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
 """
 _DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)"
-_MONTH = r"(?-i: (?: Jan | Feb | Mar | Apr | May | Jun | Jul | Aug | Sep | Oct | Nov | Dec ) [a-z]*+ )"
+_MONTH = (
+    r"(?-i: (?: Jan | Feb | Mar | Apr | May | Jun | Jul | Aug | Sep | Oct | Nov | Dec ) [a-z]*+ )"
+)
 _HOME = rf"""
     (?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? (?! [ ] \d{{1,2}} [ ] {_MONTH} )
       | appartement ) {_DOOR}
@@ -76,7 +78,8 @@ _CODE = rf"""
 """
 _TOWN = rf"{_NAME} (?: [ \-] (?: {_SMALL} [ \-] ){{0,2}} {_NAME} ){{0,3}} (?: [ ] \( [^()\n\d\"'“”„«]{{1,30}}+ \) )?"
 _NO_TOWN = (
-    r"(?: i | i'm | it | he | she | they | we | you | the | this | that | and | but | please | my | his | her ) (?!\w)"
+    r"(?: i | i'm | it | he | she | they | we | you | the | this "
+    r"| that | and | but | please | my | his | her ) (?!\w)"
 )
 _TAIL = rf"""
     (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
@@ -102,7 +105,9 @@ _ORDINARY = listed(
     loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
 )
 """Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals throughout."""
-_NO_STREETS = frozenset(("wall", "sesame", "main", "silk", "abbey", "high", "the", "this", "that", "same", "fleet"))
+_NO_STREETS = frozenset(
+    ("wall", "sesame", "main", "silk", "abbey", "high", "the", "this", "that", "same", "fleet")
+)
 _NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
     monday tuesday wednesday thursday friday saturday sunday the this that"""
@@ -120,8 +125,12 @@ def is_street(value: str) -> bool:
     if match is None:
         return False
     *names, way = _parts(match.group())
-    small = [name for name in names if name.islower() and not regex.fullmatch(_OF, name, regex.VERBOSE)]
-    if any(name.lower() in _NO_WAYS for name in small) or any(name.endswith("'s") for name in names):
+    small = [
+        name for name in names if name.islower() and not regex.fullmatch(_OF, name, regex.VERBOSE)
+    ]
+    if any(name.lower() in _NO_WAYS for name in small) or any(
+        name.endswith("'s") for name in names
+    ):
         return False
     return (not small and not way.islower()) or (way.lower() not in _ORDINARY and len(names) <= 2)
 
@@ -175,7 +184,9 @@ _PLACES = (
 
 _EDGE = r"(?<![\w.,$€£/:\-])"
 _MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
-_STREET = Expression(rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)")
+_STREET = Expression(
+    rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)"
+)
 _BEHIND = r"""
     (?<= (?: \b (?: at | on | in | to | with | corner[ ]of | is | and | address | an | au | der | en ) | : ) \s{1,3} )
 """
@@ -183,9 +194,15 @@ _ORDINAL = r"\d{1,3} (?: st | nd | rd | th )"
 _SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )"
 
 
-def address(pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any) -> Rule:
+def address(
+    pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any
+) -> Rule:
     """A rule for addresses; `signs` and `near` (words, one of which must be near) are separated by bars."""
-    told = words(near) if near else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
+    told = (
+        words(near)
+        if near
+        else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
+    )
     return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
 
 
@@ -199,7 +216,9 @@ RULES = (
         leads=True,
     ),
     address(
-        rf"{_EDGE} (?: [NSEW]\.? [ ] )? {_ORDINAL} [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}", 0.6, leads=True
+        rf"{_EDGE} (?: [NSEW]\.? [ ] )? {_ORDINAL} [ ] (?: street | avenue | st | ave ) (?!\w) {_TAIL}",
+        0.6,
+        leads=True,
     ),
     address(
         rf"(?<= \b (?: on | at | in | to | near | along | off | from | of | and ) [ ] ) (?: {_NAME} [ ] ){{1,3}}?"

@@ -53,7 +53,19 @@ AGES = (
         ),
         score=0.85,
         digits=1,
-        signs=("i'm ", "i am ", "im ", "turned ", "turns ", "turn ", "age is ", "ll be ", "he's ", "he is ", "he was "),
+        signs=(
+            "i'm ",
+            "i am ",
+            "im ",
+            "turned ",
+            "turns ",
+            "turn ",
+            "age is ",
+            "ll be ",
+            "he's ",
+            "he is ",
+            "he was ",
+        ),
         reach=(16, 60),
     ),
     Rule(  # turned 50 on May 3
@@ -71,7 +83,9 @@ AGES = (
     ),
     Rule(  # Age 34 Sex F
         "AGE",
-        Expression(r"(?<!\w) age [ ]{1,4} (?P<value> [1-9]\d?|1[01]\d ) [ ,;/|]{1,4} (?: sex | gender ) (?!\w)"),
+        Expression(
+            r"(?<!\w) age [ ]{1,4} (?P<value> [1-9]\d?|1[01]\d ) [ ,;/|]{1,4} (?: sex | gender ) (?!\w)"
+        ),
         score=0.85,
         digits=1,
         whole=True,
@@ -120,7 +134,17 @@ AGES = (
         digits=1,
         whole=True,
         signs=(
-            *("birthday", "bday", "b-day", "geburtstag", "verjaardag", "compleanno", "urodzin", "günü", "рождения"),
+            *(
+                "birthday",
+                "bday",
+                "b-day",
+                "geburtstag",
+                "verjaardag",
+                "compleanno",
+                "urodzin",
+                "günü",
+                "рождения",
+            ),
             *("cumpl", "kończy", "skończył", "исполн", "compi"),
         ),
         reach=(16, 24),
@@ -384,7 +408,8 @@ _VISITS = (
 )
 """Of visits, admissions, operations, and other days of one person's life."""
 _PERSONAL = (
-    _VISITS + "|my appointment|your appointment|his appointment|her appointment|appointment on|appointment is"
+    _VISITS
+    + "|my appointment|your appointment|his appointment|her appointment|appointment on|appointment is"
     "|appt|dentist|orthodontist|physio|optician|see you on"
     "|see her again on|see him again on|see her on|see him on|see them on|talk on|welcoming you on|my surgery"
     "|her surgery|his surgery|my hearing|court date|my interview|your interview|my exam|my wedding|our wedding"

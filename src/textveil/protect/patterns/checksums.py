@@ -113,7 +113,12 @@ def is_bech32(value: str) -> bool:
     prefix, _, data = value.lower().rpartition("1")
     if not prefix or len(data) < 6 or not set(data) <= set(BECH32):
         return False
-    values = [ord(c) >> 5 for c in prefix] + [0] + [ord(c) & 31 for c in prefix] + [BECH32.index(c) for c in data]
+    values = (
+        [ord(c) >> 5 for c in prefix]
+        + [0]
+        + [ord(c) & 31 for c in prefix]
+        + [BECH32.index(c) for c in data]
+    )
     check = 1
     for v in values:
         top = check >> 25
@@ -125,7 +130,11 @@ def is_bech32(value: str) -> bool:
 
 def entropy(value: str) -> float:
     """Entropy of the character frequencies, in bits per character."""
-    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values()) if value else 0.0
+    return (
+        -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
+        if value
+        else 0.0
+    )
 
 
 # ---- national numbers ------------------------------------------------------------------------------------------------
@@ -144,7 +153,34 @@ def is_nif(value: str) -> bool:
     return "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == whole[-1]
 
 
-_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+_ODD = (
+    1,
+    0,
+    5,
+    7,
+    9,
+    13,
+    15,
+    17,
+    19,
+    21,
+    2,
+    4,
+    18,
+    20,
+    11,
+    3,
+    6,
+    8,
+    12,
+    14,
+    16,
+    10,
+    22,
+    25,
+    24,
+    23,
+)
 
 
 def is_codice_fiscale(value: str) -> bool:
@@ -171,7 +207,9 @@ def is_pesel(value: str) -> bool:
     """Poland: PESEL, of somebody born from 1900 to 2099."""
     d = digits(value)
     month = 10 * d[2] + d[3]
-    born = month < 40 and is_date(1900 + 100 * (month // 20) + 10 * d[0] + d[1], month % 20, 10 * d[4] + d[5])
+    born = month < 40 and is_date(
+        1900 + 100 * (month // 20) + 10 * d[0] + d[1], month % 20, 10 * d[4] + d[5]
+    )
     return born and weighted(d, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
 
 
@@ -221,21 +259,30 @@ def is_ahv(value: str) -> bool:
 def is_nric(value: str) -> bool:
     """Singapore: NRIC and FIN."""
     whole = compact(value)
-    total = weighted(digits(whole), (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(whole[0], 0)
-    series = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(whole[0], "XWUTRQPNMLK")
+    total = weighted(digits(whole), (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(
+        whole[0], 0
+    )
+    series = {"S": "JZIHGFEDCBA", "T": "JZIHGFEDCBA", "M": "XWUTRQPNJLK"}.get(
+        whole[0], "XWUTRQPNMLK"
+    )
     return series[total % 11] == whole[-1]
 
 
 def is_tfn(value: str) -> bool:
     """Australia: tax file number, eight or nine digits."""
     d = digits(value)
-    return weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11 == 0
+    return (
+        weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11
+        == 0
+    )
 
 
 def is_abn(value: str) -> bool:
     """Australia: business number."""
     d = digits(value)
-    return d[0] > 0 and weighted([d[0] - 1, *d[1:]], (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) % 89 == 0
+    return (
+        d[0] > 0 and weighted([d[0] - 1, *d[1:]], (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) % 89 == 0
+    )
 
 
 def is_medicare(value: str) -> bool:
@@ -275,7 +322,10 @@ def is_resident_id(value: str) -> bool:
     whole = compact(value)
     d = digits(whole[:17])
     born = is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14]))
-    return born and "10X98765432"[weighted(d, [2 ** (17 - i) % 11 for i in range(17)]) % 11] == whole[-1]
+    return (
+        born
+        and "10X98765432"[weighted(d, [2 ** (17 - i) % 11 for i in range(17)]) % 11] == whole[-1]
+    )
 
 
 def is_south_african(value: str) -> bool:
@@ -301,13 +351,18 @@ _CROSS = str.maketrans({letter: f"{place:02d}" for place, letter in enumerate(LE
 def is_insurance_number(value: str) -> bool:
     """Germany: number of a health insurance card (Krankenversichertennummer)."""
     d = digits(compact(value).translate(_CROSS))
-    return sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (1, 2) * 5, strict=True)) % 10 == d[-1]
+    return (
+        sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (1, 2) * 5, strict=True)) % 10 == d[-1]
+    )
 
 
 def is_pension_number(value: str) -> bool:
     """Germany: Rentenversicherungsnummer, with the date of birth in it."""
     d = digits(compact(value).translate(_CROSS))
-    total = sum(sum(divmod(v * w, 10)) for v, w in zip(d[:-1], (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
+    total = sum(
+        sum(divmod(v * w, 10))
+        for v, w in zip(d[:-1], (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True)
+    )
     day = 10 * d[2] + d[3]
     born = is_short_date(10 * d[6] + d[7], 10 * d[4] + d[5], day - 50 if day > 50 else day)
     return born and total % 10 == d[-1]
@@ -322,7 +377,9 @@ def is_portuguese_nif(value: str) -> bool:
 def is_pps(value: str) -> bool:
     """Ireland: PPS number, with one or two letters at its end."""
     whole = compact(value)
-    total = weighted(digits(whole), range(8, 1, -1)) + (9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0)
+    total = weighted(digits(whole), range(8, 1, -1)) + (
+        9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0
+    )
     return "WABCDEFGHIJKLMNOPQRSTUV"[total % 23] == whole[7]
 
 
@@ -346,7 +403,9 @@ def is_polish_card(value: str) -> bool:
 def is_tc_kimlik(value: str) -> bool:
     """Turkey: T.C. kimlik number."""
     d = digits(value)
-    return d[0] > 0 and (7 * sum(d[:9:2]) - sum(d[1:8:2])) % 10 == d[9] and sum(d[:10]) % 10 == d[10]
+    return (
+        d[0] > 0 and (7 * sum(d[:9:2]) - sum(d[1:8:2])) % 10 == d[9] and sum(d[:10]) % 10 == d[10]
+    )
 
 
 def is_cccd(value: str) -> bool:
@@ -358,7 +417,11 @@ def is_cccd(value: str) -> bool:
 def is_born_resident(value: str) -> bool:
     """China: resident identity number with a valid date, whatever its check digit."""
     whole = compact(value)
-    return is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14])) and whole[6:8] in ("18", "19", "20")
+    return is_date(int(whole[6:10]), int(whole[10:12]), int(whole[12:14])) and whole[6:8] in (
+        "18",
+        "19",
+        "20",
+    )
 
 
 def is_hkid(value: str) -> bool:
@@ -372,7 +435,9 @@ def is_taiwanese(value: str) -> bool:
     """Taiwan: identity card."""
     whole = compact(value)
     place = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(whole[0]) + 10
-    return weighted([*divmod(place, 10), *digits(whole)], (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0
+    return (
+        weighted([*divmod(place, 10), *digits(whole)], (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0
+    )
 
 
 def is_dated_rrn(value: str) -> bool:
@@ -443,7 +508,11 @@ def is_routing_number(value: str) -> bool:
 def is_clabe(value: str) -> bool:
     """Mexico: CLABE."""
     d = digits(value)
-    return any(d) and (10 - sum(v * w % 10 for v, w in zip(d[:17], (3, 7, 1) * 6, strict=False))) % 10 == d[17]
+    return (
+        any(d)
+        and (10 - sum(v * w % 10 for v, w in zip(d[:17], (3, 7, 1) * 6, strict=False))) % 10
+        == d[17]
+    )
 
 
 _VALUES = dict(zip(LETTERS, map(int, "12345678012345070923456789"), strict=True))
@@ -453,4 +522,7 @@ def is_vin(value: str) -> bool:
     """Vehicle identification number, with the check digit that North America demands (49 CFR 565)."""
     whole = compact(value)
     values = [int(c) if c.isdigit() else _VALUES[c] for c in whole]
-    return "0123456789X"[weighted(values, (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)) % 11] == whole[8]
+    return (
+        "0123456789X"[weighted(values, (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)) % 11]
+        == whole[8]
+    )

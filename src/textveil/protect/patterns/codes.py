@@ -19,7 +19,8 @@ _SPELLED = rf"""(?: (?:star|hash|pound|double|triple|doppel|doble|double)[ ,\-]{
     (?: [ ,\-]{{1,3}}+ (?: (?:then|and|und|et|y|e|en|i|double|triple|star|hash|pound|doppel) [ ]){{0,2}}
       (?:{_NUMBERS}) (?!\w) ){{2,11}}+"""
 _FIGURES = (
-    r"(?: (?:star|\*|\#)[ ]? )? \d (?: [ .\-]? \d ){2,9} (?: [ ]? [\#*] | [ ]? (?:hash|pound|star|[A-Z]) (?!\w) )?"
+    r"(?: (?:star|\*|\#)[ ]? )? \d (?: [ .\-]? \d ){2,9} "
+    r"(?: [ ]? [\#*] | [ ]? (?:hash|pound|star|[A-Z]) (?!\w) )?"
 )
 _MIXED = r"(?-i: (?=[A-Z]{0,8}\d) (?=\d{0,8}[A-Z]) [A-Z0-9]{3,10}+ ) [\#*]?"
 _NO_INDEX = r"(?<! [\w)] \[ )"
@@ -33,7 +34,10 @@ _TURNS = r"(?P<value> (?: (?:left|right|links|rechts|clockwise|l|r)[ ]? (?:to[ ]
 
 def is_access_code(value: str) -> bool:
     """Whether it is no year of our time in a sentence, and no hour."""
-    return not regex.fullmatch(r"20[12]\d|\d{1,2}[.]\d\d|\d{1,2}-\d{1,2}|\d{1,3}[ ]\d{1,3}", value) or value.isalpha()
+    return (
+        not regex.fullmatch(r"20[12]\d|\d{1,2}[.]\d\d|\d{1,2}-\d{1,2}|\d{1,3}[ ]\d{1,3}", value)
+        or value.isalpha()
+    )
 
 
 _PINS = (
@@ -94,7 +98,9 @@ RULES = (
         "SECRET",
         Expression(
             rf"(?<!\w) (?<!\d[.,]) {_NO_INDEX}"
-            r" (?P<value> \d(?:[ \-]?\d){2,7} (?: [\#*] | (?!\w) ) | " + _SPELLED + r" ) (?!/|\w|[.,]\d)"
+            r" (?P<value> \d(?:[ \-]?\d){2,7} (?: [\#*] | (?!\w) ) | "
+            + _SPELLED
+            + r" ) (?!/|\w|[.,]\d)"
         ),
         score=0.87,
         **words(_PINS),
@@ -115,7 +121,13 @@ RULES = (
             "|알람"
         ),
     ),
-    Rule("SECRET", Expression(_TURNS), score=0.86, check=has_digit, **words("combination|combo|kombination|lock|safe")),
+    Rule(
+        "SECRET",
+        Expression(_TURNS),
+        score=0.86,
+        check=has_digit,
+        **words("combination|combo|kombination|lock|safe"),
+    ),
     Rule(
         "SECRET",
         Expression(

@@ -101,7 +101,9 @@ def is_user(value: str) -> bool:
 
 def _is_word(part: str) -> bool:
     """Whether a part of a name is a word of programs or an ordinary one, and on no list of names."""
-    return part in _GENERIC or len(part) < 3 or (is_ordinary(part) and part not in lexicon.lists()[0])
+    return (
+        part in _GENERIC or len(part) < 3 or (is_ordinary(part) and part not in lexicon.lists()[0])
+    )
 
 
 def is_login(value: str) -> bool:
@@ -114,10 +116,15 @@ def is_login(value: str) -> bool:
         and not (len(parts) > 2 and all(map(_is_word, parts)))
         and bool(regex.search(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}", bare))
         and not regex.search(
-            r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$", bare
+            r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$",
+            bare,
         )
         and not ("." in bare and parts[-1] in _GENERIC)
-        and not (len(parts) > 1 and parts[0] in _GENERIC | {"os", "req", "ctx", "e", "i", "np", "pd"} and "." in bare)
+        and not (
+            len(parts) > 1
+            and parts[0] in _GENERIC | {"os", "req", "ctx", "e", "i", "np", "pd"}
+            and "." in bare
+        )
     )
 
 
@@ -166,7 +173,8 @@ _KEYS = (
 )
 _PLAIN_KEYS = "user|*username|user name|login|uid|nick|kullanıcı|benutzer|benutzername|usuario|utente|utilisateur|логин"
 _SOCIAL = (
-    "insta|instagram|telegram|tiktok|snapchat|twitter|discord|skype|insta'dan|ig|handle|username|nickname|nick|инста"
+    "insta|instagram|telegram|tiktok|snapchat|twitter|discord|"
+    "skype|insta'dan|ig|handle|username|nickname|nick|инста"
 )
 
 RULES = (
@@ -181,7 +189,16 @@ RULES = (
         score=0.9,
         check=is_user,
         signs=(
-            *("/home", "/users/", "/var/mail/", ":/users/", "\\users\\", "settings\\", "\\utenti\\", "\\benutzer\\"),
+            *(
+                "/home",
+                "/users/",
+                "/var/mail/",
+                ":/users/",
+                "\\users\\",
+                "settings\\",
+                "\\utenti\\",
+                "\\benutzer\\",
+            ),
             *("\\usuarios\\", "\\utilisateurs\\", "\\usuários\\"),
         ),
         reach=(20, 90),
@@ -240,7 +257,11 @@ RULES = (
         ),
         score=0.78,
         check=lambda value: (
-            (is_user(value) and (value.isascii() and value == value.lower()) and value.isidentifier())
+            (
+                is_user(value)
+                and (value.isascii() and value == value.lower())
+                and value.isidentifier()
+            )
             or is_login(value)
         ),
         linked=True,
@@ -280,7 +301,9 @@ RULES = (
     # a domain of Windows and a login: OFFICE\\jdoe
     Rule(
         "HANDLE",
-        Expression(r"(?<![\w\\]) (?-i:[A-Z][A-Z0-9\-]{2,15}) \\{1,2} (?P<value> [a-z][\w.\-]{2,30}+ ) (?![\\\w(])"),
+        Expression(
+            r"(?<![\w\\]) (?-i:[A-Z][A-Z0-9\-]{2,15}) \\{1,2} (?P<value> [a-z][\w.\-]{2,30}+ ) (?![\\\w(])"
+        ),
         score=0.8,
         check=is_user,
         **words(
@@ -317,7 +340,9 @@ RULES = (
         score=0.75,
         check=is_user,
         linked=True,
-        **words("last session|aberto por|opened by|created by|angelegt von|ouvert par|aperto da|locked by|login|logon"),
+        **words(
+            "last session|aberto por|opened by|created by|angelegt von|ouvert par|aperto da|locked by|login|logon"
+        ),
     ),
     Rule(
         "HANDLE",
@@ -349,7 +374,9 @@ RULES = (
         score=0.75,
         check=is_mention,
         linked=True,
-        **words("skype|instagram|insta|telegram|tiktok|snapchat|snap|ig|discord|psn|gamertag|wechat"),
+        **words(
+            "skype|instagram|insta|telegram|tiktok|snapchat|snap|ig|discord|psn|gamertag|wechat"
+        ),
     ),
     Rule(
         "HANDLE",
@@ -360,14 +387,17 @@ RULES = (
         ),
         score=0.85,
         check=lambda value: (
-            not value.startswith(("www.", "http")) and not regex.search(r"\.(?:com|org|net|de)$", value)
+            not value.startswith(("www.", "http"))
+            and not regex.search(r"\.(?:com|org|net|de)$", value)
         ),
         signs=("(", "[", "<", "|"),
         reach=(100, 40),
     ),
     Rule(
         "HANDLE",
-        Expression(r"(?<=\p{L}[ ]) \( (?P<value> (?-i: [a-z]{1,2}\.[a-z]{4,20}\d{0,3} | [a-z]{4,20}\d{1,3} ) ) \)"),
+        Expression(
+            r"(?<=\p{L}[ ]) \( (?P<value> (?-i: [a-z]{1,2}\.[a-z]{4,20}\d{0,3} | [a-z]{4,20}\d{1,3} ) ) \)"
+        ),
         score=0.8,
         check=is_login,
         signs=("(",),
@@ -451,7 +481,12 @@ RULES = (
             (r"(?<=\S[ ])", r'[^\s\[\]"@\\]{1,60}', "", _CLOCK),
             (r"(?<=\S[ ]-[ ])", r"[^\[\]\n@\\]{1,60}", "", _CLOCK),
             (r"(?<=\S[ ])", r'[^\s\[\]"@\\]{1,60}', r"[ ] [^\s\[\]]{1,80}", _CLOCK),
-            (r"(?<= (?:\.\d{1,3} | :[0-9a-f]{0,4}) [ ]-[ ])", r'[^\s\[\]"@\\]{1,60}', "", r"\[\d{4}-\d\d-\d\d[T ]"),
+            (
+                r"(?<= (?:\.\d{1,3} | :[0-9a-f]{0,4}) [ ]-[ ])",
+                r'[^\s\[\]"@\\]{1,60}',
+                "",
+                r"\[\d{4}-\d\d-\d\d[T ]",
+            ),
         )
     ),
     Rule(
@@ -525,7 +560,9 @@ _SAID = Expression(
       (?: [ ]?[ap]m )? \]? [ ]? [\-]? [ ]? )?
     (?: <[@+%~&]? (?P<name> [\w.\-]{2,30}+ ) > | (?P<name> [\p{L}\p{N}] [\p{L}\p{N}_.\-]{1,30}+ ) [ ]? : ) [ ]"""
 )
-_WROTE = Expression(r"(?m) ^ (?P<name> [^\s:<>()\[\]|]{1,20} ) [ ] \d{1,2}:\d\d $ (?= \n [^\n]*? [^\s\d:] [^\n]*$ )")
+_WROTE = Expression(
+    r"(?m) ^ (?P<name> [^\s:<>()\[\]|]{1,20} ) [ ] \d{1,2}:\d\d $ (?= \n [^\n]*? [^\s\d:] [^\n]*$ )"
+)
 
 
 def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
@@ -540,7 +577,11 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
         for match in _MENTION.compiled.finditer(plain):
             start, end = match.span()
             if is_mention(match["name"]) and (
-                not code or (_ALWAYS.compiled.search(plain, max(0, start - 16), start) and is_login(match["name"]))
+                not code
+                or (
+                    _ALWAYS.compiled.search(plain, max(0, start - 16), start)
+                    and is_login(match["name"])
+                )
             ):
                 yield start, end, 0.8
     said = list(_SAID.compiled.finditer(plain)) if ":" in plain or ">" in plain else []

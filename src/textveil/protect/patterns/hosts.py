@@ -80,7 +80,9 @@ _DOMAINS = listed(
 )
 """Domains of what everybody knows: reference works, documentation, media, shops, platforms."""
 
-EXAMPLES = listed("example.com example.org example.net example.edu domain.com yourdomain.com mydomain.com test.com")
+EXAMPLES = listed(
+    "example.com example.org example.net example.edu domain.com yourdomain.com mydomain.com test.com"
+)
 """Domains at which nobody has an address."""
 _PUBLIC_TOPS = (".gov", ".mil", ".int", ".edu")
 _STATE = regex.compile(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
@@ -90,7 +92,8 @@ _KNOWN_ADDRESSES = listed(
     192.168.178.1 192.168.100.1 192.168.1.254 10.0.0.1 1.2.3.4"""
 )
 _DOCUMENTED = tuple(
-    ipaddress.ip_network(each) for each in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+    ipaddress.ip_network(each)
+    for each in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
 )
 """RFC 5737 and RFC 3849."""
 _NOBODY = listed(
@@ -180,7 +183,9 @@ _PUBLISHED = Expression(
     r"|package|packages|questions|recipes?|stocks?|products?|category|legal|privacy|terms|about|download|downloads"
     r"|licenses?|standards?|spec|schema|papers?|abs|pdf|story|watch)(?:[/?.\#\-]|$) | \.pdf$ | /(?:19|20)\d\d/\d\d?/"
 )
-_HOST = Expression(r"^ (?: (?:[a-z][a-z0-9+.\-]*:)+ // )? (?: [^/?\#@\s]{0,200} @ )? (?P<host> [^/?\#:\s]+ )")
+_HOST = Expression(
+    r"^ (?: (?:[a-z][a-z0-9+.\-]*:)+ // )? (?: [^/?\#@\s]{0,200} @ )? (?P<host> [^/?\#:\s]+ )"
+)
 
 
 def host_name(address: str) -> str:
@@ -200,7 +205,11 @@ def privacy(address: str) -> float:
     if parts[0] in ("com", "org", "net", "io", "edu", "gov", "java", "javax"):  # a package in code
         return 0.0
     if len(parts) == 1:
-        return 0.0 if host in _SERVICES or host.startswith(("your", "my", "<", "{", "$", "example")) else 1.0
+        return (
+            0.0
+            if host in _SERVICES or host.startswith(("your", "my", "<", "{", "$", "example"))
+            else 1.0
+        )
     if parts[-1] in INTERNAL_TOPS.split("|"):
         return 1.0
     if _PERSONAL.compiled.search(plain):
@@ -214,7 +223,11 @@ def privacy(address: str) -> float:
     if _STATE.search(host) and parts[0] not in _PORTALS:
         return 1.0 if _TELLING.compiled.search(plain) else 0.0
     if domains & _DOMAINS or ".ac." in host or ".gov." in host:
-        return 0.5 if regex.search(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40", plain) else 0.0
+        return (
+            0.5
+            if regex.search(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40", plain)
+            else 0.0
+        )
     own = len(parts) - (3 if len(parts) > 2 and len(parts[-2]) <= 3 and len(parts[-1]) == 2 else 2)
     if _TELLING.compiled.search(plain) or (own > 0 and parts[0] in _PORTALS):
         return 1.0
@@ -235,8 +248,17 @@ def address_privacy(address: str) -> float:
     if ip.version == 4 and ip.packed[0] >= 240:
         return 0.0
     if any(ip in each for each in _DOCUMENTED if each.version == ip.version):
-        return 0.0 if ip.version == 4 or sum(map(any, zip(ip.packed[4::2], ip.packed[5::2], strict=True))) < 2 else 1.0
-    return 0.0 if "/" in address and str(network) in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16") else 1.0
+        return (
+            0.0
+            if ip.version == 4
+            or sum(map(any, zip(ip.packed[4::2], ip.packed[5::2], strict=True))) < 2
+            else 1.0
+        )
+    return (
+        0.0
+        if "/" in address and str(network) in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+        else 1.0
+    )
 
 
 def mail_privacy(address: str) -> float:
@@ -250,5 +272,9 @@ def mail_privacy(address: str) -> float:
         or domain.startswith("example.")
         or name in ("company.com", "email.com", "mail.com", "acme.com")
     ):
-        return 0.0 if local in _NOBODY or local in _DESKS or local.startswith(("your", "user", "test")) else 1.0
+        return (
+            0.0
+            if local in _NOBODY or local in _DESKS or local.startswith(("your", "user", "test"))
+            else 1.0
+        )
     return 0.0 if local in _DESKS and name in _DOMAINS and name not in FREE_MAIL else 1.0

@@ -10,9 +10,32 @@ import binascii
 import regex
 
 from textveil.protect.patterns import checksums as sums
-from textveil.protect.patterns.rules import Check, Expression, Rule, Words, folded, has_digit, listed, words
+from textveil.protect.patterns.rules import (
+    Check,
+    Expression,
+    Rule,
+    Words,
+    folded,
+    has_digit,
+    listed,
+    words,
+)
 
-_NO_STARTS = ("$", "<", "%", "{", "your", "process.env", "os.", "self.", "optional[", "union[", "list[", "get", "my_")
+_NO_STARTS = (
+    "$",
+    "<",
+    "%",
+    "{",
+    "your",
+    "process.env",
+    "os.",
+    "self.",
+    "optional[",
+    "union[",
+    "list[",
+    "get",
+    "my_",
+)
 _NO_PASSWORDS = listed(
     """none null true false required optional string integer number text varchar bytes object undefined password
     passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
@@ -155,9 +178,24 @@ _TOKENS = (
     "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी"
     "|anahtar|anahtarı"
 )
-_PASSWORD, _TOKEN = Words(f"{_PASSWORDS}|pass|dbpass|userpass|adminpass|rootpass|requirepass"), Words(_TOKENS)
+_PASSWORD, _TOKEN = (
+    Words(f"{_PASSWORDS}|pass|dbpass|userpass|adminpass|rootpass|requirepass"),
+    Words(_TOKENS),
+)
 _SHORT = "pass|*pass|requirepass|identified by|sshpass p|shared secret"
-_NAMED = ("pass", "pwd", "kennwort", "contrase", "parola", "key", "token", "secret", "credential", "senha", "clave")
+_NAMED = (
+    "pass",
+    "pwd",
+    "kennwort",
+    "contrase",
+    "parola",
+    "key",
+    "token",
+    "secret",
+    "credential",
+    "senha",
+    "clave",
+)
 _BODY = r"""(?: (?P<value>[^\s"'`,;<>。、，；「」『』（）\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]{4,300}+)
     | ["'`] (?P<value>[^"'`\n]{4,300}+) ["'`] | [「『“"] (?P<value>[^\n」』”"]{4,80}+) )"""
 _ENDS = r"(?:[_\-][a-z0-9]{1,20}){0,2}"
@@ -174,7 +212,10 @@ def secret_check(key: str) -> Check | None:
         key: in small letters, its words joined by spaces.
     """
     told = folded(key)
-    ends = {context: any(stop == len(key) for _, stop in context.find(told)) for context in (_PASSWORD, _TOKEN)}
+    ends = {
+        context: any(stop == len(key) for _, stop in context.find(told))
+        for context in (_PASSWORD, _TOKEN)
+    }
     return is_password if ends[_PASSWORD] else is_token if ends[_TOKEN] else None
 
 
@@ -212,7 +253,11 @@ def told(context: str, check: Check, *, between: int = 40) -> Rule:
 
 
 RULES = (
-    Rule("SECRET", Expression(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE), check=is_issued),
+    Rule(
+        "SECRET",
+        Expression(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE),
+        check=is_issued,
+    ),
     Rule(
         "SECRET",
         Expression(
@@ -224,10 +269,18 @@ RULES = (
     ),
     Rule(
         "SECRET",
-        Expression(r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"),
+        Expression(
+            r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"
+        ),
         check=is_code,
     ),
-    Rule("SECRET", Expression(rf"(?<![\w\-$])(?:{_MARKED})(?![\w\-])"), signs=_MARKS, reach=(1, 320), whole=True),
+    Rule(
+        "SECRET",
+        Expression(rf"(?<![\w\-$])(?:{_MARKED})(?![\w\-])"),
+        signs=_MARKS,
+        reach=(1, 320),
+        whole=True,
+    ),
     Rule(
         "SECRET",
         Expression(r"\b Basic [ ] (?P<value>[A-Za-z0-9+/]{8,400}+={0,2}+)"),
@@ -238,7 +291,9 @@ RULES = (
     ),
     Rule(
         "SECRET",
-        Expression(r"""(?<!\w) (?:-u|--user|--proxy-user) [ =] ["']? [\w.@\-]{1,80}+ : (?P<value>[^\s"'`$]{4,200}+)"""),
+        Expression(
+            r"""(?<!\w) (?:-u|--user|--proxy-user) [ =] ["']? [\w.@\-]{1,80}+ : (?P<value>[^\s"'`$]{4,200}+)"""
+        ),
         score=0.95,
         check=is_password,
         signs=("-u", "--user", "--proxy-user"),
@@ -253,13 +308,25 @@ RULES = (
         ),
         score=0.95,
         check=lambda value: has_digit(value) and not value.isdigit(),
-        signs=("csrf", "xsrf", "authenticity", "response=", "nonce=", "sid=", "session=", "auth=", "sig="),
+        signs=(
+            "csrf",
+            "xsrf",
+            "authenticity",
+            "response=",
+            "nonce=",
+            "sid=",
+            "session=",
+            "auth=",
+            "sig=",
+        ),
         reach=(1, 520),
     ),
     # ConvertTo-SecureString "..."; connect(source, "user", "...")
     Rule(
         "SECRET",
-        Expression(r"""ConvertTo-SecureString (?: [ ]-String )? [ ] ["'] (?P<value> [^"'\n$]{3,100}+ ) ["']"""),
+        Expression(
+            r"""ConvertTo-SecureString (?: [ ]-String )? [ ] ["'] (?P<value> [^"'\n$]{3,100}+ ) ["']"""
+        ),
         score=0.95,
         check=is_password,
         signs=("convertto-securestring",),
@@ -275,7 +342,16 @@ RULES = (
         ),
         score=0.9,
         check=is_strong,
-        signs=("connect", "login", "getconnection", "pdo", "mysqli", "authenticate", "basicauth", "auth"),
+        signs=(
+            "connect",
+            "login",
+            "getconnection",
+            "pdo",
+            "mysqli",
+            "authenticate",
+            "basicauth",
+            "auth",
+        ),
         reach=(2, 330),
         whole=True,
     ),
@@ -366,7 +442,9 @@ RULES = (
     ),
     Rule(
         "SECRET",
-        Expression(r"(?: [ ] [\p{L}\p{M}]{1,10}+ ){1,4} [ ] (?P<value> (?=\p{L}*\d) [a-z\d]{6,30}+ ) (?!\w)"),
+        Expression(
+            r"(?: [ ] [\p{L}\p{M}]{1,10}+ ){1,4} [ ] (?P<value> (?=\p{L}*\d) [a-z\d]{6,30}+ ) (?!\w)"
+        ),
         score=0.8,
         check=is_strong,
         linked=True,
@@ -382,7 +460,9 @@ RULES = (
         ),
         score=0.95,
         linked=True,
-        **words("seed phrase|recovery phrase|mnemonic|mnemonic phrase|secret phrase|backup phrase|seed words"),
+        **words(
+            "seed phrase|recovery phrase|mnemonic|mnemonic phrase|secret phrase|backup phrase|seed words"
+        ),
     ),
     Rule(
         "SECRET",
@@ -390,6 +470,8 @@ RULES = (
         score=0.8,
         check=is_random,
         digits=1,
-        **words("key|keys|token|tokens|secret|credential|credentials|auth|hash|bearer|schlüssel|clave|clé"),
+        **words(
+            "key|keys|token|tokens|secret|credential|credentials|auth|hash|bearer|schlüssel|clave|clé"
+        ),
     ),
 )

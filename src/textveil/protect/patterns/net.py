@@ -11,7 +11,14 @@ import ipaddress
 import regex
 
 from textveil.protect.patterns.hosts import ANY_HOST, address_privacy, mail_privacy, privacy
-from textveil.protect.patterns.rules import FOREIGN, Expression, Rule, has_digit, listed, without_foreign
+from textveil.protect.patterns.rules import (
+    FOREIGN,
+    Expression,
+    Rule,
+    has_digit,
+    listed,
+    without_foreign,
+)
 
 
 def is_address(value: str) -> bool:
@@ -31,7 +38,11 @@ def is_ipv6(value: str) -> bool:
     """
     groups = regex.findall(r"[0-9a-f.]+", regex.split("[%/]", value)[0].lower())
     said = "".join(groups)
-    mixed = has_digit(said) and len(said) > 3 and (any(map(str.isalpha, said)) or regex.match("2[0-9]{3}", said))
+    mixed = (
+        has_digit(said)
+        and len(said) > 3
+        and (any(map(str.isalpha, said)) or regex.match("2[0-9]{3}", said))
+    )
     return bool(mixed or len(groups) > 3) and is_address(regex.sub("%[^/]*", "", value))
 
 
@@ -60,7 +71,9 @@ def is_encoded_mail(value: str) -> bool:
 def is_host(value: str) -> bool:
     """Whether it names one machine, and no version, type or file: a letter, and a digit or a dash."""
     name = value.lower()
-    return any(c.isalpha() for c in name) and not name.startswith(("utf", "iso-", "http", "sha", "x86", "localhost"))
+    return any(c.isalpha() for c in name) and not name.startswith(
+        ("utf", "iso-", "http", "sha", "x86", "localhost")
+    )
 
 
 def is_own_host(value: str) -> bool:
@@ -94,14 +107,33 @@ def is_spoken(value: str) -> bool:
     return value.split()[-1].lower() not in _LINKING
 
 
-_LINKING = listed("a an the and or for from of on to with by was were he she they we you i this that which")
+_LINKING = listed(
+    "a an the and or for from of on to with by was were he she they we you i this that which"
+)
 
 _AT = "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a m[óo]c|kuyruklua|एट"
 _BRACKETED = tuple(
     f"{bracket}{space}{word}"
     for bracket in "([{<"
     for space in ("", " ")
-    for word in ("at", "ät", "@", "ar", "ch", "ap", "ma", "ма", "со", "골", "앳", "艾", "a c", "a m", "ku", "एट")
+    for word in (
+        "at",
+        "ät",
+        "@",
+        "ar",
+        "ch",
+        "ap",
+        "ma",
+        "ма",
+        "со",
+        "골",
+        "앳",
+        "艾",
+        "a c",
+        "a m",
+        "ku",
+        "एट",
+    )
 )
 _DOT = "dot|punkt|point|punto|ponto|punt|kropka|точка|닷|점|点|點|nokta|ch[ấa]m|डॉट"
 _WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
@@ -110,7 +142,16 @@ _BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
 
 RULES = (
     *(
-        Rule("EMAIL", MAIL, score=0.95, signs=("@",), reach=(260, 600), whole=whole, check=check, private=mail_privacy)
+        Rule(
+            "EMAIL",
+            MAIL,
+            score=0.95,
+            signs=("@",),
+            reach=(260, 600),
+            whole=whole,
+            check=check,
+            private=mail_privacy,
+        )
         for whole, check in ((False, is_mail), (True, is_foreign_mail))
     ),
     Rule(
@@ -146,7 +187,18 @@ RULES = (
         ),
         score=0.9,
         check=is_spoken,
-        signs=(" dot ", " punkt ", " point ", " punto ", " ponto ", " punt ", " kropka ", " точка ", " 닷 ", " nokta "),
+        signs=(
+            " dot ",
+            " punkt ",
+            " point ",
+            " punto ",
+            " ponto ",
+            " punt ",
+            " kropka ",
+            " точка ",
+            " 닷 ",
+            " nokta ",
+        ),
         reach=(400, 400),
         whole=True,
     ),
@@ -163,14 +215,17 @@ RULES = (
     Rule(
         "EMAIL",
         Expression(
-            r"(?<![\w+/=\-]) (?= [a-z0-9]{0,40}+ [A-Z] ) [A-Za-z0-9+/]{14,120}+ ={0,2}+ (?![\w+/=])", regex.VERBOSE
+            r"(?<![\w+/=\-]) (?= [a-z0-9]{0,40}+ [A-Z] ) [A-Za-z0-9+/]{14,120}+ ={0,2}+ (?![\w+/=])",
+            regex.VERBOSE,
         ),
         score=0.97,
         check=is_encoded_mail,
     ),
     Rule(
         "URL",
-        Expression(rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>(?:{_CLOSE}){{1,4000}}+)"),
+        Expression(
+            rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>(?:{_CLOSE}){{1,4000}}+)"
+        ),
         score=0.95,
         signs=("://",),
         reach=(30, 4400),

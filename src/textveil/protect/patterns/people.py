@@ -19,7 +19,9 @@ from textveil.protect.patterns.rules import (
 )
 
 
-def number(digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0) -> Rule:
+def number(
+    digits: str, check: Check | None = None, *, context: str = "", score: float = 1.0
+) -> Rule:
     """A rule for a national number: its number of digits or its form, its check, and context words.
 
     In a form, an underscore marks an optional separator; a plain number of digits allows one before any digit, but
@@ -53,7 +55,9 @@ def is_itin(value: str) -> bool:
     """Whether it is a US taxpayer number: 9xx and a group in use."""
     d = sums.compact(value)
     group = int(d[3:5])
-    return d[0] == "9" and (50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99)
+    return d[0] == "9" and (
+        50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99
+    )
 
 
 _FORM = (
@@ -78,7 +82,10 @@ NATIONAL = (
     number("9", is_itin, context=_SSN, score=0.8),
     number(r"\d{3}[ ]\d{3}[ ]\d{4}", sums.is_nhs, score=0.7),
     number("10", sums.is_nhs, context="nhs|national health|patient"),
-    number(r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]_\d\d_\d\d_\d\d_[A-D]", score=0.95),
+    number(
+        r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]_\d\d_\d\d_\d\d_[A-D]",
+        score=0.95,
+    ),
     number(_NIF, sums.is_nif),
     number(_CODICE, sums.is_codice_fiscale),
     number(r"[1278]_\d\d_(?:0[1-9]|1[0-2]|[2-9]\d)_(?:\d\d|2[AB])_\d{3}_\d{3}_\d\d", sums.is_nir),
@@ -106,7 +113,9 @@ NATIONAL = (
     number("13", sums.is_south_african),
     number("9", sums.luhn, context="sin|social insurance"),
     number(r"[A-Z][AEIOUX][A-Z]{2}\d{6}[HM][A-Z]{5}[A-Z0-9]\d", score=0.95),
-    number(r"\d{6}-?\d{4}", sums.is_short_birth, context="cpr|cpr-nummer|cpr-nr|kennitala", score=0.8),
+    number(
+        r"\d{6}-?\d{4}", sums.is_short_birth, context="cpr|cpr-nummer|cpr-nr|kennitala", score=0.8
+    ),
     number(r"\d\d_\d{6}_[A-Z]_\d{3}", sums.is_pension_number),
     number(r"[A-Z]_\d{3}_\d{3}_\d{3}", sums.is_insurance_number, context=_INSURED),
     number(r"\d{2,3}/\d{3}/\d{4,5}", score=0.8),
@@ -119,7 +128,9 @@ NATIONAL = (
     number(r"[A-Z]{3}_\d{6}", sums.is_polish_card, context="dowód*|dowod*|legitym*"),
     number("11", sums.is_tc_kimlik),
     number(r"[A-Z]{1,2}\d{6}\([\dA]\)?", sums.is_hkid),
-    number(r"[A-Z]{1,2}\d{6}[\dA]", sums.is_hkid, context="hkid|hk id|hong kong|身份證|身分證|香港"),
+    number(
+        r"[A-Z]{1,2}\d{6}[\dA]", sums.is_hkid, context="hkid|hk id|hong kong|身份證|身分證|香港"
+    ),
     number(r"[A-Z][12]\d{8}", sums.is_taiwanese),
     number(r"\d{6}-[1-8]\d{6}", sums.is_dated_rrn, score=0.9),
     number("12", sums.is_my_number, context="マイナンバー|個人番号|my number|mynumber"),
@@ -133,7 +144,9 @@ NATIONAL = (
     number(r"(?:20|2[3-7]|3[034])-\d{8}-\d", sums.is_cuit),
     number(r"\d\d/\d{7,8}/\d\d", sums.is_nuss),
     number("12", sums.is_nuss, context="nuss|naf|seguridad social"),
-    number(r"[A-ZÑ&]{4}\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])[A-Z\d]{3}", score=0.85)._replace(digits=6),
+    number(r"[A-ZÑ&]{4}\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])[A-Z\d]{3}", score=0.85)._replace(
+        digits=6
+    ),
     number(
         r"\d\d[A-Z]{5}\d{4}[A-Z][1-9A-Z]Z[\dA-Z]",
         score=0.95,
@@ -183,7 +196,9 @@ LICENCES = (
     keyed("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
     Rule(
         "LICENCE",
-        Expression(rf"{BEFORE} [A-Z9]{{5}}[ ]?\d[0156]\d[0-3]\d\d[ ]?[A-Z9]{{2}}\d[A-Z]{{2}} {AFTER}"),
+        Expression(
+            rf"{BEFORE} [A-Z9]{{5}}[ ]?\d[0156]\d[0-3]\d\d[ ]?[A-Z9]{{2}}\d[A-Z]{{2}} {AFTER}"
+        ),
         score=0.9,
         check=lambda value: not value[:5].isdigit(),
         leads=True,

@@ -14,8 +14,47 @@ from textveil.protect.patterns.rules import FOREIGN, Expression, Folded, Words
 PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose national numbers are looked up in their numbering plan without a telling word nearby."""
 _TRUNK = (
-    *("GB", "DE", "FR", "IT", "NL", "SE", "AU", "IN", "BR", "JP", "TR", "VN", "KR", "CN", "EG", "SA", "AE", "MA", "LB"),
-    *("BE", "CH", "AT", "IE", "FI", "UA", "ZA", "NG", "KE", "PK", "BD", "ID", "PH", "TH", "MY", "NZ", "IL", "TW"),
+    *(
+        "GB",
+        "DE",
+        "FR",
+        "IT",
+        "NL",
+        "SE",
+        "AU",
+        "IN",
+        "BR",
+        "JP",
+        "TR",
+        "VN",
+        "KR",
+        "CN",
+        "EG",
+        "SA",
+        "AE",
+        "MA",
+        "LB",
+    ),
+    *(
+        "BE",
+        "CH",
+        "AT",
+        "IE",
+        "FI",
+        "UA",
+        "ZA",
+        "NG",
+        "KE",
+        "PK",
+        "BD",
+        "ID",
+        "PH",
+        "TH",
+        "MY",
+        "NZ",
+        "IL",
+        "TW",
+    ),
 )
 """Countries whose national numbers begin with a zero."""
 REGIONS = tuple(dict.fromkeys((*PLANS, *_TRUNK, "PL", "PT", "RU", "CA", "MX")))
@@ -82,14 +121,21 @@ _GROUPED = {
     # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086; one slash, behind the area
     _TRUNK: r"""\(?0[1-9]\d{0,4}\)? [ ]?[ .\-/]?[ ]? (?!(?:19|20)\d\d/) \d{2,9} (?:[ .\-]{1,2}\d{2,4}){0,4}""",
     ("PL", "PT", "ES"): r"[4-9]\d\d-\d{3}-\d{3}",
-    ("PL", "ES", "TR", "RU"): r"[2-9]\d{1,3} (?:[ .\-]?\d{2,3}(?=[ .\-]))? [ .\-]\d\d[ .\-]\d\d (?:[ .\-]\d\d)?",
+    (
+        "PL",
+        "ES",
+        "TR",
+        "RU",
+    ): r"[2-9]\d{1,3} (?:[ .\-]?\d{2,3}(?=[ .\-]))? [ .\-]\d\d[ .\-]\d\d (?:[ .\-]\d\d)?",
     # an area in brackets: (03478) 2-41-09, (0343) 15 482 663
     (*_TRUNK, "RU"): r"""\(0[1-9]\d{0,4}\) [ ]? \d{1,8} (?:[ .\-]\d{2,4}){0,3}""",
     ("LB",): r"0[1-9][ \-/]\d{3}[ .\-]\d{3}",
     ("BR",): r"\(?[1-9]\d\)?[ ]?9[ .]?\d{4}[ .\-]?\d{4}",
     ("RU",): r"8[ \-]?\(?\d{3,5}\)?[ \-]?\d{1,3}[ \-]?\d\d[ \-]?\d\d",
     ("IT",): r"3\d\d[ .\-/]\d{6,7}(?<!000)",
-    ("IN",): r"[6-9]\d{4}[ \-]\d{5} | [6-9]\d{3}[ \-]\d{3}[ \-]\d{3} | [6-9]\d\d[ \-]\d{3}[ \-]\d{4}",
+    (
+        "IN",
+    ): r"[6-9]\d{4}[ \-]\d{5} | [6-9]\d{3}[ \-]\d{3}[ \-]\d{3} | [6-9]\d\d[ \-]\d{3}[ \-]\d{4}",
     ("CN",): r"1[3-9]\d[ \-]\d{4}[ \-]\d{4} | 0\d{2,3}-\d{3,4}[ \-]?\d{4}",
     ("US", "CA"): r"\(\d{3}\)[ ]?\d{3}[ .\-]\d{4}|\d{3}[.\-]\d{3}[.\-]\d{4}",
     ("MX",): r"\(?[2-9]\d{1,2}\)?[ \-]\d{3,4}[ \-]\d{4}",
@@ -104,7 +150,8 @@ _BARE = {
 }
 """Countries, numbers without separators, and letters near that tell them."""
 _TOLD = (
-    r"[2-9]\d\d[ .\-]?\d{3}[ .\-]?\d{3} | [2-9]\d{3}[ .\-]?\d{4} | \d\d(?:[ .\-]\d\d){3} | 0[1-9][ \-]?\d{3}[ \-]?\d{3}"
+    r"[2-9]\d\d[ .\-]?\d{3}[ .\-]?\d{3} | [2-9]\d{3}[ .\-]?\d{4} | "
+    r"\d\d(?:[ .\-]\d\d){3} | 0[1-9][ \-]?\d{3}[ \-]?\d{3}"
 )
 _MASKED = Expression(r"(?<![\w*•]) \+?\d{2,6}+ (?: [*•]{3,8} | (?-i:X{2,6}) ) \d{2,4} (?![\w*•])")
 _NOBODYS = Expression(
@@ -130,7 +177,9 @@ def are_regions(regions: Sequence[str]) -> bool:
     return set(regions) <= phonenumbers.SUPPORTED_REGIONS
 
 
-def find_phones(plain: str, folded: Folded, regions: Sequence[str]) -> Iterator[tuple[int, int, float]]:
+def find_phones(
+    plain: str, folded: Folded, regions: Sequence[str]
+) -> Iterator[tuple[int, int, float]]:
     """Start, end and score of each telephone number in a text, given also in folded form for telling words.
 
     A number with a country code must be one that the country can have. One without must be grouped as is usual in one
@@ -150,7 +199,11 @@ def find_phones(plain: str, folded: Folded, regions: Sequence[str]) -> Iterator[
                 found = _judge(plain, at, second, regions, told=told)
         if found is not None and not _is_nobodys(plain[found[0] : found[1]]):
             first, last, score = found
-            named = told and last - first <= LONGEST and _CALLED.search(plain, max(0, first - NEAR), first)
+            named = (
+                told
+                and last - first <= LONGEST
+                and _CALLED.search(plain, max(0, first - NEAR), first)
+            )
             yield first, last, 1.0 if named else score
     for match in _MASKED.compiled.finditer(plain):
         yield *match.span(), 0.8
@@ -174,7 +227,11 @@ def _judge(
         for is_one in (_is_valid, _is_possible):
             for stop in _stops(number):
                 if is_one(number[:stop]):
-                    return start, end if stop == len(number) else start + stop, 0.95 if is_one is _is_valid else 0.8
+                    return (
+                        start,
+                        end if stop == len(number) else start + stop,
+                        0.95 if is_one is _is_valid else 0.8,
+                    )
     if plain[end : end + 1] == "," and plain[end + 1 : end + 2].isdigit() and len(number) < 9:
         return None
     for stop in _stops(number):
@@ -184,7 +241,9 @@ def _judge(
     return None
 
 
-def _score(number: str, plain: str, start: int, regions: Sequence[str], *, told: bool) -> float | None:
+def _score(
+    number: str, plain: str, start: int, regions: Sequence[str], *, told: bool
+) -> float | None:
     """How sure it is that a number without a country code is one, or None."""
     count, separated = sum(c.isdigit() for c in number), not number.isdigit()
     round_ = not separated and number[0] != "0" and (count < 7 or number.endswith("000"))
@@ -197,7 +256,9 @@ def _score(number: str, plain: str, start: int, regions: Sequence[str], *, told:
             return 0.85 if told else 0.75
     if separated and 8 <= count <= 12:
         for countries, form in _GROUPED.items():
-            if not {*countries}.isdisjoint(regions) and regex.fullmatch(form, number, regex.VERBOSE):
+            if not {*countries}.isdisjoint(regions) and regex.fullmatch(
+                form, number, regex.VERBOSE
+            ):
                 return 0.85 if told else 0.75
     if not separated and number not in _SEQUENCE:
         around = plain[max(0, start - 200) : start + 200]
@@ -239,7 +300,9 @@ def _is_valid(number: str, region: str | None = None, shape: list[int] | None = 
     if not 6 <= digits <= 15:
         return False
     try:
-        parsed = phonenumbers.parse(number if not number.startswith("00") else "+" + number[2:], region)
+        parsed = phonenumbers.parse(
+            number if not number.startswith("00") else "+" + number[2:], region
+        )
     except phonenumbers.NumberParseException:
         return False
     if not phonenumbers.is_valid_number(parsed):
@@ -247,5 +310,7 @@ def _is_valid(number: str, region: str | None = None, shape: list[int] | None = 
     if shape is None:
         return True
     style = phonenumbers.PhoneNumberFormat.NATIONAL
-    usual = [len(group) for group in regex.findall(r"\d+", phonenumbers.format_number(parsed, style))]
+    usual = [
+        len(group) for group in regex.findall(r"\d+", phonenumbers.format_number(parsed, style))
+    ]
     return shape in (usual, [1, *usual])

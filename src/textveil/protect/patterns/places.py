@@ -74,7 +74,10 @@ def is_position(value: str) -> bool:
 
 def is_precise(value: str) -> bool:
     """Whether degrees are those of a place, with a letter of the compass, to a second or better."""
-    return bool(regex.search(r"(?i)(?<![a-z])[nsewo](?![a-z])", value) and regex.search(r"[.\"]|''|sec", value))
+    return bool(
+        regex.search(r"(?i)(?<![a-z])[nsewo](?![a-z])", value)
+        and regex.search(r"[.\"]|''|sec", value)
+    )
 
 
 _STOPS = (
@@ -104,7 +107,8 @@ _RU_HOME = r"""
         \.? [ ]? [\dА-Я]{1,5} [а-я]? (?!\w) ){0,4}
 """
 _RU_PLACE = (
-    r"(?: (?:\d{6},[ ])? (?: (?:г|п|с|д|пос|дер|обл)\.[ ]? )? \p{Lu}[\p{L}\-]{2,30} (?:[ ]обл(?:\.|асть))? ,[ ] ){0,2}"
+    r"(?: (?:\d{6},[ ])? (?: (?:г|п|с|д|пос|дер|обл)\.[ ]? )? "
+    r"\p{Lu}[\p{L}\-]{2,30} (?:[ ]обл(?:\.|асть))? ,[ ] ){0,2}"
 )
 _TR_NAME = r"(?:[\p{Lu}\d][\p{L}\d.'\-]{0,25})"
 _TR_WAY = r"""
@@ -113,7 +117,8 @@ _TR_WAY = r"""
     (?!\w) \.?
 """
 _TR_HOME = (
-    r"(?: (?:No|NO|Kat|KAT|K|D|Daire|DA[İI]RE|Blok|Blk|[İI]ç[ ]Kap[ıi]) [ ]?[.:]?[ ]? [\dA-Z][\dA-Z/\-]{0,8} (?!\w) )"
+    r"(?: (?:No|NO|Kat|KAT|K|D|Daire|DA[İI]RE|Blok|Blk|[İI]ç[ ]Kap[ıi]) "
+    r"[ ]?[.:]?[ ]? [\dA-Z][\dA-Z/\-]{0,8} (?!\w) )"
 )
 _NO_PLACE = "في|من|إلى|على|عند|نحن|منذ|قبل|بعد|الذي|التي|وقد|ولم|لأن|ثم|و"
 _ARABIC = rf"(?!(?:{_NO_PLACE})(?!\p{{Arabic}}))" r"\p{Arabic}[\p{Arabic}\p{M}]{0,20}"
@@ -122,7 +127,9 @@ _HINDI = r"[\p{Devanagari}\p{M}\d./()\-]{1,25}"
 _VIET = r"[\p{L}\d.\-/]{1,15}"
 
 
-def place(pattern: str, score: float, signs: str, check: Check | None = None, digits: int = 1) -> Rule:
+def place(
+    pattern: str, score: float, signs: str, check: Check | None = None, digits: int = 1
+) -> Rule:
     """A rule for addresses in the letters of all scripts; one of the signs, separated by bars, must be in the text."""
     return Rule(
         "ADDRESS",
@@ -279,7 +286,10 @@ RULES = (
     ),
     Rule(
         "COORDINATES",
-        Expression(r"(?<![\w/]) (?: [23456789CFGHJMPQRVWX]{8}\+[23456789CFGHJMPQRVWX]{2,3} ) (?!\w)", regex.VERBOSE),
+        Expression(
+            r"(?<![\w/]) (?: [23456789CFGHJMPQRVWX]{8}\+[23456789CFGHJMPQRVWX]{2,3} ) (?!\w)",
+            regex.VERBOSE,
+        ),
         score=0.85,
         signs=("+",),
         digits=1,

@@ -30,11 +30,17 @@ _DATE = regex.compile(
 )
 _THOUSANDS = regex.compile(r"\d{1,3}(?:\.\d{3})+")
 _DECIMAL = regex.compile(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
-_LAW = regex.compile(r"\d{1,5}/(?:\p{L}{1,4}/)?(?:19|20)\d\d|(?:19|20)\d\d/\d{1,4}|\d+-(?:ФЗ|ФКЗ|П|р)|[\d.]+", regex.I)
-_MEASURE = regex.compile(
-    r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)", regex.I
+_LAW = regex.compile(
+    r"\d{1,5}/(?:\p{L}{1,4}/)?(?:19|20)\d\d|(?:19|20)\d\d/\d{1,4}|\d+-(?:ФЗ|ФКЗ|П|р)|[\d.]+",
+    regex.I,
 )
-_TECHNICAL = regex.compile(r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-(?:rc|alpha|beta|dev|pre)\.?\d*")
+_MEASURE = regex.compile(
+    r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)",
+    regex.I,
+)
+_TECHNICAL = regex.compile(
+    r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-(?:rc|alpha|beta|dev|pre)\.?\d*"
+)
 """Codes of errors and numbers of versions."""
 
 
@@ -278,7 +284,13 @@ RULES = (
         digits=3,
         check=has_digit,
     ),
-    Rule("ID", Expression(r"(?<!\w) \d (?:[ \-/]?\d){14,15} (?!\w)"), check=is_imei, digits=15, **words("imei*")),
+    Rule(
+        "ID",
+        Expression(r"(?<!\w) \d (?:[ \-/]?\d){14,15} (?!\w)"),
+        check=is_imei,
+        digits=15,
+        **words("imei*"),
+    ),
     linked("BOOKING", _BOOKINGS, r"(?-i: (?=[A-Z]*\d) [A-Z\d]{6} )", check=is_locator, score=0.85),
     linked(
         "BOOKING",
@@ -301,7 +313,9 @@ RULES = (
     ),
     linked("ID", _BARE, _CODE, check=is_telling, score=0.65),
     linked("ID", _NUMBER_OF, _CODE, check=is_marked, score=0.62),
-    linked("ID", "chip|microchip|chipnummer|chip no|nr chipa|칩번호|芯片|чип", r"\d{15}", digits=15),
+    linked(
+        "ID", "chip|microchip|chipnummer|chip no|nr chipa|칩번호|芯片|чип", r"\d{15}", digits=15
+    ),
     # words of Germanic languages that end so: Mieternummer 40-2281, studentnr. 5118204
     Rule(
         "ID",
@@ -333,7 +347,8 @@ RULES = (
     Rule(
         "NATIONAL_ID",
         Expression(
-            r"(?<![\w<]) (?=[A-Z0-9<]{0,40}<<) (?= (?:<*[A-Z0-9]){8} ) [A-Z0-9<]{28,44}+ (?![\w<])", regex.VERBOSE
+            r"(?<![\w<]) (?=[A-Z0-9<]{0,40}<<) (?= (?:<*[A-Z0-9]){8} ) [A-Z0-9<]{28,44}+ (?![\w<])",
+            regex.VERBOSE,
         ),
         score=0.95,
         signs=("<<",),
@@ -394,15 +409,27 @@ RULES = (
     ),
     Rule(
         "ID",
-        Expression(r"(?<![\w\-]) (?: inc | req | ritm | chg | prb | sctask | tkt | case ) -\d{4,12} (?!\w)"),
+        Expression(
+            r"(?<![\w\-]) (?: inc | req | ritm | chg | prb | sctask | tkt | case ) -\d{4,12} (?!\w)"
+        ),
         0.75,
         leads=True,
         digits=4,
     ),
-    Rule("ID", Expression(r"\A \s{0,3} \[? \# (?P<value>\d{5,10}) (?!\w)"), 0.7, signs=("#",), digits=5),
+    Rule(
+        "ID",
+        Expression(r"\A \s{0,3} \[? \# (?P<value>\d{5,10}) (?!\w)"),
+        0.7,
+        signs=("#",),
+        digits=5,
+    ),
     # parcels: S10 of the Universal Postal Union, UPS, two large Chinese carriers
     Rule(
-        "ID", Expression(r"(?<!\w) [A-Z]{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}[ ]?[A-Z]{2} (?!\w)"), 0.8, leads=True, digits=9
+        "ID",
+        Expression(r"(?<!\w) [A-Z]{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}[ ]?[A-Z]{2} (?!\w)"),
+        0.8,
+        leads=True,
+        digits=9,
     ),
     Rule(
         "ID",
@@ -411,6 +438,12 @@ RULES = (
         leads=True,
         digits=8,
     ),
-    Rule("ID", Expression(r"(?<!\w) (?: SF | YT | JD | JT ) \d{12,15} (?!\w)"), 0.85, leads=True, digits=12),
+    Rule(
+        "ID",
+        Expression(r"(?<!\w) (?: SF | YT | JD | JT ) \d{12,15} (?!\w)"),
+        0.85,
+        leads=True,
+        digits=12,
+    ),
 )
 """Numbers of patients, bookings, orders, cases, contracts, members and devices."""

@@ -54,7 +54,8 @@ def _joins(character: str) -> bool:
 _BASES = {
     code: base
     for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
-    if (base := unicodedata.normalize("NFD", chr(code).replace("đ", "d"))[0]).isascii() and base.isalpha()
+    if (base := unicodedata.normalize("NFD", chr(code).replace("đ", "d"))[0]).isascii()
+    and base.isalpha()
 }
 
 
@@ -161,12 +162,17 @@ class Words:
         """Starts and ends of the words in a folded text, word by word."""
         told = folded.text
         inside = self._ascii if told.isascii() else self._by_run[""]
-        for sign in [*inside, *(sign for run in sorted(self._runs & folded.runs) for sign in self._by_run[run])]:
+        for sign in [
+            *inside,
+            *(sign for run in sorted(self._runs & folded.runs) for sign in self._by_run[run]),
+        ]:
             begins, ends = self.signs[sign]
             stop = 0
             while (at := told.find(sign, stop)) >= 0:
                 stop = at + len(sign)
-                if not (begins and at and _joins(told[at - 1])) and not (ends and _joins(told[stop : stop + 1])):
+                if not (begins and at and _joins(told[at - 1])) and not (
+                    ends and _joins(told[stop : stop + 1])
+                ):
                     yield at, stop
 
 
@@ -249,7 +255,13 @@ LINK = rf"""
 
 
 def linked(
-    type_: str, context: str, value: str, *, digits: int = 1, check: Check | None = None, score: float = 0.8
+    type_: str,
+    context: str,
+    value: str,
+    *,
+    digits: int = 1,
+    check: Check | None = None,
+    score: float = 0.8,
 ) -> Rule:
     """A rule for a value that directly follows the words that announce it."""
     return Rule(
@@ -278,7 +290,9 @@ def is_measured(number: str) -> bool:
     """Whether figures are those of a table, and no number that was issued: 1 0 1 1, 8.1 33.8 515, 39.8534675789927."""
     groups, gaps = regex.findall(r"\d+", number), regex.findall(r"\D+", number)
     binary = len(groups) >= 8 and {*groups} <= {"0", "1"}
-    return binary or {".", " "} <= {*gaps} or regex.fullmatch(r"\d{1,4}\.\d{5,}", number) is not None
+    return (
+        binary or {".", " "} <= {*gaps} or regex.fullmatch(r"\d{1,4}\.\d{5,}", number) is not None
+    )
 
 
 def is_fraction(number: str) -> bool:

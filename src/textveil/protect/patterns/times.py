@@ -33,7 +33,9 @@ def is_day(value: str) -> bool:
         return len(parts) < 3  # with the month in words: a day and perhaps a year
     first, second, third = parts
     if first > 31:
-        return sums.is_date(min(first, 9999), second, third) or sums.is_date(min(first, 9999), third, second)
+        return sums.is_date(min(first, 9999), second, third) or sums.is_date(
+            min(first, 9999), third, second
+        )
     return sums.is_short_date(third, second, first) or sums.is_short_date(third, first, second)
 
 
@@ -84,8 +86,15 @@ def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
     low, high = max(0, end - LONGEST_DATE), start + LONGEST_DATE
     for match in _DATE.compiled.finditer(text, low, high):
         if match.start() < end and match.end() > start:
-            start, end = min(start, match.start()), max(end, match.start() + len(match[0].rstrip(".")))
-    first = _FIRST_DAY.search(text, max(0, start - LONGEST_DATE), start) if _DAY.match(text, start) else None
+            start, end = (
+                min(start, match.start()),
+                max(end, match.start() + len(match[0].rstrip("."))),
+            )
+    first = (
+        _FIRST_DAY.search(text, max(0, start - LONGEST_DATE), start)
+        if _DAY.match(text, start)
+        else None
+    )
     return (start if first is None else first.start()), end
 
 
@@ -133,7 +142,9 @@ BIRTHS = (
     ),
     Rule(
         "BIRTH_DATE",
-        Expression(rf"(?: [(,;] [ ]? b\.? [ ]? | (?<=[\p{{L}})(,;.][ ]?) [*∗] [ ]? ) (?P<value>{DATE}) (?!\w)"),
+        Expression(
+            rf"(?: [(,;] [ ]? b\.? [ ]? | (?<=[\p{{L}})(,;.][ ]?) [*∗] [ ]? ) (?P<value>{DATE}) (?!\w)"
+        ),
         score=0.9,
         check=is_birth,
         digits=3,
@@ -148,7 +159,19 @@ BIRTHS = (
             [ ]? (?P<value> (?:19|20)\d\d ) (?!\w)"""),
         score=0.8,
         digits=4,
-        signs=("born", "jahr", "née", "né ", "nac", "nasci", "nat", "urodz", "sinh", "роди", "year"),
+        signs=(
+            "born",
+            "jahr",
+            "née",
+            "né ",
+            "nac",
+            "nasci",
+            "nat",
+            "urodz",
+            "sinh",
+            "роди",
+            "year",
+        ),
     ),
     Rule(
         "BIRTH_DATE",

@@ -45,7 +45,8 @@ _FORMS = r"""
   | [A-Z]{2}[ ]?\d{3}[ ]?[A-Z]{1,2}
 """
 _STATES = (
-    "AN|AP|AR|AS|BR|CH|CG|DD|DL|DN|GA|GJ|HP|HR|JH|JK|KA|KL|LA|LD|MH|ML|MN|MP|MZ|NL|OD|OR|PB|PY|RJ|SK|TN|TR|TS|UK|UP|WB"
+    "AN|AP|AR|AS|BR|CH|CG|DD|DL|DN|GA|GJ|HP|HR|JH|JK|"
+    "KA|KL|LA|LD|MH|ML|MN|MP|MZ|NL|OD|OR|PB|PY|RJ|SK|TN|TR|TS|UK|UP|WB"
 )
 
 
@@ -72,7 +73,10 @@ def plate(form: str, score: float, context: str = "", *, whole: bool = False) ->
 RULES = (
     Rule(
         "PLATE",
-        Expression(r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-]|\.\d)", 0),
+        Expression(
+            r"(?<![\w\-])(?P<value>[A-Z0-9]{1,4}(?:[ \-·]{0,3}[A-Z0-9]{1,4}){0,3})(?![\w\-]|\.\d)",
+            0,
+        ),
         score=0.88,
         check=is_plate,
         digits=1,

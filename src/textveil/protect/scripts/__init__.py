@@ -10,7 +10,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from textveil.protect.scripts import arabic, cyrillic, devanagari, han, hangul, japanese, latin, vietnamese
+from textveil.protect.scripts import (
+    arabic,
+    cyrillic,
+    devanagari,
+    han,
+    hangul,
+    japanese,
+    latin,
+    vietnamese,
+)
 from textveil.protect.scripts.gazetteers import DOUBTFUL, FoundName
 from textveil.protect.spans import Span
 
@@ -30,7 +39,11 @@ def _characters(text: str) -> list[FoundName]:
     if _JAPANESE.search(text):
         return japanese.find(text)
     kana = sum(1 for _ in _KANA.finditer(text))
-    return japanese.find(text) if kana and 10 * kana >= sum(1 for _ in _HAN.finditer(text)) else han.find(text)
+    return (
+        japanese.find(text)
+        if kana and 10 * kana >= sum(1 for _ in _HAN.finditer(text))
+        else han.find(text)
+    )
 
 
 _SCRIPTS: tuple[tuple[re.Pattern[str], Callable[[str], list[FoundName]]], ...] = (

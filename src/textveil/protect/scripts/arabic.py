@@ -17,7 +17,9 @@ _MARKS = re.compile(r"[\u064b-\u065f\u0670\u0640]")
 _ON = "على"
 """The commonest word that is spelled like a name, as only some write it."""
 
-_SAME = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي"})
+_SAME = str.maketrans(
+    {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي"}
+)
 
 _TITLES = (
     "السيد السيدة سيد سيدة الآنسة الأستاذ الأستاذة أستاذ أستاذة الدكتور الدكتورة دكتور دكتورة المهندس المهندسة مهندس مهندسة الشيخ الشيخة الحاج الحاجة "
@@ -48,7 +50,8 @@ def _plain(word: str) -> str:
 
 _ADDRESS = frozenset(
     map(
-        _plain, "السيد السيدة الآنسة الأستاذ الأستاذة أستاذة الدكتور الدكتورة المهندس الشيخ الشيخة الحاج الحاجة".split()
+        _plain,
+        "السيد السيدة الآنسة الأستاذ الأستاذة أستاذة الدكتور الدكتورة المهندس الشيخ الشيخة الحاج الحاجة".split(),
     )
 )
 """Titles that only names follow."""
@@ -68,10 +71,16 @@ class _Arabic(NamedTuple):
 @cache
 def _lists() -> _Arabic:
     listed = [
-        frozenset(_plain(each) for each in names("arabic", name)) for name in ("given", "unsure", "family", "public")
+        frozenset(_plain(each) for each in names("arabic", name))
+        for name in ("given", "unsure", "family", "public")
     ]
     words = [frozenset(map(_plain, each.split())) for each in (_TITLES, _KIN, _BETWEEN, _KUNYA)]
-    listed[0] |= {part for each in listed[0] for part in each.split() if len(part) > 3 and part.startswith("عبد")}
+    listed[0] |= {
+        part
+        for each in listed[0]
+        for part in each.split()
+        if len(part) > 3 and part.startswith("عبد")
+    }
     return _Arabic(listed[0] - listed[1], *listed[1:], *words)
 
 
@@ -97,7 +106,11 @@ def _kind(word: str) -> str:
         return "A"
     if word in lists.family:
         return "F"
-    return "N" if word.startswith("ال") and word.endswith(("ي", "يه", "وي", "اني")) and len(word) > 5 else "X"
+    return (
+        "N"
+        if word.startswith("ال") and word.endswith(("ي", "يه", "وي", "اني")) and len(word) > 5
+        else "X"
+    )
 
 
 def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName | None, int]:
@@ -112,25 +125,43 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
     if not kinds:
         return None, i + 1
     opened = (
-        start == 0 or text[start - 1] in _OPENS or (text[start - 1] == " " and text[start - 2 : start - 1] in _OPENS)
+        start == 0
+        or text[start - 1] in _OPENS
+        or (text[start - 1] == " " and text[start - 2 : start - 1] in _OPENS)
     )
     whole = _to_edge(text, words, stop, i + 5) if opened and "G" in kinds else stop
     kinds, stop = (kinds + "X" * (whole - stop), whole)
     end = words[stop - 1][2]
     cell = opened and (
-        end == len(text) or text[end] in _CLOSES or text[end : end + 2] in (" :", " -", " –", " —", " |", " <", " (")
+        end == len(text)
+        or text[end] in _CLOSES
+        or text[end : end + 2] in (" :", " -", " –", " —", " |", " <", " (")
     )
     name = " ".join(word for word, _, _ in words[i:stop])
     public = name in lists.public
-    sure = sum(kinds.count(each) for each in "GF") + kinds.count("K") + ("A" in kinds) + ("B" in kinds)
+    sure = (
+        sum(kinds.count(each) for each in "GF") + kinds.count("K") + ("A" in kinds) + ("B" in kinds)
+    )
     if last in lists.titles:
         start = words[i - 1][1]
     cue = title or kin or (cell and sure > 0) or kinds.startswith("K")
-    if title or (sure and (len(kinds) > 1 or kinds in "GK")) or (kin and kinds[0] in "GU") or public:
+    if (
+        title
+        or (sure and (len(kinds) > 1 or kinds in "GK"))
+        or (kin and kinds[0] in "GU")
+        or public
+    ):
         return FoundName(
-            start, end, "PERSON", cue and not public, public, CERTAIN if len(kinds) > 1 or cue else DOUBTFUL
+            start,
+            end,
+            "PERSON",
+            cue and not public,
+            public,
+            CERTAIN if len(kinds) > 1 or cue else DOUBTFUL,
         ), stop
-    if (kinds.count("U") > 1 and (cell or kin)) or (kinds == "U" and cell and text[end : end + 1] in ":,"):
+    if (kinds.count("U") > 1 and (cell or kin)) or (
+        kinds == "U" and cell and text[end : end + 1] in ":,"
+    ):
         return FoundName(start, end, "PERSON", False, public), stop
     return None, i + 1
 
@@ -142,7 +173,11 @@ def _to_edge(text: str, words: list[tuple[str, int, int]], at: int, most: int) -
         stop += 1
     end = words[stop - 1][2]
     after = text[end : end + 2]
-    return stop if not after or after[0] in _CLOSES - set("،,") or after in (" –", " —", " |", " <", " (") else at
+    return (
+        stop
+        if not after or after[0] in _CLOSES - set("،,") or after in (" –", " —", " |", " <", " (")
+        else at
+    )
 
 
 def _row(text: str, words: list[tuple[str, int, int]], i: int, *, title: bool) -> tuple[str, int]:
@@ -164,7 +199,12 @@ def _row(text: str, words: list[tuple[str, int, int]], i: int, *, title: bool) -
         if kind == "A" and at + 1 < len(words) and words[at + 1][0].startswith("ال"):
             kinds, at = kinds + "A", at + 2
             continue
-        if kind == "B" and kinds and at + 1 < len(words) and text[words[at][2] : words[at + 1][1]] == " ":
+        if (
+            kind == "B"
+            and kinds
+            and at + 1 < len(words)
+            and text[words[at][2] : words[at + 1][1]] == " "
+        ):
             kinds, at = kinds + "B", at + 2
             continue
         if kind in "GU" or (kinds and kind in "FN") or (kind == "F" and title):
@@ -203,7 +243,14 @@ def _again(words: list[tuple[str, int, int]], found: list[FoundName]) -> list[Fo
     for word, start, end in words:
         if start in inside:
             continue
-        bare = next((word[len(each) :] for each in _CLITICS if word.startswith(each) and len(word) - len(each) > 2), "")
+        bare = next(
+            (
+                word[len(each) :]
+                for each in _CLITICS
+                if word.startswith(each) and len(word) - len(each) > 2
+            ),
+            "",
+        )
         if word in known or bare in known:
             again.append(FoundName(start, end, "PERSON", True, False))
         elif bare in lists.given and word.startswith(("ل", "و")) and len(bare) > 3:

@@ -52,7 +52,11 @@ def _lists() -> _Russian:
         frozenset(form for name in given - unsure for form in _forms(name)),
         frozenset(form for name in unsure for form in _forms(name)),
         frozenset(form for name in names("cyrillic", "family") for form in _forms(name)),
-        frozenset(form.replace("ё", "е") for name in names("cyrillic", "public") for form in _all_forms(name)),
+        frozenset(
+            form.replace("ё", "е")
+            for name in names("cyrillic", "public")
+            for form in _all_forms(name)
+        ),
         names("cyrillic", "plain"),
     )
 
@@ -62,7 +66,9 @@ def _forms(name: str) -> list[str]:
     stem, last = name[:-1], name[-1:]
     if last == "а":
         soft = stem[-1:] in "гкхжшчщ"
-        endings = ["а", "и" if soft else "ы", "е", "у", "ой", "ою"] + ["ей"] * (stem[-1:] in "жшчщц")
+        endings = ["а", "и" if soft else "ы", "е", "у", "ой", "ою"] + ["ей"] * (
+            stem[-1:] in "жшчщц"
+        )
         return [stem + ending for ending in endings]
     if last == "я":
         endings = ["я", "и", "ю", "ей", "ею", "и" if stem.endswith("и") else "е"]
@@ -70,11 +76,17 @@ def _forms(name: str) -> list[str]:
     if last == "й":
         if name.endswith(("ский", "цкий", "ый", "ой")):
             return [name, *(name[:-2] + each for each in ("ого", "ому", "им", "ым", "ом"))]
-        return [name, *(stem + each for each in ("я", "ю", "ем", "и" if stem.endswith("и") else "е"))]
+        return [
+            name,
+            *(stem + each for each in ("я", "ю", "ем", "и" if stem.endswith("и") else "е")),
+        ]
     if last == "ь":
         return [name, *(stem + each for each in ("я", "ю", "ем", "е", "и", "ью"))]
     if name.endswith(("ок", "ек", "ёк")) and len(name) > 4:
-        return [name, *(name[:-2] + each for each in ("ка", "ку", "ком", "ке", "ька", "ьку", "ьком"))]
+        return [
+            name,
+            *(name[:-2] + each for each in ("ка", "ку", "ком", "ке", "ька", "ьку", "ьком")),
+        ]
     if last in "оеиуюэыё":
         return [name]
     lost = ["Льв", "Павл"] if name in ("Лев", "Павел") else []
@@ -92,7 +104,10 @@ def _all_forms(name: str) -> list[str]:
     """A famous name in all cases: all its words in the nominative, or the last alone."""
     if " " not in name:
         return _forms(name)
-    return [name, *(" ".join(pair) for pair in zip(*(_forms(part) for part in name.split()), strict=False))]
+    return [
+        name,
+        *(" ".join(pair) for pair in zip(*(_forms(part) for part in name.split()), strict=False)),
+    ]
 
 
 def find(text: str) -> list[FoundName]:
@@ -200,7 +215,11 @@ def _judged(text: str, words: list[tuple[str, int, int]], kinds: str) -> FoundNa
         start = words[1][1]  # the first word of a sentence, then a name
     if kinds in ("F", "S"):
         if not (title or cell or public):
-            return FoundName(start, end, "PERSON", False, False, DOUBTFUL) if kinds == "F" and not begins else None
+            return (
+                FoundName(start, end, "PERSON", False, False, DOUBTFUL)
+                if kinds == "F" and not begins
+                else None
+            )
         if kinds == "S" and cell and not title:
             return FoundName(start, end, "PERSON", False, public, DOUBTFUL)
     if kinds == "U" and not (title or (cell and not begins)):

@@ -48,7 +48,9 @@ _SAME = {0x93C: None, 0x200C: None, 0x200D: None, 0x901: 0x902} | dict(
 
 @cache
 def _lists() -> _Hindi:
-    given, unsure, family, public = (frozenset(map(_plain, names("devanagari", each))) for each in _Hindi._fields)
+    given, unsure, family, public = (
+        frozenset(map(_plain, names("devanagari", each))) for each in _Hindi._fields
+    )
     return _Hindi(given - family, unsure, family, public)
 
 
@@ -61,7 +63,15 @@ def find(text: str) -> list[FoundName]:
 
 def _kind(word: str) -> str:
     lists = _lists()
-    return "F" if word in lists.family else "G" if word in lists.given else "U" if word in lists.unsure else "X"
+    return (
+        "F"
+        if word in lists.family
+        else "G"
+        if word in lists.given
+        else "U"
+        if word in lists.unsure
+        else "X"
+    )
 
 
 def _near(text: str, words: list[tuple[str, int, int]], i: int) -> bool:
@@ -75,7 +85,11 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
     word, start, _ = words[i]
     title = _near(text, words, i) and words[i - 1][0] in _BEFORE
     kinds, stop = "", i
-    while stop < len(words) and stop - i < 4 and (stop == i or text[words[stop - 1][2] : words[stop][1]] == " "):
+    while (
+        stop < len(words)
+        and stop - i < 4
+        and (stop == i or text[words[stop - 1][2] : words[stop][1]] == " ")
+    ):
         kind = _kind(words[stop][0])
         first = stop == i and title and word not in _BEFORE and word not in _KIN and len(word) > 2
         if first and words[i - 1][0] in _SAID:
@@ -89,7 +103,11 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
         if kind == "X" and not (first or before_family):
             break
         kinds, stop = kinds + kind, stop + 1
-        if kind == "F" and stop - i > 1 and not (stop < len(words) and _kind(words[stop][0]) == "F"):
+        if (
+            kind == "F"
+            and stop - i > 1
+            and not (stop < len(words) and _kind(words[stop][0]) == "F")
+        ):
             break
     if not kinds:
         return None, i + 1
@@ -99,13 +117,21 @@ def _at(text: str, words: list[tuple[str, int, int]], i: int) -> tuple[FoundName
     after = words[stop][0] if _near(text, words, stop) else ""
     called = after in _AFTER and after not in ("भाई", "बहन", "सर") and word not in _KIN
     edge = end == len(text) or text[end] in _CLOSES or text[end : end + 2] == " ("
-    cell = edge and (start == 0 or text[start - 1] in _OPENS or text[start - 2 : start] in (": ", '" '))
+    cell = edge and (
+        start == 0 or text[start - 1] in _OPENS or text[start - 2 : start] in (": ", '" ')
+    )
     label = _LABEL.search(text[max(0, start - 24) : start]) is not None
     if title and words[i - 1][0] not in _SAID:
         start = words[i - 1][1]
     if title or called:
-        return FoundName(start, words[stop][2] if called else end, "PERSON", not public, public), stop
-    if len(kinds) > 1 and "F" in kinds[1:] and (kinds[0] != "X" or cell or label or kinds[1] == "F"):
+        return FoundName(
+            start, words[stop][2] if called else end, "PERSON", not public, public
+        ), stop
+    if (
+        len(kinds) > 1
+        and "F" in kinds[1:]
+        and (kinds[0] != "X" or cell or label or kinds[1] == "F")
+    ):
         return FoundName(start, end, "PERSON", cell or label, public), stop
     if kinds == "F" and not (label and cell):
         return (FoundName(start, end, "PERSON", False, True), stop) if public else (None, i + 1)

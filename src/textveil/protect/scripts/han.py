@@ -135,13 +135,21 @@ def _names(text: str, low: int, start: int, high: int) -> Iterator[tuple[float, 
     """The names that may begin at a place, each with its price."""
     family, given = _lists().family, _lists().given
     second = text[start + 1 : start + 2]
-    nick = text[start] in "老小阿" and (second in family or (text[start] != "老" and given.get(second, _GIVEN) < 9))
-    heads = [start + length for length in (1, 2) if start + length <= high and text[start : start + length] in family]
+    nick = text[start] in "老小阿" and (
+        second in family or (text[start] != "老" and given.get(second, _GIVEN) < 9)
+    )
+    heads = [
+        start + length
+        for length in (1, 2)
+        if start + length <= high and text[start : start + length] in family
+    ]
     if not (heads or nick) or text[start : start + 2] in _ROLES:
         return
     before, cue = _before(text, low, start)
     if nick:
-        yield from _ended(text, start, start + 2, high, _NAME + _FAMILY + _NICK - before, cue, nick=True)
+        yield from _ended(
+            text, start, start + 2, high, _NAME + _FAMILY + _NICK - before, cue, nick=True
+        )
     for head in heads:
         price = _NAME + _FAMILY - before
         yield from _ended(text, start, head, high, price, cue, bare=False)
@@ -161,7 +169,15 @@ def _before(text: str, low: int, start: int) -> tuple[float, bool]:
 
 
 def _ended(
-    text: str, start: int, end: int, high: int, price: float, cue: bool, *, nick: bool = False, bare: bool = True
+    text: str,
+    start: int,
+    end: int,
+    high: int,
+    price: float,
+    cue: bool,
+    *,
+    nick: bool = False,
+    bare: bool = True,
 ) -> Iterator[tuple[float, FoundName]]:
     """A name up to a place, and together with a title that follows there.
 
@@ -194,7 +210,11 @@ def is_made_of_words(text: str) -> bool:
     ends = {0}
     for start in range(len(text)):
         if start in ends:
-            ends |= {end for end in range(start + 2, min(start + 4, len(text)) + 1) if text[start:end] in words}
+            ends |= {
+                end
+                for end in range(start + 2, min(start + 4, len(text)) + 1)
+                if text[start:end] in words
+            }
     return len(text) in ends
 
 

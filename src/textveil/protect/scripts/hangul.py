@@ -32,7 +32,9 @@ _TITLED = re.compile(
     rf"(?P<name>[가-힣]{{1,5}}?)(?:{'|'.join(sorted((r for r in RANKS if len(r) > 1 or r in '씨님'), key=len, reverse=True))})님?"
 )
 
-_NO_SURNAME = frozenset("이그저전현한두세본총부주여남신구각모대상하소성명제민중고노용유공동온시장기")
+_NO_SURNAME = frozenset(
+    "이그저전현한두세본총부주여남신구각모대상하소성명제민중고노용유공동온시장기"
+)
 """Surnames that stand before words for roles as adjectives and parts of words do."""
 
 _SURE_TITLE = re.compile(
@@ -84,7 +86,9 @@ def find(text: str) -> list[FoundName]:
     return found + _again(text, words, found)
 
 
-def _named(text: str, word: str, start: int, end: int, after: tuple[str, int, int]) -> FoundName | None:
+def _named(
+    text: str, word: str, start: int, end: int, after: tuple[str, int, int]
+) -> FoundName | None:
     """The name that a word is, with the title after it."""
     lists = _lists()
     if after[0] and (title := _TITLE.match(after[0])) and _rest(after[0][title.end() :]):
@@ -116,16 +120,29 @@ def _named(text: str, word: str, start: int, end: int, after: tuple[str, int, in
             return FoundName(start, start + len(stem), "PERSON", label or cell, False)
         if stem in lists.given and len(stem) == 2 and stem not in _PAIRS and word[2:] in _CALLS:
             return FoundName(start, start + len(stem), "PERSON", False, False)
-        if _person(stem, weak=True) and len(stem) == 3 and word != stem and stem[-1] not in _ENDINGS:
+        if (
+            _person(stem, weak=True)
+            and len(stem) == 3
+            and word != stem
+            and stem[-1] not in _ENDINGS
+        ):
             return FoundName(start, start + len(stem), "PERSON", False, False, DOUBTFUL)
-        if label and 2 <= len(stem) <= 4 and stem[0] in lists.family and stem[1:] and stem[-1] in lists.second:
+        if (
+            label
+            and 2 <= len(stem) <= 4
+            and stem[0] in lists.family
+            and stem[1:]
+            and stem[-1] in lists.second
+        ):
             return FoundName(start, start + len(stem), "PERSON", True, False)
     if (label or len(word) == 2) and word in lists.family and 0 < len(after[0]) <= 2:
         given = after[0].removesuffix("님")
         title = _TITLE.match(text, after[2] + 1) if text[after[2] : after[2] + 1] == " " else None
         if given and given[-1] in lists.second:
             return FoundName(start, title.end() if title else after[2], "PERSON", True, False)
-    if opened and after[0] in lists.family and len(word) <= 4:  # a foreign given name before a Korean surname
+    if (
+        opened and after[0] in lists.family and len(word) <= 4
+    ):  # a foreign given name before a Korean surname
         edge = after[2] == len(text) or text[after[2]] in _CLOSES
         return FoundName(start, after[2], "PERSON", True, False) if edge else None
     return None
@@ -133,19 +150,32 @@ def _named(text: str, word: str, start: int, end: int, after: tuple[str, int, in
 
 def _stems(word: str) -> list[str]:
     """A word as it stands, and without each particle that it may end with."""
-    return [word, *(word[: -len(each)] for each in _PARTICLES if word.endswith(each) and len(word) > len(each) + 1)]
+    return [
+        word,
+        *(
+            word[: -len(each)]
+            for each in _PARTICLES
+            if word.endswith(each) and len(word) > len(each) + 1
+        ),
+    ]
 
 
 def without_particle(word: str) -> str:
     """A name without the particle behind it, where a listed name is left; else the word as it is."""
     if word in _lists().given or _person(word, weak=True):
         return word
-    return next((stem for stem in _stems(word) if stem in _lists().given or _person(stem, weak=False)), word)
+    return next(
+        (stem for stem in _stems(word) if stem in _lists().given or _person(stem, weak=False)), word
+    )
 
 
 def _rest(ending: str) -> bool:
     """Whether what follows a title may follow one."""
-    return not ending or ending in _PARTICLE or (len(ending) <= 4 and ending[0] in "이은는가을를의도께에과와한인입,")
+    return (
+        not ending
+        or ending in _PARTICLE
+        or (len(ending) <= 4 and ending[0] in "이은는가을를의도께에과와한인입,")
+    )
 
 
 def _person(stem: str, *, weak: bool) -> bool:
@@ -155,11 +185,18 @@ def _person(stem: str, *, weak: bool) -> bool:
         family, given = stem[:length], stem[length:]
         if family not in lists.family or not given or stem in lists.plain:
             continue
-        if given in lists.given or (length == 2 and 1 <= len(given) <= 2 and given[-1] in lists.second):
+        if given in lists.given or (
+            length == 2 and 1 <= len(given) <= 2 and given[-1] in lists.second
+        ):
             return True
         if weak and len(given) == 2 and given[0] in lists.first and given[1] in lists.second:
             return True
-        if weak and len(given) == 1 and (given in lists.second or given in lists.first) and len(stem) == 2:
+        if (
+            weak
+            and len(given) == 1
+            and (given in lists.second or given in lists.first)
+            and len(stem) == 2
+        ):
             return stem not in _PAIRS
     return False
 
@@ -188,7 +225,11 @@ def _again(text: str, words: list[tuple[str, int, int]], found: list[FoundName])
         if each.cue and not each.public and (match := _WORD.match(text, each.start)):
             name = match[0][: each.end - each.start]
             for length in (2, 1):
-                if len(name) in (3, 4) and name[:length] in lists.family and len(name) - length == 2:
+                if (
+                    len(name) in (3, 4)
+                    and name[:length] in lists.family
+                    and len(name) - length == 2
+                ):
                     known |= {name[length:]}
                     break
             known.add(name)

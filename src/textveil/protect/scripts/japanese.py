@@ -18,7 +18,9 @@ TITLES = tuple(
     "様 氏 殿 先生 先輩 後輩 課長 部長 係長 次長 主任 主査 社長 専務 常務 店長 院長 所長 校長 教頭 会長 班長 組長 教授 准教授 講師 医師 "
     "看護師 弁護士 税理士 司法書士 行政書士 巡査 刑事 選手 監督 議員 夫妻 夫人 婦長 師長 室長 本部長 支店長 工場長 君 嬢 家".split()
 )
-_KANA_TITLE = re.compile(r"[ 　]?(?:さん|さま|くん|ちゃん|たん|先生|様|氏|君|殿|先輩|課長|部長|係長|主任|社長|店長)")
+_KANA_TITLE = re.compile(
+    r"[ 　]?(?:さん|さま|くん|ちゃん|たん|先生|様|氏|君|殿|先輩|課長|部長|係長|主任|社長|店長)"
+)
 _HIRAGANA = re.compile(r"([ぁ-ん]{2,5}?)(?:さん|ちゃん|くん|さま)(?![ぁ-ん]{0,2}こ)")
 _KATAKANA_NO = frozenset(
     "オカア オトウ オニイ オネエ オバア オジイ オバ オジ ミナ ゾウ ウサギ ネコ イヌ クマ パンダ サンタ パパ ママ ドクター スタッフ ユーザー メーカー "
@@ -36,7 +38,9 @@ _LABEL = re.compile(
     r"顧客名?|生徒名?|児童名|世帯主|申込者|申請者|契約者|署名|講師|上長|上司|部下|筆頭者|配偶者|本人|父|母|長男|長女|夫|妻|記入者|作成者|報告者|"
     r"発注者|受注者|参加者|出席者|欠席者?|会費未納|幹事)[】」）)]?\s*[:：]\s*[「『]?\Z"
 )
-_READING = re.compile(r"(?:フリガナ|ふりがな|カナ|よみ|読み|名義)[】）)]?\s*[:：]?\s*(?:ﾁﾖ[ｦ-ﾟ ]*)?\Z")
+_READING = re.compile(
+    r"(?:フリガナ|ふりがな|カナ|よみ|読み|名義)[】）)]?\s*[:：]?\s*(?:ﾁﾖ[ｦ-ﾟ ]*)?\Z"
+)
 _AFTER = re.compile(
     r"です|と申し|といい|と言い|より|から|まで|宛|が|は|に|を|も|へ|と|、|。|（|\(|の(?:母|父|妻|夫|息子|娘|おば|おじ|家|携帯|電話)"
 )
@@ -66,7 +70,9 @@ def _lists() -> _Japanese:
 def find(text: str) -> list[FoundName]:
     """The names in a text; surnames that are certain are found again where nothing speaks for them."""
     runs = [(match[0], match.start(), match.end()) for match in _RUN.finditer(text)]
-    found = [name for run, start, end in runs if (name := _in_run(text, run, start, end)) is not None]
+    found = [
+        name for run, start, end in runs if (name := _in_run(text, run, start, end)) is not None
+    ]
     found += _two_parts(text, runs)
     found += _in_kana(text)
     return found + _again(runs, text, found)
@@ -78,15 +84,24 @@ def _in_run(text: str, run: str, start: int, end: int) -> FoundName | None:
     if (kana := _KANA_TITLE.match(text, end)) and (name := _last_name(run)):
         return FoundName(end - len(name), kana.end(), "PERSON", True, name in lists.public)
     for title in TITLES:
-        if run.endswith(title) and len(run) > len(title) and (name := _last_name(run[: -len(title)])):
+        if (
+            run.endswith(title)
+            and len(run) > len(title)
+            and (name := _last_name(run[: -len(title)]))
+        ):
             if title == "家" and name in lists.places:
                 return None
-            return FoundName(end - len(title) - len(name), end, "PERSON", True, name in lists.public)
+            return FoundName(
+                end - len(title) - len(name), end, "PERSON", True, name in lists.public
+            )
     if run in lists.public:
         return FoundName(start, end, "PERSON", False, True)
     before = text[max(0, start - 18) : start]
     cue = _LABEL.search(before) is not None
-    opened, closed = start == 0 or text[start - 1] in _OPENS, end == len(text) or text[end] in _CLOSES
+    opened, closed = (
+        start == 0 or text[start - 1] in _OPENS,
+        end == len(text) or text[end] in _CLOSES,
+    )
     if run in lists.plain:
         return None
     if len(run) >= 3 and _split(run):
@@ -94,7 +109,9 @@ def _in_run(text: str, run: str, start: int, end: int) -> FoundName | None:
     known = run in lists.family or run in lists.unsure or (run in lists.given and len(run) > 1)
     if not known:
         return None
-    if cue or (run not in lists.unsure and _BEFORE.search(before) and (closed or _AFTER.match(text, end))):
+    if cue or (
+        run not in lists.unsure and _BEFORE.search(before) and (closed or _AFTER.match(text, end))
+    ):
         return FoundName(start, end, "PERSON", True, False)
     speaks = text.startswith(("です", "と申し", "といいま", "と言いま"), end)
     if speaks and run not in lists.unsure and (start == 0 or text[start - 1] in "の、。\n 　"):
@@ -124,7 +141,12 @@ def _last_name(run: str) -> str:
         name = run[-length:]
         if length == 1 and len(run) > 1:
             return ""
-        if name in lists.family or name in lists.unsure or _split(name) or (name in lists.given and length == len(run)):
+        if (
+            name in lists.family
+            or name in lists.unsure
+            or _split(name)
+            or (name in lists.given and length == len(run))
+        ):
             return name
     return ""
 
@@ -133,7 +155,8 @@ def _last_name(run: str) -> str:
 def _split_known(run: str) -> bool:
     lists = _lists()
     return any(
-        (run[:i] in lists.family or run[:i] in lists.unsure) and run[i:] in lists.given for i in range(1, len(run))
+        (run[:i] in lists.family or run[:i] in lists.unsure) and run[i:] in lists.given
+        for i in range(1, len(run))
     )
 
 
@@ -158,12 +181,20 @@ def _two_parts(text: str, runs: list[tuple[str, int, int]]) -> Iterator[FoundNam
             or text[match.end()] in " \r、。をがはにのとでへ様さ氏君ち"
         )
         if edge and (
-            run + given in lists.public or given in lists.given or not (run in lists.unsure or given in lists.plain)
+            run + given in lists.public
+            or given in lists.given
+            or not (run in lists.unsure or given in lists.plain)
         ):
             if given in lists.plain and given not in lists.given:
                 continue
             title = _KANA_TITLE.match(text, match.end())
-            yield FoundName(start, title.end() if title else match.end(), "PERSON", True, run + given in lists.public)
+            yield FoundName(
+                start,
+                title.end() if title else match.end(),
+                "PERSON",
+                True,
+                run + given in lists.public,
+            )
 
 
 _GIVEN_PART = re.compile(
@@ -209,7 +240,9 @@ def _again(runs: list[tuple[str, int, int]], text: str, found: list[FoundName]) 
             for i in range(1, len(part)):
                 if part[:i] in lists.family and part[i:] in lists.given:
                     known |= {each for each in (part[:i], part[i:]) if len(each) > 1}
-    known = {name for name in known if name and name not in lists.plain and name not in lists.unsure}
+    known = {
+        name for name in known if name and name not in lists.plain and name not in lists.unsure
+    }
     taken = {each.start for each in found}
     return [
         FoundName(start, end, "PERSON", True, False, CERTAIN)

@@ -15,7 +15,9 @@ from typing import NamedTuple
 from textveil.protect.scripts.gazetteers import CERTAIN, DOUBTFUL, FoundName, names
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*\.?")
-_PARTICLES = frozenset("von van der den de del della di da dos das do du des la le el y e zu ten ter bin al".split())
+_PARTICLES = frozenset(
+    "von van der den de del della di da dos das do du des la le el y e zu ten ter bin al".split()
+)
 
 _TITLE = re.compile(
     r"(?:\b(?:Herrn?|Frau|Familie|Fam\.|Madame|Mme|Mlle|Monsieur|Mademoiselle|M\.|MM\.|Maître|[Ss]r[.]?|[Ss]ra[.]?|[Ss]rta[.]?|[Ss]eñor(?:a|ita)?|[Dd]on|[Dd]oña|D\.|D\.ª|Dña\.|[Dd]ona|[Ss]eu|"
@@ -23,7 +25,9 @@ _TITLE = re.compile(
     r"[Mm]evrouw|[Pp]an(?:i|a|u|em|ie|ią|om)?|[Pp]aństw[oau]|[Ss]ayın|Doç\. Dr\.|Av\.|[Tt]ante|[Oo]nkel|Oma|Opa|[Zz]i[ao]|[Tt][ií][ao]|[Nn]onn[ao]|[Ss]eñorita|P\.|[Mm]üşteri:|[Ll]iebe[rs]?|"
     r"[Cc]h(?:er|ère)|[Qq]uerid[oa]|[Ee]stimad[oa]|[Pp]rezad[oa]|[Cc]ar[oa]|[Gg]entile|[Bb]este|[Dd]rog[ia]|[Ss]evgili|[Hh]allo|[Bb]onjour|[Ss]alut|[Hh]ola|[Oo]lá|[Cc]iao|[Hh]oi|[Cc]ześć|[Mm]erhaba|[Ss]elam) ){1,3}\Z"
 )
-_AFTER = re.compile(r" (?:Bey|Hanım|bey|hanım|[Aa]bi|[Aa]bla|[Hh]oca|teyze|amca|dayı|usta)\w{0,5}\b")
+_AFTER = re.compile(
+    r" (?:Bey|Hanım|bey|hanım|[Aa]bi|[Aa]bla|[Hh]oca|teyze|amca|dayı|usta)\w{0,5}\b"
+)
 _LABEL = re.compile(
     r"(?:\b(?:Name|Nachname|Vorname|Kunde|Kundin|Patient(?:in)?|Nom|Prénom|Client(?:e)?|Nombre|Apellidos?|Paciente|Pac|Pcte|Nome|Cognome|Cliente|Mãe|Pai|Madre|Padre|Utente|Naam|Klant|Patiënt|Huisarts|Imię|Nazwisko|"
     r"Klient(?:ka)?|Pacjent(?:ka)?|Ad|Soyad|Ad Soyad|Müşteri|Hasta|Von|An|De|À|Para|Da|A|Van|Aan|Od|Do|Kimden|Kime|Vendedor(?:a)?|Comprador(?:a)?|Fdo|gez|i\. ?A|Ansprechpartner(?:in)?|Contacto|Contact|Contatto|Kontakt)[.]?\s*:\s*)\Z"
@@ -51,7 +55,9 @@ _LANGUAGES = {
     "pl": "nie jest w na z że się jak dla czy ale mi jego od przez są za oraz proszę",
     "tr": "ve bir bu için ile ne mi çok ama gibi var yok değil ben olarak daha mı bunu nasıl",
 }
-_ENGLISH = frozenset("the and is of to that it for as was are this be have from you my not but can what how".split())
+_ENGLISH = frozenset(
+    "the and is of to that it for as was are this be have from you my not but can what how".split()
+)
 
 
 class _Latin(NamedTuple):
@@ -76,7 +82,9 @@ def applies(text: str) -> bool:
     """Whether a text has words of one of the languages: at least three common ones (eight in a long text), more than of English."""
     seen = {match[0].lower() for match in _WORD.finditer(text[:20_000])}
     english, least = len(seen & _ENGLISH), 3 if len(seen) < 200 else 8
-    return any(len(seen & words) >= least and len(seen & words) > english for words in _words_of().values())
+    return any(
+        len(seen & words) >= least and len(seen & words) > english for words in _words_of().values()
+    )
 
 
 def find(text: str) -> list[FoundName]:
@@ -122,7 +130,11 @@ def _ends(word: str) -> bool:
 def _bare(word: str) -> str:
     """A word as names are listed: without its full stop, capitals only at the beginning of each part."""
     word = word.rstrip(".")
-    return word if not word.isupper() or len(word) < 3 else "-".join(part.capitalize() for part in word.split("-"))
+    return (
+        word
+        if not word.isupper() or len(word) < 3
+        else "-".join(part.capitalize() for part in word.split("-"))
+    )
 
 
 def _in_row(text: str, words: list[tuple[str, int, int]], i: int, stop: int) -> list[FoundName]:
@@ -160,13 +172,17 @@ def _in_row(text: str, words: list[tuple[str, int, int]], i: int, stop: int) -> 
             title and f"{before.split()[-1]} {full}".casefold() in lists.public
         )
         surname = any(each in lists.family for each in rest)
-        if at > i and not title and (given or unsure):  # a surname in capitals, or in a cell, before the given name
+        if (
+            at > i and not title and (given or unsure)
+        ):  # a surname in capitals, or in a cell, before the given name
             head = words[i][0]
             first = words[i][1]
             cell = (first == 0 or text[first - 1] in _OPENS) and closed and at - i == 1
             if (head.isupper() and len(head) > 2) or (cell and head not in _STOP):
                 start, cue = first, True
-                return [FoundName(start, end, "PERSON", cue, text[start:end].casefold() in lists.public)]
+                return [
+                    FoundName(start, end, "PERSON", cue, text[start:end].casefold() in lists.public)
+                ]
         called = _AFTER.match(text, end) is not None
         cell = (opened and closed) or label
         if title and (given or unsure or name in lists.family or rest or _capital_title(before)):
@@ -178,7 +194,16 @@ def _in_row(text: str, words: list[tuple[str, int, int]], i: int, stop: int) -> 
                 continue
             return [FoundName(start, end, "PERSON", closed, public)]
         if given:
-            return [FoundName(start, end, "PERSON", surname and len(rest) > 0, public, CERTAIN if rest else DOUBTFUL)]
+            return [
+                FoundName(
+                    start,
+                    end,
+                    "PERSON",
+                    surname and len(rest) > 0,
+                    public,
+                    CERTAIN if rest else DOUBTFUL,
+                )
+            ]
         if unsure and surname and len(rest) <= 3:
             return [FoundName(start, end, "PERSON", False, public, DOUBTFUL)]
         if public:

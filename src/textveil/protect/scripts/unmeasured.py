@@ -93,7 +93,10 @@ def unmeasured(text: str) -> tuple[str, ...]:
     if not text.isascii():
         found |= {_script(match[0][0]) for match in _LETTERS.finditer(text)}
         for name, letters in _OWN_LETTERS.items():
-            if letters.search(text) and sum(1 for _ in zip(letters.finditer(text), range(3), strict=False)) == 3:
+            if (
+                letters.search(text)
+                and sum(1 for _ in zip(letters.finditer(text), range(3), strict=False)) == 3
+            ):
                 found.add(name)
         if "Urdu" in found:
             found.discard("Persian")

@@ -43,7 +43,9 @@ class _Vietnamese(NamedTuple):
 @cache
 def _lists() -> _Vietnamese:
     family = frozenset(
-        each for item in names("vietnamese", "family") for each in ([item] if item in _DOUBLE else item.split())
+        each
+        for item in names("vietnamese", "family")
+        for each in ([item] if item in _DOUBLE else item.split())
     )
     return _Vietnamese(family, names("vietnamese", "given"), names("vietnamese", "public"))
 
@@ -75,13 +77,24 @@ def find(text: str) -> list[FoundName]:
 
 
 def _capital(word: str) -> bool:
-    return word[0].isupper() and (len(word) == 1 or word[1:].islower() or word.isupper()) and len(word) <= 7
+    return (
+        word[0].isupper()
+        and (len(word) == 1 or word[1:].islower() or word.isupper())
+        and len(word) <= 7
+    )
 
 
-def _judged(text: str, words: list[tuple[str, int, int]], i: int, stop: int) -> tuple[FoundName | None, int]:
+def _judged(
+    text: str, words: list[tuple[str, int, int]], i: int, stop: int
+) -> tuple[FoundName | None, int]:
     """The name in a row of capitalized syllables, and the word to go on with."""
     lists = _lists()
-    while i < stop and words[i][0].lower() in _CALLED and stop - i > 1 and words[i][0] not in ("Em", "Bé"):
+    while (
+        i < stop
+        and words[i][0].lower() in _CALLED
+        and stop - i > 1
+        and words[i][0] not in ("Em", "Bé")
+    ):
         if (
             text[words[i][1] - 1 : words[i][1]] not in ("", "\n", '"')
             and words[i][1] > 1
@@ -96,25 +109,44 @@ def _judged(text: str, words: list[tuple[str, int, int]], i: int, stop: int) -> 
         i > 0
         and words[i - 1][0].lower() in _CALLED
         and text[words[i - 1][2] : start] == " "
-        and not (words[i - 1][0][0].isupper() and words[i - 1][1] > 1 and text[words[i - 1][1] - 2] not in ".!?:\n>-")
+        and not (
+            words[i - 1][0][0].isupper()
+            and words[i - 1][1] > 1
+            and text[words[i - 1][1] - 2] not in ".!?:\n>-"
+        )
     )
     name = " ".join(row)
-    if _PLACE.search(before) or name in _PLACES or " ".join(row[:2]) in _PLACES or " ".join(row[:3]) in _PLACES:
+    if (
+        _PLACE.search(before)
+        or name in _PLACES
+        or " ".join(row[:2]) in _PLACES
+        or " ".join(row[:3]) in _PLACES
+    ):
         return None, stop
     if name in lists.public:
         return FoundName(start, end, "PERSON", False, True), stop
     if (row[0] in lists.family or " ".join(row[:2]) in lists.family) and 2 <= len(row) <= 5:
         given = row[-1] in lists.given or row[1] in ("Văn", "Thị") or len(row) >= 3
         if given:
-            edge = (start == 0 or text[start - 1] in _OPENS) and (end == len(text) or text[end] in "\"'”)]},;|:\n\t<>(")
-            return FoundName(start, end, "PERSON", called or edge or row[1] in ("Văn", "Thị"), False), stop
+            edge = (start == 0 or text[start - 1] in _OPENS) and (
+                end == len(text) or text[end] in "\"'”)]},;|:\n\t<>("
+            )
+            return FoundName(
+                start, end, "PERSON", called or edge or row[1] in ("Văn", "Thị"), False
+            ), stop
     if (
         called
         and row[0] not in _NO_NAME
         and (row[-1] in lists.given or row[0] in lists.given or row[0] in lists.family)
     ):
         return FoundName(words[i - 1][1], end, "PERSON", True, False), stop
-    if len(row) == 2 and row[0] in lists.given and row[1] in lists.given and start and text[start - 1] in "(:\"'":
+    if (
+        len(row) == 2
+        and row[0] in lists.given
+        and row[1] in lists.given
+        and start
+        and text[start - 1] in "(:\"'"
+    ):
         return FoundName(start, end, "PERSON", True, False), stop
     return None, stop
 

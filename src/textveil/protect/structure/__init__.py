@@ -26,7 +26,14 @@ from textveil.protect.structure.keys import folded
 from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_calls, read_pairs
 from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
-from textveil.protect.structure.values import Value, find, is_example, looks_like_name, no_name, person
+from textveil.protect.structure.values import (
+    Value,
+    find,
+    is_example,
+    looks_like_name,
+    no_name,
+    person,
+)
 from textveil.text import lexicon
 
 SCORE = 1.0
@@ -35,7 +42,18 @@ SCORE = 1.0
 _NAMES = ("given", "family", "full")
 _TELLING = ("given", "family", "full", "birth", "national", "medical", "email")
 """Kinds whose values show that a record is a person's."""
-_CONTACTS = ("phone", "age", "address", "street", "postcode", "role", "iban", "plate", "licence", "card")
+_CONTACTS = (
+    "phone",
+    "age",
+    "address",
+    "street",
+    "postcode",
+    "role",
+    "iban",
+    "plate",
+    "licence",
+    "card",
+)
 """Kinds that show it beside a name."""
 _BESIDE = (
     "age",
@@ -71,7 +89,9 @@ _NAMED = ("given", "family")
 
 _VIETNAMESE = re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
 
-_PARTIAL = frozenset(("sn", "ho", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı"))
+_PARTIAL = frozenset(
+    ("sn", "ho", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı")
+)
 """Keys of parts of names that mean other things outside of a person's record."""
 
 
@@ -150,7 +170,9 @@ class _Records:
     def telling(self, record: int, but: str = "") -> bool:
         """Whether the record or one around it is a person's."""
         while record >= 0:
-            if self.persons[record] or any(kind in _TELLING for kind in self.own.get(record, set()) - {but}):
+            if self.persons[record] or any(
+                kind in _TELLING for kind in self.own.get(record, set()) - {but}
+            ):
                 return True
             record = self.parents[record]
         return False
@@ -197,7 +219,11 @@ def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
             below[cells.parents[record]] |= kinds
     records = _Records(own, cells.parents, cells.persons, below)
     for cell, value in values:
-        sure = value.type != "PERSON" or cell.kind in _NAMED or not _is_of_words(text[value.start : value.end])
+        sure = (
+            value.type != "PERSON"
+            or cell.kind in _NAMED
+            or not _is_of_words(text[value.start : value.end])
+        )
         if sure and _is_private(text, cell, value, records, cells):
             yield value.start, value.end, value.type
             if value.type == "PERSON":
@@ -210,7 +236,9 @@ def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
         at = cell.start
         for part in _NAMES_APART.split(text[cell.start : cell.end]):
             lead = len(part) - len(part.lstrip(" \"'"))
-            if value := person(text, at + lead, min(cell.end, at + len(part)), whole=False, strong=False):
+            if value := person(
+                text, at + lead, min(cell.end, at + len(part)), whole=False, strong=False
+            ):
                 yield value
             at = text.find(part, at) + len(part) + 1
         return
@@ -246,14 +274,22 @@ def _value(text: str, cell: KeyedValue) -> Value | None:
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
     code = cell.whole and text[: cell.start].endswith(("=", "= "))
-    if code and cell.kind in (*_BESIDE, "address") and any(sign in text[start:end] for sign in ("(", " if ", "[")):
+    if (
+        code
+        and cell.kind in (*_BESIDE, "address")
+        and any(sign in text[start:end] for sign in ("(", " if ", "["))
+    ):
         return None
     if cell.kind in _NAMES:
         strong = cell.key.lower() not in _PARTIAL and not code
         return person(text, start, end, whole=cell.whole, strong=strong)
-    if cell.key.lower() == "sn" and (named := person(text, start, end, whole=cell.whole, strong=False)):
+    if cell.key.lower() == "sn" and (
+        named := person(text, start, end, whole=cell.whole, strong=False)
+    ):
         return named
-    if cell.kind == "handle" and (named := person(text, start, end, whole=cell.whole, strong=False)):
+    if cell.kind == "handle" and (
+        named := person(text, start, end, whole=cell.whole, strong=False)
+    ):
         name = text[named.start : named.end]
         if " " in name or not name.isascii():
             return named
@@ -283,21 +319,35 @@ def _secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
         value = value.split("  ")[0].split(" (")[0].split(", ")[0].split("，")[0]
         value = value.split()[0] if value and cell.form else value
     words = value.split()
-    spelled = len(words) > 2 and quoted and value.isascii() and len({len(word) for word in words}) == 1
-    if not value or "\n" in value or len(value) > 200 or (len(words) > 1 and not spelled) or _TEMPLATE.match(value):
+    spelled = (
+        len(words) > 2 and quoted and value.isascii() and len({len(word) for word in words}) == 1
+    )
+    if (
+        not value
+        or "\n" in value
+        or len(value) > 200
+        or (len(words) > 1 and not spelled)
+        or _TEMPLATE.match(value)
+    ):
         return None
     if not quoted and any(sign in value for sign in "()[];"):
         return None
     if value.isdigit():
         named = folded(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
-        return Value(start, start + len(value), "SECRET", True) if named and (quoted or cell.form) else None
+        return (
+            Value(start, start + len(value), "SECRET", True)
+            if named and (quoted or cell.form)
+            else None
+        )
     fits = secret_check(folded(cell.key)) if cell.paired else None
     if not spelled and not (fits(value) if fits else is_password(value) and _MIXED.search(value)):
         return None
     return Value(start, start + len(value), "SECRET", True)
 
 
-def _is_private(text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues) -> bool:
+def _is_private(
+    text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues
+) -> bool:
     kind, record = cell.kind, cell.record
     if value.type == "HANDLE" and kind == "role":
         return True
@@ -313,7 +363,11 @@ def _is_private(text: str, cell: KeyedValue, value: Value, records: _Records, ce
         return True
     if kind in ("given", "family") and cell.key.lower() in _PARTIAL:
         return records.telling(record)
-    if kind == "full" and text[value.start : value.end].islower() and " " not in text[value.start : value.end]:
+    if (
+        kind == "full"
+        and text[value.start : value.end].islower()
+        and " " not in text[value.start : value.end]
+    ):
         return records.telling(record, but=kind)
     if kind in _NAMES:
         return not (cell.kind == "full" and not cell.whole and not cell.form and not value.likely)
@@ -334,15 +388,35 @@ def _is_private(text: str, cell: KeyedValue, value: Value, records: _Records, ce
     if kind == "id":
         if is_range(text[value.start : value.end]):
             return False
-        long = value.end - value.start >= 6 and sum(map(str.isdigit, text[value.start : value.end])) >= 4
-        return (value.likely and long) or (records.near(record) and cell.key.lower() not in ("id", "ref"))
-    if kind in ("national", "medical", "licence", "account", "plate", "ip", "booking", "coordinates"):
-        short = len(cell.key) <= 3 and not cell.form and not (cell.start and text[cell.start - 1] in "\"'`>")
+        long = (
+            value.end - value.start >= 6
+            and sum(map(str.isdigit, text[value.start : value.end])) >= 4
+        )
+        return (value.likely and long) or (
+            records.near(record) and cell.key.lower() not in ("id", "ref")
+        )
+    if kind in (
+        "national",
+        "medical",
+        "licence",
+        "account",
+        "plate",
+        "ip",
+        "booking",
+        "coordinates",
+    ):
+        short = (
+            len(cell.key) <= 3
+            and not cell.form
+            and not (cell.start and text[cell.start - 1] in "\"'`>")
+        )
         return not short or records.near(record)
     return value.likely
 
 
-def _is_somebody(text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues) -> bool:
+def _is_somebody(
+    text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues
+) -> bool:
     """Whether the value of a role is a person's name, and no team, type or author of a work."""
     name = text[value.start : value.end]
     if cell.kind == "author" and (cells.keys[cell.record] & _WORKS or _cites(text, cell)):
@@ -354,24 +428,38 @@ def _is_somebody(text: str, cell: KeyedValue, value: Value, records: _Records, c
     if value.likely or records.telling(cell.record, but=cell.kind):
         return True
     if not any(sign in name for sign in " 　."):
-        return not name.isascii() or (not is_ordinary(name) and not name.isupper() and (cell.form or cell.whole))
-    return not all(is_ordinary(word) for word in name.split() if word.isascii()) if name.isascii() else True
+        return not name.isascii() or (
+            not is_ordinary(name) and not name.isupper() and (cell.form or cell.whole)
+        )
+    return (
+        not all(is_ordinary(word) for word in name.split() if word.isascii())
+        if name.isascii()
+        else True
+    )
 
 
 def _cites(text: str, cell: KeyedValue) -> bool:
     before = text[max(0, cell.start - 1500) : cell.start]
-    return any(sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi"))
+    return any(
+        sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi")
+    )
 
 
 def _is_named(text: str, cell: KeyedValue, value: Value, records: _Records) -> bool:
     """Whether the value behind `name` alone is a person's name."""
     name, record = text[value.start : value.end], cell.record
     several = any(sign in name for sign in " 　·・")
-    if is_example(name) or (not several and name.isupper() and name.isascii() and not records.telling(record)):
+    if is_example(name) or (
+        not several and name.isupper() and name.isascii() and not records.telling(record)
+    ):
         return False
     if records.persons[record] or records.telling(record):
         return looks_like_name(name) or (not _is_word(text, value) and not no_name(name))
-    unknown = not any(map(is_ordinary, name.split())) and several if name.isascii() else not _is_word(text, value)
+    unknown = (
+        not any(map(is_ordinary, name.split())) and several
+        if name.isascii()
+        else not _is_word(text, value)
+    )
     beside = records.contact(record) or "name" in records.own.get(record, ())
     if beside and (value.likely or unknown):
         return True
@@ -393,7 +481,10 @@ def _is_login(text: str, cell: KeyedValue, value: Value, records: _Records) -> b
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`>{"
     if name.lower() == key or is_example(name):
         return False
-    if quoted or ((cell.whole and text[cell.start - 1] in ",;|\t ") and text[: cell.start].rstrip()[-1:] != "="):
+    if quoted or (
+        (cell.whole and text[cell.start - 1] in ",;|\t ")
+        and text[: cell.start].rstrip()[-1:] != "="
+    ):
         return value.likely or not is_ordinary(name)
     if cell.form:
         return value.likely or (not is_ordinary(name) and records.near(cell.record))

@@ -33,7 +33,9 @@ def read_elided(text: str) -> Iterator[tuple[int, int]]:
     for match in _NAME.finditer(text, overlapped=True):
         start, end = match.span("name")
         marks = int(lexicon.marks([match["stem"].lower()], np.array([0, 1]))[0])
-        articles = match["before"] == "L" or _ARTICLE.search(text, max(0, start - _AROUND), end + _AROUND)
+        articles = match["before"] == "L" or _ARTICLE.search(
+            text, max(0, start - _AROUND), end + _AROUND
+        )
         listed = marks & lexicon.NAME and not (articles and marks & lexicon.PLACE)
         if listed or not (articles or marks & lexicon.ORDINARY):
             yield start, end

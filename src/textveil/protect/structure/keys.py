@@ -297,13 +297,19 @@ _ORDERS = """order|case|ticket|claim|policy|invoice|contract|booking|reservation
 
 _NAME_HEADS = "name|nom|nombre|nome|naam|ten|adi|имя|اسم|नाम|nazwisko|imie|namen|names"
 _NUMBER_HEADS = """number|no|nr|num|id|ref|reference|code|nummer|numero|n|numer|so|ma|номер|رقم|संख्या|नंबर|क्रमांक|क्र|#"""
-_JOINTS = """of|the|des|der|du|de|del|do|da|della|dello|van|von|di|la|le|el|e|y|et|und|and|and|l|d|का|की|के|на|в"""
+_JOINTS = (
+    "of|the|des|der|du|de|del|do|da|della|dello|"
+    "van|von|di|la|le|el|e|y|et|und|and|and|l|d|का|की|के|на|в"
+)
 _NO_ROLES = (
-    """id|ids|type|status|count|class|page|list|table|model|service|role|group|team|view|form|schema|field|key"""
+    "id|ids|type|status|count|class|page|list|table|model|"
+    "service|role|group|team|view|form|schema|field|key"
 )
 _ENDS = ("name", "namen", "nummer", "number", "adresse", "anschrift", "naam", "phone")
 _MARKS = regex.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
-_PLAIN = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е", "й": "и"})
+_PLAIN = str.maketrans(
+    {"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е", "й": "и"}
+)
 _ELIDED = regex.compile(r"\b[ldn]'(?=\p{L})")
 _HUMP = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})")
 _WORD = regex.compile(r"[\p{L}\p{M}'’]+\d?|#")
@@ -314,7 +320,9 @@ def folded(key: str) -> str:
     """A key's words in small letters without accents, joined by spaces: `dateOfBirth` and `Date-of-birth` are alike."""
     humps = _HUMP.sub(" ", unicodedata.normalize("NFKC", key))
     plain = _MARKS.sub("", unicodedata.normalize("NFD", humps.lower())).translate(_PLAIN)
-    return " ".join(_WORD.findall(_ELIDED.sub("", unicodedata.normalize("NFC", plain).replace("’", "'"))))
+    return " ".join(
+        _WORD.findall(_ELIDED.sub("", unicodedata.normalize("NFC", plain).replace("’", "'")))
+    )
 
 
 def _each(listed: str) -> Iterator[str]:
@@ -355,7 +363,11 @@ def _tails() -> tuple[str, ...]:
 @cache
 def _glued() -> dict[str, str]:
     """Keys of several words, written as one."""
-    return {word: kind for key, kind in _table().items() if kind and len(word := key.replace(" ", "")) >= 8}
+    return {
+        word: kind
+        for key, kind in _table().items()
+        if kind and len(word := key.replace(" ", "")) >= 8
+    }
 
 
 _HEXADECIMAL = regex.compile(r"0[xX][\da-fA-F]+")
@@ -434,7 +446,12 @@ def _single(word: str) -> str | None:
     for end in _ENDS:
         if word.endswith(end) and len(word) > len(end) + 2:
             before = word.removesuffix(end)
-            for form in (before, before.removesuffix("s"), before.removesuffix("n"), before.removesuffix("en")):
+            for form in (
+                before,
+                before.removesuffix("s"),
+                before.removesuffix("n"),
+                before.removesuffix("en"),
+            ):
                 if form in _words("persons"):
                     return "full" if end in ("name", "namen", "naam") else _kind_of_end(end)
             return None

@@ -86,7 +86,9 @@ class KeyedValues:
         self.names.append(key)
         return len(self.parents) - 1
 
-    def add(self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False) -> None:
+    def add(
+        self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False
+    ) -> None:
         """Notes a value, if its key says anything."""
         if start >= end:
             return
@@ -109,13 +111,19 @@ class KeyedValues:
                 continue
             first = "key" if parts[0] == "key" else "value"
             groups: list[list[Told]] = []
-            for each in told:  # a group begins where what a pair begins with stands behind the rest of one
+            for (
+                each
+            ) in told:  # a group begins where what a pair begins with stands behind the rest of one
                 begins = (each.part == "key") == (first == "key")
                 if not groups or (begins and (groups[-1][-1].part == "key") != (first == "key")):
                     groups.append([])
                 groups[-1].append(each)
             for group in groups:
-                keys = [text[each.start : each.end].strip(" \"'`") for each in group if each.part == "key"]
+                keys = [
+                    text[each.start : each.end].strip(" \"'`")
+                    for each in group
+                    if each.part == "key"
+                ]
                 for each in group:
                     if each.part != "key":
                         self.add_pair(keys or [self.names[record]], each, record)
@@ -125,7 +133,9 @@ class KeyedValues:
         for key in keys:
             kind = "secret" if is_secret(key) else kind_of(key)
             if kind and (kind == "secret" or told.part == "value"):
-                value = KeyedValue(told.start, told.end, kind, key, told.whole, record, told.form, paired=True)
+                value = KeyedValue(
+                    told.start, told.end, kind, key, told.whole, record, told.form, paired=True
+                )
                 self.cells.append(value)
                 return
 
@@ -134,8 +144,12 @@ _TOKEN = re.compile(
     r"""["“](?:[^"\\\n“”]|\\.)*+(?:["”]|\\?(?=\n)|\\?\Z)|'(?<![\w\\]')(?:[^'\\\n]|\\.|''){0,300}+'(?!\w)|`[^`\n]{0,200}+`"""
     r"|[{}\[\]()\n：【]|={1,3}>?|:=?"
 )
-_ESCAPED = re.compile(r"""\\+"(?:[^"\\\n]|\\(?!["\\]))*+(?:\\+"|(?=\n)|\\?\Z)|[{}\[\]()\n：]|={1,3}>?|:=?""")
-_KEY_BOUND = re.compile(r"[,;|(\[{<>\t•·\"“”*‘’】、。]|  |/ | /|[\-–—] |\d[.)] |[.!?] (?=\S*\s?$)|，|）|\)")
+_ESCAPED = re.compile(
+    r"""\\+"(?:[^"\\\n]|\\(?!["\\]))*+(?:\\+"|(?=\n)|\\?\Z)|[{}\[\]()\n：]|={1,3}>?|:=?"""
+)
+_KEY_BOUND = re.compile(
+    r"[,;|(\[{<>\t•·\"“”*‘’】、。]|  |/ | /|[\-–—] |\d[.)] |[.!?] (?=\S*\s?$)|，|）|\)"
+)
 _ASIDE = re.compile(r"\s?[(（][^()（）\n]{1,30}[)）]\s*$")
 _NAMED = re.compile(
     r"([\w$@.\-]{1,64})(?:\s{0,4}:\s{0,4}(?i:str|string|text|int|integer|float|bool|boolean|number|any|object|date|u?int\d\d?|char|optional\[\w+\])\??)?\s{0,4}$"
@@ -161,7 +175,12 @@ class _Scan:
         self.assigned = False  # whether an equals sign stands between them
         self.line = 0  # where the line starts
         self.done = 0  # where the last value ended
-        self.last = (-1, -1, -1, -1)  # the last string: where it starts and ends, with and without its quotes
+        self.last = (
+            -1,
+            -1,
+            -1,
+            -1,
+        )  # the last string: where it starts and ends, with and without its quotes
 
     def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
         text = self.text
@@ -213,7 +232,9 @@ class _Scan:
     def _string(self, at: int, inner: tuple[int, int]) -> None:
         if self.key is not None:
             between = self.text[self.at : at].strip(" \t\n")
-            if len(between) <= 2 and (not between or between.isalpha() or between in ("$", "@", "$@")):
+            if len(between) <= 2 and (
+                not between or between.isalpha() or between in ("$", "@", "$@")
+            ):
                 self._take(*inner, whole=True)
                 if self.open or self.assigned or not self.bare:
                     self.key = None
@@ -257,7 +278,13 @@ class _Scan:
             for bound in _KEY_BOUND.finditer(before.rstrip(" \t*_\"'`】")):
                 begin = low + bound.end()
             key, annotated = text[begin:at].strip(_MARKS), False
-        if not key or (sign == ":" and self.bare and self.key is not None and not self.open and not kind_of(key)):
+        if not key or (
+            sign == ":"
+            and self.bare
+            and self.key is not None
+            and not self.open
+            and not kind_of(key)
+        ):
             return
         if not annotated:
             self._end_bare(begin)
@@ -278,7 +305,9 @@ class _Scan:
             self.indents.pop()
         around = self.indents[-1][1] if self.indents else self.root
         key = self.parent_key if self.indents or column else ""
-        self.block = self.cells.record(around, key) if (item or column or not self.indents) else around
+        self.block = (
+            self.cells.record(around, key) if (item or column or not self.indents) else around
+        )
         self.indents.append((column, self.block))
 
     parent_key = ""
@@ -316,7 +345,9 @@ class _Scan:
         begin = at + 1
         if text[begin : begin + 1] in ("\n", "\r") and begin < end:
             following = text[begin : begin + 3].strip("\r\n")[:1]
-            if following.isalpha() and (not self.open or self.open[0][0] != "{" or following.isupper()):
+            if following.isalpha() and (
+                not self.open or self.open[0][0] != "{" or following.isupper()
+            ):
                 self.open.clear()
                 self.key = None
             if following and following not in " \t":
@@ -341,7 +372,9 @@ class _Scan:
         direct = self.key is not None and not text[self.at : at].strip(" \t\n")
         call = sign == "(" and (before.isalnum() or before == "_")
         starts = not text[self.line : at].strip(" \t")
-        labelled = sign == "{" and self.key is None and self._ends_string(at)  # variable "db_password" {
+        labelled = (
+            sign == "{" and self.key is None and self._ends_string(at)
+        )  # variable "db_password" {
         if not (
             (direct and sign != "(")
             or labelled
@@ -387,14 +420,22 @@ def _attribute(name: str) -> str:
     around, dot, last = name.rpartition(".")
     if last.startswith("__"):
         return ""
-    return f"{around.rpartition('.')[2]} {last}" if dot and not around.startswith(("self", "this")) else last
+    return (
+        f"{around.rpartition('.')[2]} {last}"
+        if dot and not around.startswith(("self", "this"))
+        else last
+    )
 
 
 def text_sign(text: str, at: int, stop: int) -> str:
     """`:` or `=` for a separator of a key and a value; nothing for times, addresses and other operators."""
     sign, before, after = text[at], text[at - 1 : at], text[stop : stop + 1]
     if sign == "=":
-        return "" if before in ("<", "+", "-", "*", "%", "~", "^", "&") or text[at - 1 : at] == "!" else "="
+        return (
+            ""
+            if before in ("<", "+", "-", "*", "%", "~", "^", "&") or text[at - 1 : at] == "!"
+            else "="
+        )
     if text[stop - 1] == "=":
         return "="
     if (after.isdigit() and before.isdigit()) or after in (":", "/") or before == ":":
@@ -402,7 +443,9 @@ def text_sign(text: str, at: int, stop: int) -> str:
     return ":"
 
 
-_TAG = re.compile(r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>")
+_TAG = re.compile(
+    r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>"
+)
 _ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
 _NAMING = ("name", "key", "id", "property")
 """Attributes that say what the value or the text of their element is."""
@@ -428,7 +471,12 @@ def read_tags(text: str, cells: KeyedValues) -> None:
         if closing:
             if last and last[0] == name:
                 place = _stripped(text, last[1], match.start())
-                cells.add(last[3] or (before if plain in _LISTED else "") or plain, *place, whole=True, record=last[2])
+                cells.add(
+                    last[3] or (before if plain in _LISTED else "") or plain,
+                    *place,
+                    whole=True,
+                    record=last[2],
+                )
                 before = text[slice(*place)] if plain == "key" else ""
             for depth in range(len(stack) - 1, max(-1, len(stack) - 20), -1):
                 if stack[depth][0] == name:
@@ -441,7 +489,14 @@ def read_tags(text: str, cells: KeyedValues) -> None:
         if attributes.endswith("/") or plain.lower() in _VOID:
             last = None
         else:
-            named = next((each[2] or each[3] for each in _ATTRIBUTE.finditer(attributes) if each[1] in _NAMING), "")
+            named = next(
+                (
+                    each[2] or each[3]
+                    for each in _ATTRIBUTE.finditer(attributes)
+                    if each[1] in _NAMING
+                ),
+                "",
+            )
             last = (name, match.end(), around, named or "")
             if len(stack) < _DEEPEST:
                 stack.append((name, cells.record(around, named or plain)))
@@ -462,10 +517,24 @@ def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -
                 found.pop(other, None)
             break
     else:
-        if "type" in found or "class" in found or "href" in found:  # an element of a page, whose name is no person
+        if (
+            "type" in found or "class" in found or "href" in found
+        ):  # an element of a page, whose name is no person
             found.pop("name", None)
     for key, (_, start, end) in found.items():
-        if key not in ("id", "for", "class", "style", "type", "src", "href", "placeholder", "label", "title", "role"):
+        if key not in (
+            "id",
+            "for",
+            "class",
+            "style",
+            "type",
+            "src",
+            "href",
+            "placeholder",
+            "label",
+            "title",
+            "role",
+        ):
             cells.add(key.rpartition(":")[2], start, end, whole=True, record=record)
 
 
@@ -484,13 +553,20 @@ _CARD = re.compile(
     re.MULTILINE,
 )
 _ALONE = re.compile(
-    r"^[ \t>]*(?:item\d{1,2}\.)?(?:ADR[;:](?:[^;\n]{0,80};){4}|(?:ATTENDEE|ORGANIZER)[;][^:\n]{0,80}CN=)", re.MULTILINE
+    r"^[ \t>]*(?:item\d{1,2}\.)?(?:ADR[;:](?:[^;\n]{0,80};){4}|(?:ATTENDEE|ORGANIZER)[;][^:\n]{0,80}CN=)",
+    re.MULTILINE,
 )
 """A line that is one of a card without any others."""
 _HOME = ("home address", "home address", "home address", "city", "city", "postcode", "")
 """What the parts of a card's address are: box, suite, street, town, region, code, country."""
 _PIECES = re.compile(r"(?:[^;\\\r\n]|\\.|\r?\n[ \t])+")
-_CARD_KEYS = {"FN": "full name", "TEL": "phone", "EMAIL": "email", "NICKNAME": "nickname", "BDAY": "birthday"}
+_CARD_KEYS = {
+    "FN": "full name",
+    "TEL": "phone",
+    "EMAIL": "email",
+    "NICKNAME": "nickname",
+    "BDAY": "birthday",
+}
 _ESCAPED_MARK = re.compile(r"\\.")
 _PLACED = re.compile(
     r"(?<!\w)\d{1,5}[A-Za-z]?[ ](?!(?i:floor|stock|etage|hall|room|people|st\b|nd\b|rd\b|th\b))\w+[ ]\w"
@@ -504,7 +580,15 @@ _CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
 
 
 _PATIENT = re.compile(r"^PID\|([^\n]*)$", re.MULTILINE)
-_FIELDS = {3: "mrn", 5: "family name", 7: "dob", 11: "home address", 13: "phone", 14: "phone", 19: "ssn"}
+_FIELDS = {
+    3: "mrn",
+    5: "family name",
+    7: "dob",
+    11: "home address",
+    13: "phone",
+    14: "phone",
+    19: "ssn",
+}
 """What the fields of a patient's segment of HL7 hold, by number."""
 
 
@@ -529,15 +613,25 @@ def read_cards(text: str, cells: KeyedValues) -> None:
             end -= 1
         if named := _CN.search(match[2]):
             place = match.start(2)
-            cells.add("full name", place + named.start(1), place + named.end(1), whole=True, record=record)
+            cells.add(
+                "full name", place + named.start(1), place + named.end(1), whole=True, record=record
+            )
         if key in _CARD_KEYS:
             at = start + 4 if key == "TEL" and match[3].startswith("tel:") else start
             cells.add(_CARD_KEYS[key], at, end, whole=key != "TEL", record=record)
         elif key == "N":
             for name in re.finditer(r"[^;\n]+", text[start:end]):
-                if text.count(";", start, start + name.start()) > 2:  # a title before the name or behind it
+                if (
+                    text.count(";", start, start + name.start()) > 2
+                ):  # a title before the name or behind it
                     break
-                cells.add("family name", start + name.start(), start + name.end(), whole=True, record=record)
+                cells.add(
+                    "family name",
+                    start + name.start(),
+                    start + name.end(),
+                    whole=True,
+                    record=record,
+                )
         elif key == "ORG":
             part = text[start:end].split(";")[0]
             cells.add("employer", start, start + len(part), whole=True, record=record)
@@ -545,7 +639,9 @@ def read_cards(text: str, cells: KeyedValues) -> None:
             for piece in _PIECES.finditer(text, start, end):
                 number = len(_ESCAPED_MARK.sub("", text[start : piece.start()]).split(";")) - 1
                 if number < len(_HOME):
-                    cells.add(_HOME[number], *_stripped(text, *piece.span()), whole=True, record=record)
+                    cells.add(
+                        _HOME[number], *_stripped(text, *piece.span()), whole=True, record=record
+                    )
         elif key == "LABEL":
             cells.add("home address", start, end, whole=True, record=record)
         elif key == "CONTACT":
@@ -594,7 +690,9 @@ _PARTS = {
     "social": ("github username",),
 }
 """What the values, or the lines, of commands are whose names say other things elsewhere."""
-_SITES = listed("linkedin github gitlab twitter x mastodon skype telegram instagram orcid bluesky stackoverflow")
+_SITES = listed(
+    "linkedin github gitlab twitter x mastodon skype telegram instagram orcid bluesky stackoverflow"
+)
 
 
 def read_commands(text: str, cells: KeyedValues) -> None:
@@ -613,7 +711,9 @@ def read_commands(text: str, cells: KeyedValues) -> None:
         lines = [line for place in places for line in _lines(text, *place)]
         if key == "name" and len(lines) == 1:
             names = ("full name",)
-        for name, (start, end) in zip(names if len(names) > 1 else names * len(lines), lines, strict=False):
+        for name, (start, end) in zip(
+            names if len(names) > 1 else names * len(lines), lines, strict=False
+        ):
             cells.add(name, start, end, whole=True, record=record)
 
 

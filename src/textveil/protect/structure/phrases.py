@@ -63,7 +63,12 @@ def is_ordinary(word: str) -> bool:
 def is_nobody(value: str) -> bool:
     """Whether a greeting or introduction with this word names nobody."""
     words = [word.lower() for word in regex.findall(r"[\p{L}\p{M}]+", value)]
-    return not words or no_name(value) or not _NOBODY.isdisjoint(words) or (len(words) == 1 and is_ordinary(words[0]))
+    return (
+        not words
+        or no_name(value)
+        or not _NOBODY.isdisjoint(words)
+        or (len(words) == 1 and is_ordinary(words[0]))
+    )
 
 
 _GREETINGS = r"""(?: Dear(?:est)? | Hi | Hiya | Hello | Hey | Good[ ](?:morning|afternoon|evening) | Attn:? | Thanks
@@ -123,7 +128,8 @@ _CLOSING = Expression(
 _CLOSED = Expression(rf"[ \t>]{{0,6}}{_CLOSINGS}[,:]?[ ]+(?=\p{{Lu}})", regex.VERBOSE)
 _SIGNED = Expression(r"\b(?i:signed(?: by)?|sign as|gez\.|fdo\.) +(?=\p{Lu})", 0)
 _SENT_FROM = Expression(
-    r"\bSent from (?P<value>\p{Lu}[\p{L}\p{M}\-]{1,30}(?: \p{Lu}[\p{L}\p{M}\-]{1,30}){0,2})['’]s ", 0
+    r"\bSent from (?P<value>\p{Lu}[\p{L}\p{M}\-]{1,30}(?: \p{Lu}[\p{L}\p{M}\-]{1,30}){0,2})['’]s ",
+    0,
 )
 _WROTE = Expression(
     r"""^[ \t>]* (?: (?:On|El|Em|Le|Il[ ]giorno|Op|W[ ]dniu|Am)[ ](?:[^\n]{4,60}?[,\d]|\p{L}{4,9}day)[ ](?P<value>[\p{Lu}][^\n<>,:\d]{1,50}?)[ ]*(?:[<(][^\n>)]{3,80}[>)])?[ ]*(?:wrote|a[ ]écrit|escribió|escreveu|ha[ ]scritto|het[ ]volgende[ ]geschreven|napisał(?:\(?a\)?)?)[ ]*:
@@ -144,7 +150,8 @@ _HEADER = Expression(
     regex.VERBOSE | regex.MULTILINE,
 )
 _MAILBOX = Expression(
-    r"(?:^|[,;])[ ]*[\"“'«]?(?P<value>[\p{L}][^<>\"”\n;@]{0,60}?)[\"”'»]?[ ]*<[^<>\s]{1,120}[@%][^<>\s]{1,120}>?", 0
+    r"(?:^|[,;])[ ]*[\"“'«]?(?P<value>[\p{L}][^<>\"”\n;@]{0,60}?)[\"”'»]?[ ]*<[^<>\s]{1,120}[@%][^<>\s]{1,120}>?",
+    0,
 )
 
 _CALLED = (
@@ -185,7 +192,16 @@ _CALLED = (
         "il mio nome è ",
         "ik heet ",
     ),
-    *("mijn naam is ", "nazywam się ", "mam na imię ", "adım ", "ismim ", "tên tôi là ", "tên em là ", "tên mình là "),
+    *(
+        "mijn naam is ",
+        "nazywam się ",
+        "mam na imię ",
+        "adım ",
+        "ismim ",
+        "tên tôi là ",
+        "tên em là ",
+        "tên mình là ",
+    ),
     *("tôi tên là ", "em tên là ", "mình tên là ", "em là ", "меня зовут ", "моё имя ", "мое имя "),
 )
 """What people say before a name."""
@@ -211,13 +227,19 @@ _STAMPED = Expression(
       (?P<value>[^\n:\[\]{}()=/\\|]{1,40}) [:：] [ ] (?=\S)""",
     regex.VERBOSE | regex.MULTILINE,
 )
-_STAMP_BEHIND = Expression(r"^(?P<value>[^\n:：\d\[\](){}]{1,24}?)[ ]\d{1,2}:\d\d(?::\d\d)?$", regex.MULTILINE)
+_STAMP_BEHIND = Expression(
+    r"^(?P<value>[^\n:：\d\[\](){}]{1,24}?)[ ]\d{1,2}:\d\d(?::\d\d)?$", regex.MULTILINE
+)
 _SPOKEN = Expression(
     r"^[>*_]{0,4} ?(?P<value>\p{L}(?:[^\n:：{}\[\]=<>|#\"“/\\;,!?.]|\.(?=\p{L})){0,24})[*_]{0,2}[:：][*_]{0,2}[ ](?=[^\n]{2})",
     regex.MULTILINE,
 )
-_TAGGED = Expression(r"(?<![\w.])[@\\](?:author|Author|reviewer|maintainer)[ \t:]{1,4}(?=\p{Lu})", 0)
-_HANDLE_LIKE = regex.compile(r"@?[\p{Ll}\d]+(?:[._\-][\p{L}\d]+)+|\p{L}+[._]?\d[\p{L}\d_]*|\p{L}+_[\p{L}\d_]+")
+_TAGGED = Expression(
+    r"(?<![\w.])[@\\](?:author|Author|reviewer|maintainer)[ \t:]{1,4}(?=\p{Lu})", 0
+)
+_HANDLE_LIKE = regex.compile(
+    r"@?[\p{Ll}\d]+(?:[._\-][\p{L}\d]+)+|\p{L}+[._]?\d[\p{L}\d_]*|\p{L}+_[\p{L}\d_]+"
+)
 _TRIM = regex.compile(r"^[^\p{L}\d@+]+|[^\p{L}\p{M}\p{N}.]+$")
 
 
@@ -238,7 +260,9 @@ def read_phrases(text: str) -> Iterator[Named]:
 
 def _name(text: str, start: int, end: int | None = None) -> tuple[int, int] | None:
     match = NAME.compiled.match(text, start, start + 90 if end is None else end)
-    return (start, start + len(match.group().rstrip(" ,"))) if match and match.end() > start else None
+    return (
+        (start, start + len(match.group().rstrip(" ,"))) if match and match.end() > start else None
+    )
 
 
 def _greetings(text: str, *, other: bool) -> Iterator[Named]:
@@ -252,7 +276,11 @@ def _greetings(text: str, *, other: bool) -> Iterator[Named]:
     if other:
         for match in _OTHER_GREETINGS.compiled.finditer(text):
             if not is_nobody(match["value"]):
-                yield Named(match.start("value"), match.end("title" if match["title"] else "value"), "PERSON")
+                yield Named(
+                    match.start("value"),
+                    match.end("title" if match["title"] else "value"),
+                    "PERSON",
+                )
 
 
 def _addressed(text: str, start: int, behind: int) -> tuple[int, int] | None:
@@ -263,7 +291,10 @@ def _addressed(text: str, start: int, behind: int) -> tuple[int, int] | None:
     value = match.group().rstrip(" ,")
     stop = behind + len(value)
     after = text[stop : stop + 2].lstrip(" *_")[:1]
-    if after not in ("", ",", "!", ":", ".", "\n", "–", "—", "-", ";", "\r", "،", "(", "I") and start == behind:
+    if (
+        after not in ("", ",", "!", ":", ".", "\n", "–", "—", "-", ";", "\r", "،", "(", "I")
+        and start == behind
+    ):
         return None
     if is_nobody(value) and (start == behind or no_name(value)):
         return None
@@ -293,7 +324,9 @@ def _signatures(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
                 and _ends_line(text, name[1], end if end > 0 else len(text))
             ):
                 yield Named(*name, "PERSON")
-        elif (match := _CLOSED.compiled.match(text, begin)) and (signed := _signed(text, match.end())):
+        elif (match := _CLOSED.compiled.match(text, begin)) and (
+            signed := _signed(text, match.end())
+        ):
             yield signed
     if any(sign in text for sign in ("igned", "ign as", "gez.", "do.")):
         for match in _SIGNED.compiled.finditer(text):
@@ -319,7 +352,9 @@ def _ends_line(text: str, stop: int, end: int) -> bool:
 def _mails(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
     headers: list[regex.Match[str]] = []
     for begin, end in lines:
-        if text[begin:end].rstrip().endswith((":", "：")) and (match := _WROTE.compiled.match(text, begin)):
+        if text[begin:end].rstrip().endswith((":", "：")) and (
+            match := _WROTE.compiled.match(text, begin)
+        ):
             name = _name(text, *match.span("value"))
             if name and not is_nobody(text[slice(*name)]):
                 yield Named(*name, "PERSON")
@@ -328,7 +363,9 @@ def _mails(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
     previous = -2
     for number, match in enumerate(headers):
         following = headers[number + 1].start() if number + 1 < len(headers) else len(text)
-        beside = match.start() - previous <= 2 or (following - match.end() <= 1 and following < len(text))
+        beside = match.start() - previous <= 2 or (
+            following - match.end() <= 1 and following < len(text)
+        )
         previous = match.end() + 1
         if not match["header"] or not match["value"]:
             continue
@@ -341,7 +378,11 @@ def _mails(text: str, lines: Sequence[tuple[int, int]]) -> Iterator[Named]:
         if not boxes and (titled or (beside and "@" not in value)):
             for part in value.split(";"):
                 name = _name(text, start + len(part) - len(part.lstrip()))
-                if name and not is_nobody(text[slice(*name)]) and (" " in part.strip() or is_known(part.strip())):
+                if (
+                    name
+                    and not is_nobody(text[slice(*name)])
+                    and (" " in part.strip() or is_known(part.strip()))
+                ):
                     yield Named(*name, "PERSON")
                 start += len(part) + 1
 
@@ -362,7 +403,11 @@ def _introductions(text: str, *, other: bool) -> Iterator[Named]:
         if name and not is_nobody(text[slice(*name)]):
             value = text[slice(*name)]
             goes_on = text[name[1] : name[1] + 1] in ",(" or text.startswith(" from ", name[1])
-            if looks_like_name(value) or is_known(value) or (said in _AM[:3] and goes_on and not value.isupper()):
+            if (
+                looks_like_name(value)
+                or is_known(value)
+                or (said in _AM[:3] and goes_on and not value.isupper())
+            ):
                 yield Named(*name, "PERSON")
     if other:
         for match in _OTHER_INTRODUCTIONS.compiled.finditer(text):
@@ -387,7 +432,8 @@ def _loose(text: str, start: int) -> tuple[int, int] | None:
 
 
 _SMALL_NAME = Expression(
-    r"\p{L}[\p{L}\p{M}'’\-]+(?:[ ]\p{L}[\p{L}\p{M}'’\-]+)?(?=[ ]*(?:[,.!?;:)\n]|$|[ ](?:and|und|et|y|e|i|ve)[ ]))", 0
+    r"\p{L}[\p{L}\p{M}'’\-]+(?:[ ]\p{L}[\p{L}\p{M}'’\-]+)?(?=[ ]*(?:[,.!?;:)\n]|$|[ ](?:and|und|et|y|e|i|ve)[ ]))",
+    0,
 )
 
 
@@ -434,7 +480,9 @@ def _speakers(text: str, places: list[tuple[int, int]], *, certain: bool) -> Ite
         elif value[0] in "+0123456789":
             if found := find("phone", text, at, at + len(value), whole=True):
                 yield Named(found.start, found.end, "PHONE")
-        elif _is_speaker(value) and (certain or not all(map(is_ordinary, regex.split("[ -]", value)))):
+        elif _is_speaker(value) and (
+            certain or not all(map(is_ordinary, regex.split("[ -]", value)))
+        ):
             yield Named(at, at + len(value), "PERSON")
 
 
@@ -447,4 +495,8 @@ _LEVEL = regex.compile(
 def _is_speaker(value: str) -> bool:
     if _LEVEL.match(value):
         return False
-    return len(value.split()) <= 4 and not no_name(value) and not _NOBODY.issuperset(value.lower().split())
+    return (
+        len(value.split()) <= 4
+        and not no_name(value)
+        and not _NOBODY.issuperset(value.lower().split())
+    )

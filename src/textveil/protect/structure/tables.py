@@ -11,7 +11,9 @@ from textveil.protect.structure.keys import LONGEST, kind_of, part_of_pair
 from textveil.protect.structure.pairs import KeyedValues
 
 _CSV = {
-    sign: re.compile(rf'[ ]*+(?:"((?:[^"\n]|"")*+)"[ ]*+|([^{re.escape(sign)}\n]*+))(?:{re.escape(sign)}|(?=\n)|\Z)')
+    sign: re.compile(
+        rf'[ ]*+(?:"((?:[^"\n]|"")*+)"[ ]*+|([^{re.escape(sign)}\n]*+))(?:{re.escape(sign)}|(?=\n)|\Z)'
+    )
     for sign in ",;\t|"
 } | {" ": re.compile(r'(?:"((?:[^"\n]|"")*+)"|([^ \n]*+))(?:[ ]++|(?=\n)|\Z)')}
 _GAP = re.compile(r"(?:^|(?<=  )|(?<=\t))[ \t]*((?:[^\s]|[ ](?=\S))+)", re.MULTILINE)
@@ -67,10 +69,14 @@ def _table(text: str, lines: list[tuple[int, int]], number: int, cells: KeyedVal
     return 0
 
 
-def _read(text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: KeyedValues) -> int:
+def _read(
+    text: str, lines: list[tuple[int, int]], number: int, sign: str, cells: KeyedValues
+) -> int:
     head = _split(text, *lines[number], sign)
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
-    if _CODE.match(text, *lines[number]) or (sign in (",", ";") and not _is_header(text[slice(*lines[number])], names)):
+    if _CODE.match(text, *lines[number]) or (
+        sign in (",", ";") and not _is_header(text[slice(*lines[number])], names)
+    ):
         return 0
     if len(names) < 2 or any(len(name) > LONGEST for name in names):
         return 0
@@ -123,7 +129,9 @@ def _key_like(text: str, place: tuple[int, int]) -> bool:
     return text[place[1] - 1] in ":=" or ": " in text[place[0] : place[1]]
 
 
-def _joined(head: Row, names: list[str], row: Row, sign: str) -> Iterator[tuple[str, tuple[int, int]]]:
+def _joined(
+    head: Row, names: list[str], row: Row, sign: str
+) -> Iterator[tuple[str, tuple[int, int]]]:
     if sign or len(head) == len(row):
         yield from zip(names, row, strict=False)
 
@@ -161,7 +169,9 @@ _INSERT = re.compile(
     r"\bINSERT\s{1,8}(?:OR\s\w{1,10}\s)?INTO\s{1,8}[\w.\"`\[\]]{1,80}\s{0,8}\(([^()]{1,4000}+)\)\s{0,8}VALUES\s{0,8}(?=\()",
     re.IGNORECASE,
 )
-_ITEM = re.compile(r"N?'((?:[^'\\]|''|\\.){0,2000}+)'|\"((?:[^\"\\\n]|\\.)*+)\"|([()])|([^\s,()'\";]+)|(;)|,")
+_ITEM = re.compile(
+    r"N?'((?:[^'\\]|''|\\.){0,2000}+)'|\"((?:[^\"\\\n]|\\.)*+)\"|([()])|([^\s,()'\";]+)|(;)|,"
+)
 
 
 def read_inserts(text: str, cells: KeyedValues) -> None:

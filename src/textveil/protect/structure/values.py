@@ -37,7 +37,8 @@ _TITLES = r"""(?: (?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Sir|Dame|Rev|Fr|Sr|Sra|Srta|Dra|D
     |господин|госпожа|г-н|г-жа|д-р) \.? [ ] )"""
 _CAPITAL = r"[\p{Lu}\p{Lt}][\p{L}\p{M}]*+(?:['’‘.\-]'?[\p{L}\p{M}]++)*+\.?"
 _SMALL = (
-    r"(?:de|da|do|dos|das|del|della|di|la|le|van|von|der|den|ter|ten|el|al|bin|bint|ibn|y|e|zu|af|av|du|des|zum|dell')"
+    r"(?:de|da|do|dos|das|del|della|di|la|le|van|von|der|den|"
+    r"ter|ten|el|al|bin|bint|ibn|y|e|zu|af|av|du|des|zum|dell')"
 )
 _COMMA = (
     r"(?: , (?! [ ] (?: DNI | NIE | NIF | NIP | CPF | RG | CURP | RFC | CUIT | SSN | SIN | NIN? | NINO | NHS | NIR"
@@ -57,7 +58,9 @@ _END = r"""(?= \s*$ | [ ]{2} | \t | [ ]?[,;:|/(<\[（、，。；/／)\]】」=!
         | [ ]? & | \.? $ | \.[ ] | ['\"’] | (?<=\)) | [ ](?:and|und|et|y|e|en|ve|i)[ ] )"""
 NAME = Expression(rf"(?: {CASED} | {_HAN} | {_HANGUL} | {_OTHERS} ) {_END}", regex.VERBOSE)
 """A run of words that looks like a person's name, with its title."""
-_WHOLE_NAME = Expression(r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0)
+_WHOLE_NAME = Expression(
+    r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0
+)
 
 _FILLERS = listed(
     """string str text varchar char number int integer float boolean bool true false null none nil undefined nan
@@ -107,7 +110,9 @@ _LINKS = listed("and or of the for with in on is are was not to if")
 """Words that stand in no full name."""
 _ASIDE = regex.compile(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
 """What somebody is, behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
-_CAMEL = regex.compile(r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}")
+_CAMEL = regex.compile(
+    r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}"
+)
 _HONORIFICS = regex.compile(
     r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
 )
@@ -174,7 +179,11 @@ def looks_like_name(value: str) -> bool:
     if not _LATIN.search(value):
         if _OFFICES.search(value) and not _HONORIFICS.search(value):
             return False
-        return (value[0] in _HANZI and 2 <= len(value) <= 4) or bool(_HONORIFICS.search(value)) or len(words) > 1
+        return (
+            (value[0] in _HANZI and 2 <= len(value) <= 4)
+            or bool(_HONORIFICS.search(value))
+            or len(words) > 1
+        )
     if value.isupper() and len(words) == 1:
         return False
     known = [word for word in words if is_known(word)]
@@ -198,8 +207,14 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
     """
     match = NAME.compiled.match(text, start, end)
     if match and whole and (rest := text[match.end() : end].strip(" .,")):
-        couple = text[match.end()] == " " and rest[0].isalpha() and is_known(match.group().split()[0])
-        if not couple and text[match.end()] not in "(,/<（" and not rest.startswith(("(", "–", "—", "-", "·", "<")):
+        couple = (
+            text[match.end()] == " " and rest[0].isalpha() and is_known(match.group().split()[0])
+        )
+        if (
+            not couple
+            and text[match.end()] not in "(,/<（"
+            and not rest.startswith(("(", "–", "—", "-", "·", "<"))
+        ):
             match = None
     if match is None and strong and whole:
         match = _WHOLE_NAME.compiled.fullmatch(text, start, end)
@@ -218,7 +233,11 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
         return None
     if strong and words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
         return None
-    if strong and len(words) > 1 and (not _LINKS.isdisjoint(words) or sum(word in _NOT_PERSONS for word in words) > 1):
+    if (
+        strong
+        and len(words) > 1
+        and (not _LINKS.isdisjoint(words) or sum(word in _NOT_PERSONS for word in words) > 1)
+    ):
         return None
     return Value(start, start + len(value), "PERSON", looks_like_name(value))
 
@@ -230,7 +249,12 @@ _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
         | \d{4}-\d\d-\d\dT[\d:.]+Z? )"""
 _CODE = r"[\p{L}\d][\p{L}\d]*(?:[ ]?[\-/._·][ ]?[\p{L}\d]+|[ ](?=[\p{L}]{0,3}\d)[\p{L}\d]+)*"
 _FORMS = {
-    "phone": ("PHONE", r"(?:\+|00|\(\+?)?[\d(][\d().\-/–·　‐－~ ]{3,24}\d(?:[ ]?(?:x|ext\.?|\#)[ ]?\d{1,5})?", 5, 15),
+    "phone": (
+        "PHONE",
+        r"(?:\+|00|\(\+?)?[\d(][\d().\-/–·　‐－~ ]{3,24}\d(?:[ ]?(?:x|ext\.?|\#)[ ]?\d{1,5})?",
+        5,
+        15,
+    ),
     "extension": ("PHONE", r"\d[\d\-]{1,5}", 2, 6),
     "email": (
         "EMAIL",
@@ -252,7 +276,12 @@ _FORMS = {
     "national": ("NATIONAL_ID", _CODE, 5, 24),
     "medical": ("MEDICAL_RECORD", _CODE, 3, 20),
     "licence": ("LICENCE", _CODE, 4, 20),
-    "plate": ("PLATE", r"[\p{Lu}\p{Lo}\d]{1,5}(?:[ ·\-]{1,2}[\p{Lu}\p{Lo}\d]{1,6}){0,4}|[\p{Lu}\d]{4,9}", 1, 8),
+    "plate": (
+        "PLATE",
+        r"[\p{Lu}\p{Lo}\d]{1,5}(?:[ ·\-]{1,2}[\p{Lu}\p{Lo}\d]{1,6}){0,4}|[\p{Lu}\d]{4,9}",
+        1,
+        8,
+    ),
     "vin": ("VIN", r"[A-HJ-NPR-Z\d]{17}", 3, 17),
     "iban": ("IBAN", r"[A-Z]{2}\d\d(?:[ ]?[A-Z\d]{1,4}){3,8}", 10, 32),
     "bic": ("ACCOUNT", BIC, 0, 7),
@@ -277,7 +306,12 @@ _FORMS = {
     ),
     "booking": ("BOOKING", r"[A-Z\d]{5,8}(?!\w)|[A-Z\d]+(?:-[A-Z\d]+)+", 1, 20),
     "postcode": ("ADDRESS", r"[A-Z\d]{2,5}[ \-]?[A-Z\d]{2,4}", 2, 9),
-    "house": ("ADDRESS", r"\d{1,5}[ ]?[\-/]?[ ]?[\p{L}\d]{0,4}(?![\p{L}\d])|[A-Z\d]{1,5}(?![\p{L}\d])", 0, 8),
+    "house": (
+        "ADDRESS",
+        r"\d{1,5}[ ]?[\-/]?[ ]?[\p{L}\d]{0,4}(?![\p{L}\d])|[A-Z\d]{1,5}(?![\p{L}\d])",
+        0,
+        8,
+    ),
 }
 """Type, form, and the least and largest number of digits of kinds that have a form."""
 
@@ -292,7 +326,9 @@ _DOMAIN = regex.compile(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
 """A domain of Windows before a user name."""
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
 _ORGANIZATION = Expression(r"[\p{L}\d\"«„“][^\n\t|;<>{}\[\]=]{1,79}", 0)
-_CUT = Expression(r",[ ]|[ ]{2}|\t|\||;|[ ]?\(|（|[ ][–—\-][ ]|,[ ]\p{L}+[ ]?[:=]|[.!?][ ]|，|、|。", 0)
+_CUT = Expression(
+    r",[ ]|[ ]{2}|\t|\||;|[ ]?\(|（|[ ][–—\-][ ]|,[ ]\p{L}+[ ]?[:=]|[.!?][ ]|，|、|。", 0
+)
 _ADDRESS_CUT = Expression(
     r"[ ]{2}|\t|\||;|（|[!?][ ]|。|[,.][ ]+(?!no\b|kat\b|k:|d:)"
     r"[\p{L} ]{2,24}[ ]?[:：=]|,[ ](?=(?:tel|phone|mob|dni|nif|pesel)\b)",
@@ -350,12 +386,18 @@ def _formed(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value
         return None
     if match.end() < end and text[match.end()].isalnum():
         return None
-    if whole and kind not in ("phone", "national", "date", "birth") and text[match.end() : end].strip(" .)"):
+    if (
+        whole
+        and kind not in ("phone", "national", "date", "birth")
+        and text[match.end() : end].strip(" .)")
+    ):
         return None
     value = match.group()
     if kind == "age" and not 0 < int("0" + "".join(c for c in value if c.isdigit())) <= 120:
         return None
-    if (kind in ("national", "medical", "licence") and len(set(value)) < 3) or (kind == "bic" and not is_bic(value)):
+    if (kind in ("national", "medical", "licence") and len(set(value)) < 3) or (
+        kind == "bic" and not is_bic(value)
+    ):
         return None
     return Value(start, match.end(), type_, True)
 
@@ -380,7 +422,11 @@ def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if domain := _DOMAIN.match(text, start, end):
         start = domain.end()
     match = _HANDLE.compiled.match(text, start, min(end, start + 40))
-    if match is None or (whole and match.end() < end) or (match.end() < end and text[match.end()] in "@([{$%/\\:*'’"):
+    if (
+        match is None
+        or (whole and match.end() < end)
+        or (match.end() < end and text[match.end()] in "@([{$%/\\:*'’")
+    ):
         return None
     value = match.group().rstrip(".-")
     if (
@@ -422,7 +468,12 @@ def _address(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if not whole and (cut := _ADDRESS_CUT.compiled.search(text, start, end)):
         stop = cut.start()
     value = text[start:stop].rstrip(" .,;")
-    if not 4 <= len(value) <= 160 or "@" in value or "://" in value or value.startswith(("0x", "{", "[", "$", "<")):
+    if (
+        not 4 <= len(value) <= 160
+        or "@" in value
+        or "://" in value
+        or value.startswith(("0x", "{", "[", "$", "<"))
+    ):
         return None
     if not regex.search(r"\p{L}{2}", value) or (text[start].islower() and not _digits(value)):
         return None

@@ -79,7 +79,9 @@ class Folder:
                 others = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
                 hold(stream, shared=True)
                 if others and os.name == "posix":
-                    raise StoreError("a key must be readable by its owner only: chmod 600 the files in the key folder")
+                    raise StoreError(
+                        "a key must be readable by its owner only: chmod 600 the files in the key folder"
+                    )
                 return bytes.fromhex(stream.read().decode("ascii"))
         except FileNotFoundError:
             return None
@@ -172,7 +174,9 @@ class Keyring:
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
         os.makedirs(_default(), mode=0o700, exist_ok=True)
-        with locked(os.path.join(_default(), "keyring")):  # a keyring itself would let two processes add at once
+        with locked(
+            os.path.join(_default(), "keyring")
+        ):  # a keyring itself would let two processes add at once
             if self.get(name) is None:
                 self.put(name, content)
             return self.get(name) or content
@@ -216,7 +220,9 @@ def deployment(drawer: Drawer, *, make: bool) -> bytes:
     """
     if given := os.environ.get(VARIABLE):
         if re.fullmatch(r"[0-9a-fA-F]{64}", given) is None:
-            raise ConfigError(f"{VARIABLE} must be a key of 64 hexadecimal digits, as `openssl rand -hex 32` prints it")
+            raise ConfigError(
+                f"{VARIABLE} must be a key of 64 hexadecimal digits, as `openssl rand -hex 32` prints it"
+            )
         return bytes.fromhex(given)
     found = drawer.add(DEPLOYMENT, os_entropy(LENGTH)) if make else drawer.get(DEPLOYMENT)
     if found is None:
@@ -243,7 +249,9 @@ def _unlocked() -> Iterator[None]:
 
 
 def _default() -> str:
-    base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    base = os.environ.get("XDG_DATA_HOME") or os.path.join(
+        os.path.expanduser("~"), ".local", "share"
+    )
     return os.path.join(base, "textveil", "keys")
 
 

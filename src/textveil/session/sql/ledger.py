@@ -157,13 +157,20 @@ class Ledger:
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
         self._known: set[bytes] = set()
-        self._linked = lru_cache(REMEMBERED)(self._hmac)  # the newest links are checked again and again
+        self._linked = lru_cache(REMEMBERED)(
+            self._hmac
+        )  # the newest links are checked again and again
         self._statements = of_ledger(store.tables, store.dialect, NEWEST)
 
     # ---- spending ----------------------------------------------------------------------------------------------------
 
     def reserve(
-        self, subject: str, spend: Spend, *, key: str | None = None, connection: "Connection | None" = None
+        self,
+        subject: str,
+        spend: Spend,
+        *,
+        key: str | None = None,
+        connection: "Connection | None" = None,
     ) -> Reservation:
         """Charge what a release is going to spend at most. Call it before anything is drawn.
 
@@ -213,8 +220,14 @@ class Ledger:
         check(subject, "ledger")
         self._register(connection, [(subject, each.metric, each.table) for each in spends])
         made = []
-        for spend in sorted(spends, key=lambda spend: (spend.metric, spend.table)):  # so that nobody waits in a ring
-            own = None if key is None else f"{key} {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
+        for spend in sorted(
+            spends, key=lambda spend: (spend.metric, spend.table)
+        ):  # so that nobody waits in a ring
+            own = (
+                None
+                if key is None
+                else f"{key} {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
+            )
             made.append(self.reserve(subject, spend, key=own, connection=connection))
         return made
 
@@ -265,7 +278,9 @@ class Ledger:
         most = None if epsilon is None else int(epsilon * MICRO)
         if alone:
             with self._reading() as connection:
-                found = connection.execute(sa.select(limits).where(limits.c.account == self._name(label))).all()
+                found = connection.execute(
+                    sa.select(limits).where(limits.c.account == self._name(label))
+                ).all()
             if {row.period: row.most for row in found} == ({} if most is None else {period: most}):
                 return
         with self._writing() as connection:
@@ -276,7 +291,13 @@ class Ledger:
                 begun = Cap(most, _now(), account.row.epsilon if period == LIFETIME else 0)
                 caps[period] = account.caps.get(period, begun)._replace(most=most)
             if caps != account.caps:
-                self._append(connection, account, "limit", caps=caps, note=json.dumps([period, most]).encode())
+                self._append(
+                    connection,
+                    account,
+                    "limit",
+                    caps=caps,
+                    note=json.dumps([period, most]).encode(),
+                )
 
     # ---- what was spent ----------------------------------------------------------------------------------------------
 
@@ -301,7 +322,9 @@ class Ledger:
                     ldp=account.row.ldp / MICRO,
                     releases=account.row.releases,
                     infinite=account.row.infinite,
-                    limits=tuple(_shown(period, cap) for period, cap in sorted(account.caps.items())),
+                    limits=tuple(
+                        _shown(period, cap) for period, cap in sorted(account.caps.items())
+                    ),
                 )
                 found.append(made)
         return sorted(found, key=lambda each: (each.subject, each.metric, each.table))
@@ -350,8 +373,12 @@ class Ledger:
         accounts = self._store.tables.accounts
         asked = sa.select(accounts)
         if subject is not None:
-            asked = asked.where(accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])]))
-        with self._reading() as connection:  # before the moment: what is kept apart must not be ahead of it
+            asked = asked.where(
+                accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])])
+            )
+        with (
+            self._reading() as connection
+        ):  # before the moment: what is kept apart must not be ahead of it
             names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
             kept = {name: self._kept(name) for name in names}
         kept.setdefault(self._name(REGISTER), self._kept(self._name(REGISTER)))
@@ -361,7 +388,11 @@ class Ledger:
             yield connection, self._opened_of(connection, subject, rows, kept)
 
     def _opened_of(
-        self, connection: "Connection", subject: str | None, rows: dict[bytes, Any], kept: Mapping[bytes, bytes | None]
+        self,
+        connection: "Connection",
+        subject: str | None,
+        rows: dict[bytes, Any],
+        kept: Mapping[bytes, bytes | None],
     ) -> Iterator[Opened]:
         """Accounts of rows, each in the register, and none of the register missing."""
         name = self._name(REGISTER)
@@ -371,7 +402,10 @@ class Ledger:
         if name in rows:
             register = self._checked(connection, rows.pop(name), REGISTER, kept[name])
             if subject is None:
-                listed = [self._label(self._name(REGISTER), each.note) for each in self._walked(connection, register)]
+                listed = [
+                    self._label(self._name(REGISTER), each.note)
+                    for each in self._walked(connection, register)
+                ]
             else:
                 listed = self._listed(connection, register, subject)
         for label in listed:
@@ -409,7 +443,9 @@ class Ledger:
                 row = self._row(connection, name)
             return self._checked(connection, row, label, self._kept(name))
 
-    def _register(self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False) -> None:
+    def _register(
+        self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False
+    ) -> None:
         """Make those of some accounts that are not there yet; before any of them is opened, or two wait in a ring.
 
         Args:
@@ -445,21 +481,33 @@ class Ledger:
         if list(label) in listed:
             raise _error(label, OLDER)
         note = self._labels.seal(json.dumps(list(label)).encode(), name)
-        self._append(connection, register, "open", key=self._listing(label[0], len(listed)), note=note)
+        self._append(
+            connection, register, "open", key=self._listing(label[0], len(listed)), note=note
+        )
 
     def _missing(self, connection: "Connection", names: Sequence[bytes]) -> list[bytes]:
         """Those of some accounts that are not there."""
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
-        found = set(connection.execute(sa.select(accounts.c.name).where(accounts.c.name.in_(names))).scalars())
+        found = set(
+            connection.execute(
+                sa.select(accounts.c.name).where(accounts.c.name.in_(names))
+            ).scalars()
+        )
         return [name for name in names if name not in found]
 
     def _make(self, connection: "Connection", label: Sequence[str]) -> None:
         """Add the row of an account; it is an error when it is opened where more of it is kept apart."""
         name = self._name(label)
-        row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0) | {"name": name, "link": bytes(32)}
-        row |= {"subject": self._subject(label[0]), "label": self._labels.seal(json.dumps(list(label)).encode(), name)}
+        row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0) | {
+            "name": name,
+            "link": bytes(32),
+        }
+        row |= {
+            "subject": self._subject(label[0]),
+            "label": self._labels.seal(json.dumps(list(label)).encode(), name),
+        }
         row["seal"] = self._seal(row, {})
         made = inserted(self._store.tables.accounts, self._store.dialect).values(row)
         connection.execute(made.on_conflict_do_nothing())
@@ -468,13 +516,17 @@ class Ledger:
         """The key of the entry of the register that has an account of a subject."""
         return derived(self._links, b"listed", subject.encode(), b"%d" % number)[:NAME]
 
-    def _listed(self, connection: "Connection", register: Opened, subject: str) -> list[Sequence[str]]:
+    def _listed(
+        self, connection: "Connection", register: Opened, subject: str
+    ) -> list[Sequence[str]]:
         """The labels of the accounts of a subject."""
         listed: list[Sequence[str]] = []
         while len(listed) % LISTED == 0:
             keys = [self._listing(subject, len(listed) + i) for i in range(LISTED)]
             found = {each.key: each for each in self._found(connection, register, "key", keys)}
-            listed += [self._label(register.row.name, found[key].note) for key in keys if key in found]
+            listed += [
+                self._label(register.row.name, found[key].note) for key in keys if key in found
+            ]
             if not found:
                 break
         return listed
@@ -488,7 +540,9 @@ class Ledger:
                 "change the limit with `textveil ledger limit`",
                 "lift the limit with `textveil ledger limit`",
             )
-            if spend.table == ALL:  # which only a gateway charges, for its keys, and only its policy limits
+            if (
+                spend.table == ALL
+            ):  # which only a gateway charges, for its keys, and only its policy limits
                 change = "ask the operator of the gateway to raise `budget` in its policy"
                 lift = "ask the operator of the gateway to take `budget` out of its policy"
             if spend.infinite:
@@ -497,7 +551,11 @@ class Ledger:
                     f"{lift}. Nothing was drawn"
                 )
             if spent + spend.epsilon > cap.most:
-                when = "" if period == LIFETIME else f" until {time.strftime('%F %R', time.gmtime(began + period))} UTC"
+                when = (
+                    ""
+                    if period == LIFETIME
+                    else f" until {time.strftime('%F %R', time.gmtime(began + period))} UTC"
+                )
                 raise LimitReached(
                     f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, cap.most - spent) / MICRO:g} of "
                     f"{cap.most / MICRO:g} are left{when}; release less, or {change}. Nothing was drawn"
@@ -505,28 +563,40 @@ class Ledger:
             charged[period] = Cap(cap.most, began, spent + spend.epsilon)
         return charged
 
-    def _by_key(self, connection: "Connection", account: Opened, key: str) -> tuple[bytes, int | None]:
+    def _by_key(
+        self, connection: "Connection", account: Opened, key: str
+    ) -> tuple[bytes, int | None]:
         """An idempotency key as it is stored, and the reservation that has it; None where none has that counts."""
         turn = 0
         while True:
-            sealed = derived(self._links, b"key", account.row.name, key.encode(), b"%d" % turn)[:NAME]
+            sealed = derived(self._links, b"key", account.row.name, key.encode(), b"%d" % turn)[
+                :NAME
+            ]
             known = self._found(connection, account, "key", [sealed])
             if not known or not self._ended(connection, account, known[0].number, by=("release",)):
                 return sealed, known[0].number if known else None
             turn += 1
 
     def _found(
-        self, connection: "Connection", account: Opened, column: Literal["key", "number"], values: Sequence[Any]
+        self,
+        connection: "Connection",
+        account: Opened,
+        column: Literal["key", "number"],
+        values: Sequence[Any],
     ) -> list[Any]:
         """The entries of an account that have some keys or numbers; each fits the link before it."""
         asked = {"of_account": account.row.name, "values": list(values)}
         found = list(connection.execute(self._statements.found[column], asked))
         for each in found:
-            if each.link != self._link(account.row.name, bytes(32) if each.number == 1 else each.before or b"", each):
+            if each.link != self._link(
+                account.row.name, bytes(32) if each.number == 1 else each.before or b"", each
+            ):
                 raise _error(account.label, CHANGED)
         return found
 
-    def _ended(self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]) -> bool:
+    def _ended(
+        self, connection: "Connection", account: Opened, number: int, *, by: Sequence[What]
+    ) -> bool:
         """Whether a reservation was ended by an entry of some kinds."""
         if account.newest and account.newest[-1].number <= number:  # all that came later is there
             return any(each.of == number and each.what in by for each in account.newest)
@@ -559,7 +629,9 @@ class Ledger:
         """
         row, sign = account.row, SIGNS.get(what, 0)
         epsilon, ldp, words, infinite = (
-            (0, 0, 0, "") if spend is None else (spend.epsilon, spend.ldp, spend.words, spend.infinite)
+            (0, 0, 0, "")
+            if spend is None
+            else (spend.epsilon, spend.ldp, spend.words, spend.infinite)
         )
         entry: dict[str, Any] = {"number": row.entries + 1, "what": what, "of": of, "made": _now()}
         entry |= {"epsilon": sign * epsilon, "ldp": sign * ldp, "words": sign * words}
@@ -594,13 +666,17 @@ class Ledger:
                 self._close(reservation, what, opened)
             return
         row = self._row(connection, reservation.account)
-        account = None if row is None else self._checked(connection, row, None, self._kept(row.name))
+        account = (
+            None if row is None else self._checked(connection, row, None, self._kept(row.name))
+        )
         if account is None:
             raise StoreError(f"an account of the ledger {OLDER}")
         number = reservation.number
         known = [each for each in account.newest[:NEWEST] if each.number == number]
         for reserved in known or self._found(connection, account, "number", [number]):
-            if reserved.what != "reserve" or self._ended(connection, account, number, by=("confirm", "release")):
+            if reserved.what != "reserve" or self._ended(
+                connection, account, number, by=("confirm", "release")
+            ):
                 break
             spend = Spend(
                 metric="",
@@ -613,7 +689,9 @@ class Ledger:
             caps = account.caps
             if what == "release":
                 caps = {
-                    period: cap._replace(spent=cap.spent - spend.epsilon) if cap.began <= reserved.made else cap
+                    period: cap._replace(spent=cap.spent - spend.epsilon)
+                    if cap.began <= reserved.made
+                    else cap
                     for period, cap in caps.items()
                 }
             self._append(connection, account, what, of=number, spend=spend, caps=caps)
@@ -622,7 +700,9 @@ class Ledger:
 
     # ---- what holds an account together ------------------------------------------------------------------------------
 
-    def _checked(self, connection: "Connection", row: Any, label: Sequence[str] | None, kept: bytes | None) -> Opened:
+    def _checked(
+        self, connection: "Connection", row: Any, label: Sequence[str] | None, kept: bytes | None
+    ) -> Opened:
         """An account whose totals and limits are those of its newest link.
 
         Args:
@@ -634,7 +714,9 @@ class Ledger:
         newest, caps = self._state(connection, row.name)
         links: list[Any] = [*newest, *([] if len(newest) > NEWEST else [None])]
         whole = (newest[0].number, newest[0].link) if newest else (0, bytes(32))
-        if whole != (row.entries, row.link) or not hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps)):
+        if whole != (row.entries, row.link) or not hmac.compare_digest(
+            row.seal or b"", self._seal(row._mapping, caps)
+        ):
             raise self._changed(row, label)
         for each, before in pairwise(links):
             number, link = (0, bytes(32)) if before is None else (before.number, before.link)
@@ -642,7 +724,9 @@ class Ledger:
                 raise self._changed(row, label)
         if kept and not self._follows(connection, row, kept, newest):
             raise self._changed(row, label, OLDER)
-        return Opened(label=self._labelled(row) if label is None else label, row=row, caps=caps, newest=newest)
+        return Opened(
+            label=self._labelled(row) if label is None else label, row=row, caps=caps, newest=newest
+        )
 
     def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
         """The newest entries of an account, the last one first, and its limits by period."""
@@ -669,12 +753,20 @@ class Ledger:
             for i, more in enumerate((each.epsilon, each.ldp, sign, sign * bool(each.infinite))):
                 sums[i] += more
             yield each
-        if (number, link, *sums) != (row.entries, row.link, *(getattr(row, name) for name in TOTALS)):
+        if (number, link, *sums) != (
+            row.entries,
+            row.link,
+            *(getattr(row, name) for name in TOTALS),
+        ):
             raise _error(account.label, CHANGED)
 
     def _seal(self, row: Mapping[Any, Any], caps: Mapping[int, Cap]) -> bytes:
         """What binds the totals and limits of an account to its newest link."""
-        state = [row["entries"], *(row[name] for name in TOTALS), *([period, *caps[period]] for period in sorted(caps))]
+        state = [
+            row["entries"],
+            *(row[name] for name in TOTALS),
+            *([period, *caps[period]] for period in sorted(caps)),
+        ]
         parts = (row["name"], row["subject"], row["label"], row["link"], json.dumps(state).encode())
         return derived(self._links, b"state", *parts)
 
@@ -682,16 +774,34 @@ class Ledger:
         """The link of an entry."""
         sums = row.epsilon, row.ldp, row.words
         return self._linked(
-            account, before, row.number, row.what, row.of, row.made, *sums, row.infinite, key=row.key, note=row.note
+            account,
+            before,
+            row.number,
+            row.what,
+            row.of,
+            row.made,
+            *sums,
+            row.infinite,
+            key=row.key,
+            note=row.note,
         )
 
-    def _hmac(self, account: bytes, before: bytes, *fields: int | str, key: bytes | None, note: bytes | None) -> bytes:
+    def _hmac(
+        self,
+        account: bytes,
+        before: bytes,
+        *fields: int | str,
+        key: bytes | None,
+        note: bytes | None,
+    ) -> bytes:
         """The link of an entry of some fields."""
         # As entries of earlier versions are linked, which have neither.
         more = () if key is note is None else (key or b"", note or b"")
         return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
 
-    def _changed(self, row: Any, label: Sequence[str] | None = None, how: str | None = None) -> StoreError:
+    def _changed(
+        self, row: Any, label: Sequence[str] | None = None, how: str | None = None
+    ) -> StoreError:
         """The error about an account."""
         return _error(self._labelled(row) if label is None else label, how or CHANGED)
 
@@ -711,7 +821,9 @@ class Ledger:
         """The number and the link that are kept where the keys lie; None where nothing is."""
         return self._store.drawer.get(self._head(account)) or None  # empty after a power cut
 
-    def _follows(self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()) -> bool:
+    def _follows(
+        self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()
+    ) -> bool:
         """Whether the link that is kept apart is one of an account."""
         number, link = int.from_bytes(kept[:8], "big"), kept[8:]
         for each in newest:
@@ -741,7 +853,9 @@ class Ledger:
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
                 label, kept = self._label(row.name, row.label), self._kept(row.name)
-                account = Opened(label=label, row=row, caps=self._state(connection, row.name)[1], newest=())
+                account = Opened(
+                    label=label, row=row, caps=self._state(connection, row.name)[1], newest=()
+                )
                 for _ in self._walked(connection, account):
                     pass
                 if kept is None or self._follows(connection, row, kept):

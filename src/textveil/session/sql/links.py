@@ -46,7 +46,9 @@ class StoredLinks:
         """Let nobody else add anything before a transaction ends."""
         self._store.version(connection, self._number, alone=True)
 
-    def put(self, connection: "Connection", rows: Mapping[bytes, bytes], *, replaced: bool = False) -> None:
+    def put(
+        self, connection: "Connection", rows: Mapping[bytes, bytes], *, replaced: bool = False
+    ) -> None:
         """Keep rows in a transaction.
 
         Args:
@@ -58,7 +60,10 @@ class StoredLinks:
         self._store.put(connection, self._number, LINK, sealed, replaced=replaced)
 
     def add(
-        self, once: Mapping[bytes, bytes], anew: Mapping[bytes, bytes], reserved: Sequence["Reservation"] = ()
+        self,
+        once: Mapping[bytes, bytes],
+        anew: Mapping[bytes, bytes],
+        reserved: Sequence["Reservation"] = (),
     ) -> None:
         """See `Links`."""
         from textveil.session.sql.store import failures

@@ -79,7 +79,9 @@ def tables() -> Tables:
     facts = sa.Table(
         "textveil_facts",
         data,
-        sa.Column("session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True),
+        sa.Column(
+            "session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True
+        ),
         sa.Column("name", sa.LargeBinary, primary_key=True),
         sa.Column("number", sa.BigInteger, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
@@ -111,7 +113,9 @@ def tables() -> Tables:
     entries = sa.Table(
         "textveil_entries",
         data,
-        sa.Column("account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True),
+        sa.Column(
+            "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
+        ),
         sa.Column("number", sa.BigInteger, primary_key=True),
         sa.Column("what", sa.Text, nullable=False),
         sa.Column("of", sa.BigInteger, nullable=False),
@@ -126,18 +130,33 @@ def tables() -> Tables:
         sa.UniqueConstraint("account", "key"),
     )
     end = entries.c.of != 0
-    sa.Index("textveil_ends", entries.c.account, entries.c.of, unique=True, sqlite_where=end, postgresql_where=end)
+    sa.Index(
+        "textveil_ends",
+        entries.c.account,
+        entries.c.of,
+        unique=True,
+        sqlite_where=end,
+        postgresql_where=end,
+    )
     limits = sa.Table(
         "textveil_limits",
         data,
-        sa.Column("account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True),
+        sa.Column(
+            "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
+        ),
         sa.Column("period", sa.BigInteger, primary_key=True),
         sa.Column("most", sa.BigInteger, nullable=False),
         sa.Column("began", sa.BigInteger, nullable=False),
         sa.Column("spent", sa.BigInteger, nullable=False),
     )
     return Tables(
-        store=store, sessions=sessions, facts=facts, keys=keys, accounts=accounts, entries=entries, limits=limits
+        store=store,
+        sessions=sessions,
+        facts=facts,
+        keys=keys,
+        accounts=accounts,
+        entries=entries,
+        limits=limits,
     )
 
 
@@ -147,7 +166,9 @@ def revision(connection: "Connection") -> str | None:
 
     if not sa.inspect(connection).has_table("textveil_steps"):
         return None
-    found: str | None = connection.execute(sa.text("SELECT version_num FROM textveil_steps")).scalar()
+    found: str | None = connection.execute(
+        sa.text("SELECT version_num FROM textveil_steps")
+    ).scalar()
     return found
 
 

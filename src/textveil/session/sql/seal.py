@@ -84,7 +84,9 @@ class Seal:
         session_key: that of the session.
     """
 
-    def __init__(self, store: bytes, account: bytes, place: bytes, account_key: bytes, session_key: bytes) -> None:
+    def __init__(
+        self, store: bytes, account: bytes, place: bytes, account_key: bytes, session_key: bytes
+    ) -> None:
         self._cipher = Cipher(derived(session_key, b"rows"), store, account, place)
         self._names = derived(account_key, b"look-up", derived(session_key, b"look-up"))
 

@@ -54,13 +54,19 @@ def of_store(tables: Tables, dialect: str) -> StoreStatements:
     mine = every.where(facts.c.session == session)
     some: Any = sa.bindparam("values", expanding=True)
     # Tags of two sessions are never equal, and without the session SQLite takes the index that finds them.
-    rows = {"": mine, "name": mine.where(facts.c.name.in_(some)), "tag": every.where(facts.c.tag.in_(some))}
+    rows = {
+        "": mine,
+        "name": mine.where(facts.c.name.in_(some)),
+        "tag": every.where(facts.c.tag.in_(some)),
+    }
     insert = inserted(facts, dialect)
     content = {"content": insert.excluded.content}
     return StoreStatements(
         version=version,
         alone=version.with_for_update(),
-        added=sa.update(sessions).where(own, sessions.c.version == sa.bindparam("since")).values(**grown, **used),
+        added=sa.update(sessions)
+        .where(own, sessions.c.version == sa.bindparam("since"))
+        .values(**grown, **used),
         used=sa.update(sessions).where(own).values(used),
         rows=rows,
         once=insert.on_conflict_do_nothing(),
@@ -115,24 +121,44 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
 
     last = entries.alias()
     before = (last.c.account == entries.c.account) & (last.c.number == entries.c.number - 1)
-    found = sa.select(entries, last.c.link.label("before")).select_from(entries.outerjoin(last, before)).where(mine)
+    found = (
+        sa.select(entries, last.c.link.label("before"))
+        .select_from(entries.outerjoin(last, before))
+        .where(mine)
+    )
     ended = sa.select(entries.c.number).where(
-        mine, entries.c.of == sa.bindparam("of_number"), entries.c.of != 0, entries.c.what.in_(several)
+        mine,
+        entries.c.of == sa.bindparam("of_number"),
+        entries.c.of != 0,
+        entries.c.what.in_(several),
     )
     read = [each for each in entries.c if each.name != "account"]
-    newest = sa.select(*read).where(mine).order_by(entries.c.number.desc()).limit(checked + 1).subquery()
+    newest = (
+        sa.select(*read).where(mine).order_by(entries.c.number.desc()).limit(checked + 1).subquery()
+    )
     none = {name: sa.null().label(name) for name in ("key", "link", "note")}
-    as_entry: dict[str, Any] = {"number": limits.c.period, "what": sa.literal(CAP), "made": limits.c.began} | none
+    as_entry: dict[str, Any] = {
+        "number": limits.c.period,
+        "what": sa.literal(CAP),
+        "made": limits.c.began,
+    } | none
     as_entry |= {"epsilon": limits.c.most, "ldp": limits.c.spent, "infinite": sa.literal("")}
     caps = [as_entry.get(each.name, sa.literal(0)) for each in read]
     state = sa.union_all(sa.select(newest), sa.select(*caps).where(limits.c.account == account))
 
-    new: dict[str, Any] = {each.name: sa.bindparam(f"new_{each.name}", type_=each.type) for each in read}
+    new: dict[str, Any] = {
+        each.name: sa.bindparam(f"new_{each.name}", type_=each.type) for each in read
+    }
     entry = sa.insert(entries).values(new | {"account": account})
     grown = ("entries", "link", "seal", "epsilon", "ldp", "releases", "infinite")
-    now: dict[str, Any] = {name: sa.bindparam(f"now_{name}", type_=accounts.c[name].type) for name in grown}
+    now: dict[str, Any] = {
+        name: sa.bindparam(f"now_{name}", type_=accounts.c[name].type) for name in grown
+    }
     totals = sa.update(accounts).where(own).values(now)
-    values = {name: sa.bindparam(f"cap_{name}", type_=sa.BigInteger) for name in ("period", "most", "began", "spent")}
+    values = {
+        name: sa.bindparam(f"cap_{name}", type_=sa.BigInteger)
+        for name in ("period", "most", "began", "spent")
+    }
     cap = inserted(limits, dialect).values(values | {"account": account})
     same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
     cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)
@@ -148,5 +174,7 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
         ended=ended,
         append=append,
         cap=cap,
-        lift=sa.delete(limits).where(limits.c.account == account, limits.c.period == sa.bindparam("of_period")),
+        lift=sa.delete(limits).where(
+            limits.c.account == account, limits.c.period == sa.bindparam("of_period")
+        ),
     )

@@ -205,7 +205,9 @@ class SQLStore(SessionStore):
         known = opened.snapshot()
         delta = SessionDelta(since=known.version, **{kind: getattr(read, kind) for kind in FACTS})
         if known.version or not opened.commit(delta):
-            raise InputError("there is a session of this name already; choose another name, or forget that one first")
+            raise InputError(
+                "there is a session of this name already; choose another name, or forget that one first"
+            )
         return opened
 
     # ---- transactions ------------------------------------------------------------------------------------------------
@@ -254,7 +256,9 @@ class SQLStore(SessionStore):
         now = time.monotonic()
         if not self.name or (self._file is None and now < self._same_until):
             return
-        driver: Any = connection.connection.driver_connection  # asked with each transaction, so without any ado
+        driver: Any = (
+            connection.connection.driver_connection
+        )  # asked with each transaction, so without any ado
         with suppress(self._engine.dialect.loaded_dbapi.Error):
             known = driver.execute("SELECT name FROM textveil_store").fetchall()
             if known == [(self.name,)]:
@@ -319,7 +323,9 @@ class SQLStore(SessionStore):
         sessions, facts = self.tables.sessions, self.tables.facts
         self._keys.destroy(f"{self.name.hex()}/{place.hex()}")
         with self.writing() as connection:
-            number = connection.execute(sa.select(sessions.c.number).where(sessions.c.place == place)).scalar()
+            number = connection.execute(
+                sa.select(sessions.c.number).where(sessions.c.place == place)
+            ).scalar()
             connection.execute(sa.delete(facts).where(facts.c.session == number))
             connection.execute(sa.delete(sessions).where(sessions.c.number == number))
 
@@ -348,7 +354,9 @@ class SQLStore(SessionStore):
                 self._unlock(found)
                 if former in schema.UNSEALED:
                     self._ledger.bind(connection)
-        if self._file is not None:  # so that the file itself has the name, not what lies beside it alone
+        if (
+            self._file is not None
+        ):  # so that the file itself has the name, not what lies beside it alone
             with self.reading() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
 
@@ -363,7 +371,9 @@ class SQLStore(SessionStore):
 
         table = self.tables.sessions
         with self.reading() as connection:
-            found: int | None = connection.execute(sa.select(table.c.number).where(table.c.place == place)).scalar()
+            found: int | None = connection.execute(
+                sa.select(table.c.number).where(table.c.place == place)
+            ).scalar()
         return found
 
     def _make(self, subject: str, session: str) -> int:
@@ -373,7 +383,9 @@ class SQLStore(SessionStore):
         with self.writing() as connection:
             made = {"made": _now(), "used": _now(), "expires": self.expiry()}
             connection.execute(
-                inserted(self.tables.sessions, self.dialect).values(values | made).on_conflict_do_nothing()
+                inserted(self.tables.sessions, self.dialect)
+                .values(values | made)
+                .on_conflict_do_nothing()
             )
         found = self._found(place)
         if found is None:
@@ -385,7 +397,9 @@ class SQLStore(SessionStore):
 
     def _kept(self, row: Any) -> KeptSession:
         subject, session = json.loads(self._labels().open(row.label, row.account, row.place))
-        return KeptSession(subject=subject, session=session, made=row.made, used=row.used, expires=row.expires)
+        return KeptSession(
+            subject=subject, session=session, made=row.made, used=row.used, expires=row.expires
+        )
 
     def _sweep(self, first: bytes) -> None:
         """Forget sessions whose time is over: this one, and some others."""
@@ -405,7 +419,9 @@ class SQLStore(SessionStore):
         """When a session that is used now is forgotten."""
         return None if self._keep is None else _now() + max(1, round(self._keep.total_seconds()))
 
-    def version(self, connection: "Connection", number: int, *, alone: bool = False) -> tuple[int, int]:
+    def version(
+        self, connection: "Connection", number: int, *, alone: bool = False
+    ) -> tuple[int, int]:
         """The version of a session, and the last number of its rows.
 
         Args:
@@ -419,18 +435,28 @@ class SQLStore(SessionStore):
             raise StoreError("this session was forgotten meanwhile; open a new one")
         return found.version, found.last
 
-    def add(self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]) -> bool:
+    def add(
+        self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
+    ) -> bool:
         """Add rows to a session; false, and nothing is added, where something else was since this version."""
         change = {"of_session": number, "since": version, "more_rows": len(rows), **self._used()}
         if connection.execute(self._statements.added, change).rowcount != 1:
             self.version(connection, number)
             return False
         if rows:
-            connection.execute(self._statements.anew, [{"session": number, **row._asdict()} for row in rows])
+            connection.execute(
+                self._statements.anew, [{"session": number, **row._asdict()} for row in rows]
+            )
         return True
 
     def put(
-        self, connection: "Connection", number: int, kind: str, rows: Mapping[bytes, bytes], *, replaced: bool
+        self,
+        connection: "Connection",
+        number: int,
+        kind: str,
+        rows: Mapping[bytes, bytes],
+        *,
+        replaced: bool,
     ) -> None:
         """Add rows that nothing else depends on.
 
@@ -441,12 +467,19 @@ class SQLStore(SessionStore):
             rows: sealed contents by name.
             replaced: whether they take the place of rows that are there; else those stay.
         """
-        if connection.execute(self._statements.used, {"of_session": number, **self._used()}).rowcount != 1:
+        if (
+            connection.execute(
+                self._statements.used, {"of_session": number, **self._used()}
+            ).rowcount
+            != 1
+        ):
             self.version(connection, number)
         if rows:
             written = self._statements.anew if replaced else self._statements.once
             row = {"session": number, "number": 0, "kind": kind, "tag": None}
-            connection.execute(written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)])
+            connection.execute(
+                written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)]
+            )
 
     def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
         """The sealed content of one row, read in a transaction; None where there is none."""
@@ -460,7 +493,9 @@ class SQLStore(SessionStore):
     def reader(self, number: int) -> RowReader:
         """What reads the rows of a session."""
         return RowReader(
-            partial(self._rows, number, "name"), partial(self._rows, number, "tag"), partial(self._rows, number, "")
+            partial(self._rows, number, "name"),
+            partial(self._rows, number, "tag"),
+            partial(self._rows, number, ""),
         )
 
     def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
@@ -504,7 +539,10 @@ class StoreFile:
     def _has(self, name: bytes) -> bool:
         """Whether the file itself is whole and has the name; it is asked again while others write to it."""
         for _ in range(TRIES):
-            with suppress(sqlite3.Error), closing(sqlite3.connect(f"{self._uri}?immutable=1", uri=True)) as driver:
+            with (
+                suppress(sqlite3.Error),
+                closing(sqlite3.connect(f"{self._uri}?immutable=1", uri=True)) as driver,
+            ):
                 return [(name,)] == driver.execute("SELECT name FROM textveil_store").fetchall()
             time.sleep(PAUSE)
         return False
@@ -572,7 +610,9 @@ class StoredSession(Session):
         """
         charged = self._charged
         missing = [rest for spend in spends if (rest := spend.beyond(charged.spends)) is not None]
-        charged.reserved += self._store.ledger.reserve_all(self.owner, missing, connection=charged.connection)
+        charged.reserved += self._store.ledger.reserve_all(
+            self.owner, missing, connection=charged.connection
+        )
         charged.spends += missing
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
@@ -613,7 +653,11 @@ class StoredSession(Session):
     def _shared(self, delta: SessionDelta) -> dict[bytes, int]:
         """What of a delta all sessions of the subject share, by the names of its rows."""
         shared = {key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING)}
-        return {} if self._words is None else {_name(self._words, key): row for key, row in shared.items()}
+        return (
+            {}
+            if self._words is None
+            else {_name(self._words, key): row for key, row in shared.items()}
+        )
 
     def _keep(self, connection: "Connection", shared: Mapping[bytes, int]) -> None:
         if self._words is not None and shared:
@@ -648,8 +692,12 @@ class StoredSession(Session):
         shared = self._shared(delta)
         with failures("changed"), self._store.writing() as connection:
             if self._words is not None and shared:
-                self._words.alone(connection)  # before the session, as everywhere, so that nobody waits in a ring
-                if any(int(row) != shared[name] for name, row in self._words.get(list(shared)).items()):
+                self._words.alone(
+                    connection
+                )  # before the session, as everywhere, so that nobody waits in a ring
+                if any(
+                    int(row) != shared[name] for name, row in self._words.get(list(shared)).items()
+                ):
                     return False
             if not self._store.add(connection, self.number, known.version, rows):
                 return False
@@ -695,7 +743,9 @@ class Shelf:
         """See `Drawer`."""
         with self._store.writing() as connection:
             insert = inserted(self._table, self._store.dialect).values(name=name, content=content)
-            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_={"content": content}))
+            connection.execute(
+                insert.on_conflict_do_update(index_elements=["name"], set_={"content": content})
+            )
 
     def advance(self, name: str, content: bytes, *, synced: bool) -> None:
         """See `Drawer`."""
@@ -722,7 +772,9 @@ def failures(what: str) -> Iterator[None]:
         reason = type(getattr(error, "orig", None) or error).__name__
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
-    raise StoreError(f"the store cannot be {what} ({reason})") from None  # or it would be chained where `with` ends
+    raise StoreError(
+        f"the store cannot be {what} ({reason})"
+    ) from None  # or it would be chained where `with` ends
 
 
 def _now() -> int:
@@ -758,7 +810,9 @@ def _engine(url: str) -> "Engine":
     except sa.exc.ArgumentError:
         parsed = None
     if parsed is None or not parsed.database or parsed.database == ":memory:":
-        raise ConfigError("a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME")
+        raise ConfigError(
+            "a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME"
+        )
     # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
     pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
     if parsed.get_backend_name() == "postgresql":
@@ -767,7 +821,9 @@ def _engine(url: str) -> "Engine":
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives its other files the same mode
+        os.close(
+            os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        )  # SQLite gives its other files the same mode
     except OSError as error:
         raise StoreError(f"the store cannot be opened: {error.strerror}") from None
     engine = sa.create_engine(parsed, connect_args={"timeout": WAIT}, **pool)

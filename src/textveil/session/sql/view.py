@@ -179,7 +179,9 @@ class StoredFacts(Mapping[Any, Any]):
 
     def read(self, row: SealedRow) -> tuple[Any, Any]:
         """A row as a fact."""
-        key, value = _pair(self._kind).validate_json(self._seal.open(row.kind, row.name, row.content))
+        key, value = _pair(self._kind).validate_json(
+            self._seal.open(row.kind, row.name, row.content)
+        )
         return key, value
 
     def tagged(self, of: Iterable[str]) -> list[Any]:
@@ -221,7 +223,14 @@ class StoredSnapshot(Snapshot):
     @classmethod
     def _made(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
         chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
-        return cls(version=version, last=last, standing=facts[FORM], longest=facts[BEGINNING], facts=facts, **chains)
+        return cls(
+            version=version,
+            last=last,
+            standing=facts[FORM],
+            longest=facts[BEGINNING],
+            facts=facts,
+            **chains,
+        )
 
     def with_written(self, rows: int, added: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
         """The next snapshot, which remembers what this process has just written."""
@@ -239,7 +248,9 @@ class StoredSnapshot(Snapshot):
         rows: dict[str, list[SealedRow]] = {kind: [] for kind in (*FACTS, FORM, BEGINNING)}
         for row in sorted(self.standing.reader.every(), key=lambda row: row.number):
             rows.setdefault(row.kind, []).append(row)  # links of conversations are of another kind
-        known: dict[str, Any] = {kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS}
+        known: dict[str, Any] = {
+            kind: ChainMap(dict(map(self.facts[kind].read, rows[kind]))) for kind in FACTS
+        }
         return Snapshot(version=self.version, **known)
 
     def given_as(self, names: Iterable[str]) -> list[Given]:
@@ -251,7 +262,10 @@ class StoredSnapshot(Snapshot):
         """What of all that was found to be private may stand in some texts; more can be added to it."""
         known = self.standing.several(could_stand(texts, self.longest.several))
         # What is in them already is not new, even where nothing would be looked for.
-        found = {PrivateValue(span.type, texts[span.text][span.start : span.end], span.score).key for span in spans}
+        found = {
+            PrivateValue(span.type, texts[span.text][span.start : span.end], span.score).key
+            for span in spans
+        }
         forms: list[KnownForm] = sorted(known.values())
         sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
         for value in self.facts["private"].several(found).values():
@@ -265,11 +279,18 @@ class StoredSnapshot(Snapshot):
         rows: list[SealedRow] = []
         for kind, facts in added.items():
             stored = self.facts[kind]
-            rows += [stored.row(self.last + i, *each) for i, each in enumerate(facts.items(), len(rows) + 1)]
+            rows += [
+                stored.row(self.last + i, *each)
+                for i, each in enumerate(facts.items(), len(rows) + 1)
+            ]
         return rows, added
 
     def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, KnownForm], dict[str, int]]:
-        forms = [(order, value, form) for order, value in enumerate(values, self.last) for form in value.forms]
+        forms = [
+            (order, value, form)
+            for order, value in enumerate(values, self.last)
+            for form in value.forms
+        ]
         texts = [form.text for *_, form in forms]
         heads = [head for *_, form in forms for head in beginnings(form)]
         if forms:

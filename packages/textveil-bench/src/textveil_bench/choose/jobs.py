@@ -100,7 +100,9 @@ class ComparisonJob:
         asked, series = self.comparison, self.series
         codes = {path: value for path, value in series.settings.items() if path in (CODES, LEARNED)}
         rest = {path: value for path, value in series.settings.items() if path not in codes}
-        config = replace(series, settings=rest).config(series.start if self.budget is None else self.budget)
+        config = replace(series, settings=rest).config(
+            series.start if self.budget is None else self.budget
+        )
         return _fingerprint(
             VERSION,
             asdict(asked.sizes),
@@ -112,7 +114,9 @@ class ComparisonJob:
             self.budget,
             self.seed,
             asked.seeds[0] == self.seed,
-            None if self.seed is not None else (self.asked, asked.seeds[0], series.start, series.most),
+            None
+            if self.seed is not None
+            else (self.asked, asked.seeds[0], series.start, series.most),
             *("all public texts",) * self.all_public,
         )
 
@@ -125,7 +129,9 @@ class ComparisonJob:
         """A row under the names of this job: another comparison may have others for the same mechanism."""
         series = self.series
         found = {**row, "series": series.name, "family": series.family, "whose": series.whose}
-        return found if self.seed is None else {**found, "level": self.level}  # a budget may be that of two levels
+        return (
+            found if self.seed is None else {**found, "level": self.level}
+        )  # a budget may be that of two levels
 
 
 def run(
@@ -174,10 +180,17 @@ def run(
     series = [one for source in comparison.data for one in comparison.series(source.called)]
     for one in series:
         if not one.searched and one.whose != "baseline":
-            raise ConfigError(f"mechanisms are compared at equal risk: set the budget of {one.entry!r} to `risk`")
+            raise ConfigError(
+                f"mechanisms are compared at equal risk: set the budget of {one.entry!r} to `risk`"
+            )
     levels = {one.name: (None,) if one.whose == "baseline" else comparison.levels for one in series}
     tuned = computed(
-        "tuning", [ComparisonJob(series=one, level=level, **of_job) for one in series for level in levels[one.name]]
+        "tuning",
+        [
+            ComparisonJob(series=one, level=level, **of_job)
+            for one in series
+            for level in levels[one.name]
+        ],
     )
     named = {(one.source.called, one.name): one for one in series}
     cells = [
@@ -187,7 +200,11 @@ def run(
     ]
     computed("judging", cells)
     if all_public:
-        first = [cell for cell in cells if cell.seed == comparison.seeds[0] and cell.series.name != summary.CEILING]
+        first = [
+            cell
+            for cell in cells
+            if cell.seed == comparison.seeds[0] and cell.series.name != summary.CEILING
+        ]
         computed("attacking", [replace(cell, all_public=True) for cell in first])
     return everything
 
@@ -230,17 +247,28 @@ _HELD: dict[str, _Held] = {}
 
 def _held(job: ComparisonJob) -> _Held:
     asked, source = job.comparison, job.series.source
-    key = _fingerprint(source.called, asdict(asked.sizes), asked.maps, str(job.folder), str(job.places.corpora))
+    key = _fingerprint(
+        source.called, asdict(asked.sizes), asked.maps, str(job.folder), str(job.places.corpora)
+    )
     if key not in _HELD:
         texts = material.deal(source, asked.sizes, job.places)
         table = load_table(asked.common.get("table.name", "minilm"))
-        maps = {name: str(material.book(name, table, texts, job.folder / BOOKS)) for name in asked.maps}
+        maps = {
+            name: str(material.book(name, table, texts, job.folder / BOOKS)) for name in asked.maps
+        }
         learned, well_read = (
-            Learned(public=tuple(material.texts(each)), simulated=asked.sizes.simulated, passes=PASSES)
+            Learned(
+                public=tuple(material.texts(each)), simulated=asked.sizes.simulated, passes=PASSES
+            )
             for each in (texts.public, texts.every)
         )
         _HELD.clear()  # one data set at a time
-        _HELD[key] = _Held(texts=texts, judges=Judges(texts.judged, table, maps), learned=learned, well_read=well_read)
+        _HELD[key] = _Held(
+            texts=texts,
+            judges=Judges(texts.judged, table, maps),
+            learned=learned,
+            well_read=well_read,
+        )
     return _HELD[key]
 
 
@@ -315,13 +343,21 @@ def _tune(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
 def _judge(job: ComparisonJob, held: _Held, seconds: dict[str, float]) -> Row:
     assert job.seed is not None, "a cell has one"
     sizes, judged = job.comparison.sizes, held.texts.judged
-    found: Row = {"level": job.level, "value": job.budget, "seed": job.seed, "risk": None, "statement": None}
+    found: Row = {
+        "level": job.level,
+        "value": job.budget,
+        "seed": job.seed,
+        "risk": None,
+        "statement": None,
+    }
     if job.series.name != "identity":
         privatizer = _privatizer(job, held, job.budget, job.seed)
         found["statement"] = _statement(privatizer, material.texts(judged)[:1])
         if job.seed == job.comparison.seeds[0]:
             start = time.perf_counter()
-            found["risk"] = _plain(attacked(privatizer, material.texts(judged)[: sizes.attacked], held.learned))
+            found["risk"] = _plain(
+                attacked(privatizer, material.texts(judged)[: sizes.attacked], held.learned)
+            )
             seconds["attack"] += time.perf_counter() - start
     return {**found, "right": _right(job, held, job.budget, judged, job.seed, seconds)}
 
@@ -337,7 +373,14 @@ def _attack_again(job: ComparisonJob, held: _Held, seconds: dict[str, float]) ->
     )
     seconds["attack"] += time.perf_counter() - start
     public = [len(held.texts.every), held.texts.every.digest]
-    return {"level": job.level, "value": job.budget, "seed": job.seed, "risk": own, "all": more, "public": public}
+    return {
+        "level": job.level,
+        "value": job.budget,
+        "seed": job.seed,
+        "risk": own,
+        "all": more,
+        "public": public,
+    }
 
 
 def _judged_again(job: ComparisonJob, held: _Held, row: Row, seconds: dict[str, float]) -> Row:
@@ -345,13 +388,26 @@ def _judged_again(job: ComparisonJob, held: _Held, row: Row, seconds: dict[str, 
     found, first = {**row, "judges": judges.VERSION}, job.comparison.seeds[0]
     if job.seed is None:
         found["levels"] = [
-            [level, budget, risk, _right(job, held, budget, held.texts.tuned, first, seconds, right)]
+            [
+                level,
+                budget,
+                risk,
+                _right(job, held, budget, held.texts.tuned, first, seconds, right),
+            ]
             for level, budget, risk, right in row["levels"]
         ]
     else:
-        found["right"] = _right(job, held, job.budget, held.texts.judged, job.seed, seconds, row["right"])
-    spent = {"release": seconds["release"], "judge": seconds["judge"], "all": seconds["release"] + seconds["judge"]}
-    found["seconds"] = {name: round(value + spent.get(name, 0), 1) for name, value in row["seconds"].items()}
+        found["right"] = _right(
+            job, held, job.budget, held.texts.judged, job.seed, seconds, row["right"]
+        )
+    spent = {
+        "release": seconds["release"],
+        "judge": seconds["judge"],
+        "all": seconds["release"] + seconds["judge"],
+    }
+    found["seconds"] = {
+        name: round(value + spent.get(name, 0), 1) for name, value in row["seconds"].items()
+    }
     return found
 
 
@@ -381,7 +437,9 @@ def _right(
     start = time.perf_counter()
     found = {
         name: "".join("01"[each] for each in right.tolist())
-        for name, right in held.judges.judge(texts, _labels(data), (originals, labels), releases, known)
+        for name, right in held.judges.judge(
+            texts, _labels(data), (originals, labels), releases, known
+        )
     }
     seconds["judge"] += time.perf_counter() - start
     return {**known, **found}
@@ -415,7 +473,10 @@ def _statement(privatizer: Privatizer, texts: Sequence[str]) -> Row:
     return {
         "kind": guarantee.kind,
         "metric": guarantee.claim.metric,
-        **{name: float(value) if np.isfinite(value) else "infinite" for name, value in epsilons.items()},
+        **{
+            name: float(value) if np.isfinite(value) else "infinite"
+            for name, value in epsilons.items()
+        },
     }
 
 
@@ -436,6 +497,8 @@ def cost(rows: Sequence[Row]) -> Iterator[str]:
     """What each row took, in lines for people."""
     for row in rows:
         took: Mapping[str, float] = row["seconds"]
-        told = ", ".join(f"{name} {value:.0f}" for name, value in took.items() if name != "all" and value >= 0.5)
+        told = ", ".join(
+            f"{name} {value:.0f}" for name, value in took.items() if name != "all" and value >= 0.5
+        )
         seed = "" if row["stage"] == "tuned" else f", seed {row['seed']}"
         yield f"{row['data']}, {row['series']}, {row['stage']}{seed}: {took['all']:.0f} s ({told})"

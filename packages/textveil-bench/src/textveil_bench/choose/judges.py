@@ -70,12 +70,16 @@ class Learner:
     def weigh(self, texts: Texts, labels: Ints) -> Callable[[Texts], Values]:
         """What tells how certainly other texts have the label 1, of 0 and 1: log odds, float64 [B]."""
         model = self._model(texts, labels)
-        return lambda others: np.asarray(model.decision_function(self.features.transform(others)), np.float64)
+        return lambda others: np.asarray(
+            model.decision_function(self.features.transform(others)), np.float64
+        )
 
     def _model(self, texts: Texts, labels: Ints) -> Any:
         from sklearn.linear_model import LogisticRegression
 
-        return LogisticRegression(C=self.strength, max_iter=300).fit(self.features.fit_transform(texts), labels)
+        return LogisticRegression(C=self.strength, max_iter=300).fit(
+            self.features.fit_transform(texts), labels
+        )
 
 
 class WordCounts:
@@ -113,7 +117,9 @@ class Chooser:
 
     def _pairs(self, texts: Texts) -> list[str]:
         split = [parts(text, 1 + self.options) for text in texts]
-        return [f"{question}{BETWEEN}{option}" for question, *options in split for option in options]
+        return [
+            f"{question}{BETWEEN}{option}" for question, *options in split for option in options
+        ]
 
 
 class Bag:
@@ -241,7 +247,9 @@ class Judges:
         learner = Learner(self.kinds[kind](), STRENGTH[kind])
         return Chooser(learner, self.options) if self.options else learner
 
-    def _learned_clean(self, name: str, texts: Texts, labels: tuple[int, ...]) -> Callable[[Texts], Ints]:
+    def _learned_clean(
+        self, name: str, texts: Texts, labels: tuple[int, ...]
+    ) -> Callable[[Texts], Ints]:
         return self._learner(name).fit(self._read(name, texts), np.array(labels))
 
     def _read(self, name: str, texts: Texts) -> Texts:

@@ -51,7 +51,9 @@ class Material:
     def learned_from(self, count: int, seed: int) -> DataSet:
         """So many texts of the pool, others for each seed."""
         order = shuffled(len(self.pool), SeededRandomness(seed))[:count]
-        return replace(self.pool, examples=tuple(self.pool.examples[i] for i in np.sort(order).tolist()))
+        return replace(
+            self.pool, examples=tuple(self.pool.examples[i] for i in np.sort(order).tolist())
+        )
 
 
 def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
@@ -60,12 +62,19 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> Material:
     Raises:
         ConfigError: it has too few, or no labels.
     """
-    train, test = (run.load(replace(source, split=each, limit=None), None, places) for each in ("train", "test"))
+    train, test = (
+        run.load(replace(source, split=each, limit=None), None, places)
+        for each in ("train", "test")
+    )
     if not test.labels:
-        raise ConfigError(f"mechanisms are compared where texts have labels, and those of {source.called} have none")
+        raise ConfigError(
+            f"mechanisms are compared where texts have labels, and those of {source.called} have none"
+        )
     train, test = (_dealt(_apart(each)) for each in (train, test))
     known = {text for example in test.examples for text in example.texts[:1]}
-    train = replace(train, examples=tuple(each for each in train.examples if known.isdisjoint(each.texts[:1])))
+    train = replace(
+        train, examples=tuple(each for each in train.examples if known.isdisjoint(each.texts[:1]))
+    )
     shelf, public = min(sizes.shelf, len(train) // 4), min(sizes.public, len(train) // 3)
     tuned = min(sizes.tuned, len(test) // 2)
     return Material(
@@ -116,11 +125,17 @@ def book(name: str, table: EmbeddingTable, material: Material, folder: Path) -> 
     if kind == "general":
         return codes
     if kind == "task" and material.shelf.kind == "choice":
-        raise ConfigError(f"words tell nothing of the letters of options: {material.shelf.name} has no book of a task")
+        raise ConfigError(
+            f"words tell nothing of the letters of options: {material.shelf.name} has no book of a task"
+        )
     shelf = material.shelf
     path = folder / f"{shelf.name}-{shelf.digest[:8]}-{name}.book"
     if not path.exists():
-        labels = [[shelf.labels[example.label or 0] for example in shelf.examples]] if kind == "task" else []
+        labels = (
+            [[shelf.labels[example.label or 0] for example in shelf.examples]]
+            if kind == "task"
+            else []
+        )
         (made,) = make_books(
             table,
             [int(codes)],

@@ -69,7 +69,10 @@ class Comparison:
 
     name: str
     data: Annotated[tuple[SweepData, ...], Field(min_length=1)]
-    levels: Annotated[tuple[Share, ...], BeforeValidator(_sorted), Field(min_length=1)] = (0.1, 0.15)
+    levels: Annotated[tuple[Share, ...], BeforeValidator(_sorted), Field(min_length=1)] = (
+        0.1,
+        0.15,
+    )
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (1, 2, 3)
     common: Mapping[str, Any] = Field(default_factory=dict)
     entries: tuple[SweepEntry, ...] = ()
@@ -101,7 +104,9 @@ class Comparison:
             ConfigError: a level is not between 0 and 1. UnknownName: there is none of that name.
         """
         kept = self._sweep.narrowed(only=only) if only else self._sweep
-        return replace(self, data=kept.data, entries=kept.entries, levels=tuple(levels) or self.levels)
+        return replace(
+            self, data=kept.data, entries=kept.entries, levels=tuple(levels) or self.levels
+        )
 
     @property
     def _sweep(self) -> Sweep:

@@ -72,18 +72,26 @@ def attacked(privatizer: Privatizer, texts: Sequence[str], learned: Learned) -> 
     drawn = set(view.item.tolist())
     for b, released in enumerate(view.released):
         first = int(view.documents[b])
-        own = [each for i, each in enumerate(released.items) if each.group != PUBLIC and first + i not in drawn]
+        own = [
+            each
+            for i, each in enumerate(released.items)
+            if each.group != PUBLIC and first + i not in drawn
+        ]
         passed[b] = sum(each.end - each.start for each in own if each.kind is Kind.VERBATIM)
         hidden[b] = sum(each.end - each.start for each in own if each.kind is Kind.PLACEHOLDER)
     words = np.bincount(view.text, minlength=len(texts)) + passed + hidden
     if not len(view.drawn):
-        return MeasuredRisk(words=words, hits={FIRST: passed, AMONG: passed}, note="no word is drawn")
+        return MeasuredRisk(
+            words=words, hits={FIRST: passed, AMONG: passed}, note="no word is drawn"
+        )
     if reason := learned.refusal(view):
         raise ConfigError(reason)
     hits, blind, note = {}, None, ""
     for outcome in learned.run(case, rng=SeededRandomness(0)):
         if outcome.metric in (FIRST, AMONG):
-            hits[outcome.metric] = passed + np.bincount(view.text[outcome.where], outcome.values, minlength=len(texts))
+            hits[outcome.metric] = passed + np.bincount(
+                view.text[outcome.where], outcome.values, minlength=len(texts)
+            )
             if outcome.metric == FIRST:
                 blind, note = outcome.baseline, outcome.note
     return MeasuredRisk(words=words, hits=hits, blind=blind, note=note)
@@ -129,7 +137,10 @@ def _next(tried: Shares, level: float, start: float, most: float) -> float | Non
     if not tried:
         return min(start, most)
     below = max((budget for budget, risk in tried.items() if risk <= level), default=None)
-    above = min((budget for budget, risk in tried.items() if risk > level and budget > (below or 0)), default=None)
+    above = min(
+        (budget for budget, risk in tried.items() if risk > level and budget > (below or 0)),
+        default=None,
+    )
     if below is not None and tried[below] >= level * (1 - NEAR):
         return None
     if below is None or above is None:

@@ -167,21 +167,35 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
         own = [row for row in rows if row["data"] == data]
         tuned = [row for row in own if row["stage"] == "tuned"]
         judged = [row for row in own if row["stage"] == "judged"]
-        judges = {(row["series"], level): judge(right) for row in tuned for level, _, _, right in row["levels"]}
+        judges = {
+            (row["series"], level): judge(right)
+            for row in tuned
+            for level, _, _, right in row["levels"]
+        }
         best = _best(tuned)
-        wanted: dict[Cell, float | None] = {(row["series"], None): None for row in tuned if row["whose"] == "baseline"}
-        wanted |= {(row["series"], level): budget for (_, _, level), (row, budget, _) in best.items()}
+        wanted: dict[Cell, float | None] = {
+            (row["series"], None): None for row in tuned if row["whose"] == "baseline"
+        }
+        wanted |= {
+            (row["series"], level): budget for (_, _, level), (row, budget, _) in best.items()
+        }
         judged_at: dict[tuple[str, float | None], list[Row]] = {}
         for row in judged:  # a budget may be that of two levels
             judged_at.setdefault((row["series"], row["value"]), []).append(row)
-        cells = {key: judged_at[key[0], value] for key, value in wanted.items() if (key[0], value) in judged_at}
+        cells = {
+            key: judged_at[key[0], value]
+            for key, value in wanted.items()
+            if (key[0], value) in judged_at
+        }
         if (FLOOR, None) not in cells or (CEILING, None) not in cells:
             continue  # it was interrupted before
         scores = {key: _correct(each, judges[key]) for key, each in cells.items()}
         made = dict(
             zip(
                 scores,
-                estimates([Sample(texts=data, sums=s, sizes=np.ones(len(s))) for s in scores.values()]),
+                estimates(
+                    [Sample(texts=data, sums=s, sizes=np.ones(len(s))) for s in scores.values()]
+                ),
                 strict=True,
             )
         )
@@ -189,10 +203,14 @@ def choices(rows: Sequence[Row]) -> list[Choice]:
         keys: dict[float | None, list[Cell]] = {}
         for name, level in cells:
             keys.setdefault(level, []).append((name, level))
-        kept = {key: _kept(cells[key], judges[key], made[key], floor, originals, data) for key in cells}
+        kept = {
+            key: _kept(cells[key], judges[key], made[key], floor, originals, data) for key in cells
+        }
         refused = {row["family"]: row["refused"] for row in tuned if row["refused"]}
         for level in sorted({level for row in tuned for level in row["asked"]}):
-            there = sorted((kept[key] for key in keys.get(level, ())), key=lambda each: -each.share.value)
+            there = sorted(
+                (kept[key] for key in keys.get(level, ())), key=lambda each: -each.share.value
+            )
             families = {family for _, family, own_level in best if own_level == level}
             every = dict.fromkeys(row["family"] for row in tuned if level in row["asked"])
             found.append(
@@ -220,11 +238,15 @@ def _attacked(judged: Sequence[Row]) -> int:
 
 def _correct(cells: Sequence[Row], judge: str) -> Values:
     """How often each text was judged right, over seeds: float64 [B]."""
-    found: Values = np.mean([np.frombuffer(row["right"][judge].encode(), np.uint8) - ord("0") for row in cells], axis=0)
+    found: Values = np.mean(
+        [np.frombuffer(row["right"][judge].encode(), np.uint8) - ord("0") for row in cells], axis=0
+    )
     return found
 
 
-def _kept(cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, top: Estimate, data: str) -> ReleaseScore:
+def _kept(
+    cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, top: Estimate, data: str
+) -> ReleaseScore:
     first = cells[0]
     risk = next((row["risk"] for row in cells if row["risk"]), None)
     rates: list[Estimate | None] = [None, None]
@@ -232,7 +254,10 @@ def _kept(cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, to
         words = np.array(risk["words"], np.float64)
         rates = list(
             estimates(
-                [Sample(texts=f"{data}, attacked", sums=np.array(risk[name]), sizes=words) for name in (FIRST, AMONG)]
+                [
+                    Sample(texts=f"{data}, attacked", sums=np.array(risk[name]), sizes=words)
+                    for name in (FIRST, AMONG)
+                ]
             )
         )
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -243,7 +268,11 @@ def _kept(cells: Sequence[Row], judge: str, score: Estimate, floor: Estimate, to
         whose=first["whose"],
         judge=judge,
         score=score,
-        share=Estimate(texts=score.texts, value=(score.value - floor.value) / (top.value - floor.value), draws=draws),
+        share=Estimate(
+            texts=score.texts,
+            value=(score.value - floor.value) / (top.value - floor.value),
+            draws=draws,
+        ),
         first=rates[0],
         among=rates[1],
         statement=first["statement"],
@@ -276,7 +305,9 @@ def markdown(found: Sequence[Choice]) -> Iterator[str]:
         best = choice.paper
         for each in (*choice.baselines, *choice.kept):
             name = f"*{each.series}*" if each.whose == "baseline" else each.series
-            bold = each is best or each is next((one for one in choice.kept if one.whose == "ours"), None)
+            bold = each is best or each is next(
+                (one for one in choice.kept if one.whose == "ours"), None
+            )
             yield (
                 f"| {name} | {_spelled(each.share, bold=bold)} | {_spelled(each.first)} | {_spelled(each.among)} | "
                 f"{_promise(each.statement)} | {each.judge} | {_over(choice, each)} |"
@@ -291,7 +322,11 @@ def all_public(rows: Sequence[Row]) -> Iterator[str]:
 
     The best of a data set stand first, as in `markdown`; intervals of differences are paired over texts.
     """
-    found = {(row["data"], row["series"], row["value"]): row for row in rows if row["stage"] == "attacked"}
+    found = {
+        (row["data"], row["series"], row["value"]): row
+        for row in rows
+        if row["stage"] == "attacked"
+    }
     tuned = [row for row in rows if row["stage"] == "tuned"]
     values = {(data, series, level): value for data, series, level, value in chosen(tuned)}
     for choice in choices(rows):
@@ -299,12 +334,16 @@ def all_public(rows: Sequence[Row]) -> Iterator[str]:
         counts, words = (0, 0), np.zeros(0)
         for each in (*choice.baselines, *choice.kept):
             level = None if each.whose == "baseline" else choice.level
-            row = found.get((choice.data, each.series, values.get((choice.data, each.series, level))))
+            row = found.get(
+                (choice.data, each.series, values.get((choice.data, each.series, level)))
+            )
             if row is None:
                 continue
             words = np.array(row["risk"]["words"], np.float64)
             sums = [np.array(row[whose][FIRST]) for whose in ("risk", "all")]
-            few, many = estimates([Sample(texts=choice.data, sums=own, sizes=words) for own in sums])
+            few, many = estimates(
+                [Sample(texts=choice.data, sums=own, sizes=words) for own in sums]
+            )
             more, name = difference(many, few), f"*{each.series}*" if level is None else each.series
             ends = more.interval
             lines.append(

@@ -25,19 +25,31 @@ bench = group(
 
 Folder = Annotated[
     str | None,
-    typer.Option("--folder", metavar="DIR", help="The folder of the data sets; else $TEXTVEIL_CORPORA."),
+    typer.Option(
+        "--folder", metavar="DIR", help="The folder of the data sets; else $TEXTVEIL_CORPORA."
+    ),
 ]
 Processes = Annotated[
     int | None,
-    typer.Option("--processes", metavar="N", help="Worker processes, of one thread each; else one per core."),
+    typer.Option(
+        "--processes", metavar="N", help="Worker processes, of one thread each; else one per core."
+    ),
 ]
 
 
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="Take only N examples of each data set.")]
-Seeds = Annotated[str | None, typer.Option("--seeds", metavar="N,...", help="Seeds in place of the sweep's.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Take only N examples of each data set.")
+]
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", metavar="N,...", help="Seeds in place of the sweep's.")
+]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="NAME", help="Run only this data set, or this entry of the sweep; repeatable."),
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="Run only this data set, or this entry of the sweep; repeatable.",
+    ),
 ]
 
 
@@ -47,7 +59,9 @@ def kept(folder: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        shell.note(f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues from there.")
+        shell.note(
+            f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues from there."
+        )
         raise
 
 
@@ -62,7 +76,9 @@ def bench_run(
     sweep: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|NAME", help="A sweep: a YAML file, or the name of a packaged one.", show_default=False
+            metavar="FILE|NAME",
+            help="A sweep: a YAML file, or the name of a packaged one.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -78,9 +94,14 @@ def bench_run(
     limit: Limit = None,
     seeds: Seeds = None,
     only: Only = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")
+    ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all rows as JSON, one per line, without figures of single texts.")
+        bool,
+        typer.Option(
+            "--json", help="Print all rows as JSON, one per line, without figures of single texts."
+        ),
     ] = False,
 ) -> None:
     """Run a sweep: every mechanism at every budget, with every seed, on every data set.
@@ -135,13 +156,16 @@ def bench_choose(
     comparison: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|NAME", help="A comparison whose budgets are `risk`: a YAML file, or a packaged one."
+            metavar="FILE|NAME",
+            help="A comparison whose budgets are `risk`: a YAML file, or a packaged one.",
         ),
     ] = "choose",
     output: Annotated[
         str,
         typer.Option(
-            "--output", metavar="DIR", help="The folder of the rows and of the books. Existing rows are reused."
+            "--output",
+            metavar="DIR",
+            help="The folder of the rows and of the books. Existing rows are reused.",
         ),
     ] = "choose",
     folder: Folder = None,
@@ -158,10 +182,16 @@ def bench_choose(
     ] = None,
     all_public: Annotated[
         bool,
-        typer.Option("--all-public", help="Also attack the results with all public texts there are."),
+        typer.Option(
+            "--all-public", help="Also attack the results with all public texts there are."
+        ),
     ] = False,
-    costs: Annotated[bool, typer.Option("--costs", help="Also print how long each row took.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    costs: Annotated[
+        bool, typer.Option("--costs", help="Also print how long each row took.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of tables.")
+    ] = False,
 ) -> None:
     """Compare mechanisms where an attacker who learned gets the same, each with its own best options.
 
@@ -203,8 +233,12 @@ def bench_choose(
     name="export",
 )
 def bench_export(
-    paths: Annotated[list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")],
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The table: a .parquet, .csv or .jsonl.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")
+    ],
+    output: Annotated[
+        str, typer.Option("--output", metavar="FILE", help="The table: a .parquet, .csv or .jsonl.")
+    ],
 ) -> None:
     """Write rows as one table, with a line for each score."""
     from textveil_bench import rows
@@ -221,15 +255,29 @@ def bench_export(
 )
 def bench_fantasy(
     count: Annotated[
-        int, typer.Option("--count", metavar="N", help="How many paragraphs, with about five questions each.")
+        int,
+        typer.Option(
+            "--count", metavar="N", help="How many paragraphs, with about five questions each."
+        ),
     ] = 20,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed; the same seed gives the same questions.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", metavar="N", help="Seed; the same seed gives the same questions."),
+    ] = 0,
     upstream: Annotated[
         str | None,
-        typer.Option("--upstream", metavar="URL", help="The base URL of a language model that invents them instead."),
+        typer.Option(
+            "--upstream",
+            metavar="URL",
+            help="The base URL of a language model that invents them instead.",
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")] = None,
-    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write there, as JSON lines.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Write there, as JSON lines.")
+    ] = None,
 ) -> None:
     """Make questions about invented facts, which no model can know, with their answers.
 
@@ -270,7 +318,9 @@ def _numbers(typed: str | None) -> tuple[int, ...] | None:
     try:
         return tuple(int(part) for part in typed.split(","))
     except ValueError:
-        raise ConfigError("--seeds must be whole numbers separated by commas, such as 1,2,3") from None
+        raise ConfigError(
+            "--seeds must be whole numbers separated by commas, such as 1,2,3"
+        ) from None
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
@@ -290,15 +340,26 @@ def _show(rows: list[dict[str, Any]]) -> None:
 )
 def bench_task_words(
     name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A data set, or a file of public texts with labels.")
+        str,
+        typer.Argument(
+            metavar="NAME|FILE", help="A data set, or a file of public texts with labels."
+        ),
     ],
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="The configuration to write, as YAML.")],
-    count: Annotated[int, typer.Option("--count", metavar="N", help="At most so many words.")] = 1000,
+    output: Annotated[
+        str, typer.Option("--output", metavar="FILE", help="The configuration to write, as YAML.")
+    ],
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", help="At most so many words.")
+    ] = 1000,
     field: Annotated[
-        str, typer.Option("--field", "--column", metavar="NAME", help="The field of a file that has the texts.")
+        str,
+        typer.Option(
+            "--field", "--column", metavar="NAME", help="The field of a file that has the texts."
+        ),
     ] = "text",
     label: Annotated[
-        str, typer.Option("--label", metavar="NAME", help="The field of a file that has the labels.")
+        str,
+        typer.Option("--label", metavar="NAME", help="The field of a file that has the labels."),
     ] = "label",
     folder: Folder = None,
 ) -> None:
@@ -318,5 +379,9 @@ def bench_task_words(
     split = "test" if own and "{split}" not in name else "train"
     found = learn(load(name, split=split, folder=folder, **columns), count)
     with streams.output(output) as out:
-        out.write(yaml.safe_dump({"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True))
+        out.write(
+            yaml.safe_dump(
+                {"protect": {"importance": "list", "important": list(found)}}, allow_unicode=True
+            )
+        )
     shell.note(f"{len(found):,} word{'s' * (len(found) != 1)}")

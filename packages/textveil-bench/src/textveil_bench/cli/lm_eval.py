@@ -28,68 +28,109 @@ if TYPE_CHECKING:
 def lm_eval(
     config: "Config",
     tasks: Annotated[
-        str, typer.Option("--tasks", metavar="NAME,...", help="Tasks, groups, or patterns such as 'mmlu_*'.")
+        str,
+        typer.Option(
+            "--tasks", metavar="NAME,...", help="Tasks, groups, or patterns such as 'mmlu_*'."
+        ),
     ],
     model: Annotated[
         str,
         typer.Option(
-            "--model", metavar="KIND", help="The kind of model, as lm_eval calls it: hf, local-completions, ..."
+            "--model",
+            metavar="KIND",
+            help="The kind of model, as lm_eval calls it: hf, local-completions, ...",
         ),
     ] = "hf",
     model_args: Annotated[
         str,
         typer.Option(
-            "--model_args", "--model-args", metavar="NAME=VALUE,...", help="Its arguments, as lm_eval takes them."
+            "--model_args",
+            "--model-args",
+            metavar="NAME=VALUE,...",
+            help="Its arguments, as lm_eval takes them.",
         ),
     ] = "",
     num_fewshot: Annotated[
         int | None,
-        typer.Option("--num_fewshot", "--num-fewshot", metavar="N", help="How many examples each prompt has."),
+        typer.Option(
+            "--num_fewshot", "--num-fewshot", metavar="N", help="How many examples each prompt has."
+        ),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", help="Take only N documents of each task.")
     ] = None,
     batch_size: Annotated[
-        str | None, typer.Option("--batch_size", "--batch-size", metavar="N|auto", help="How many requests at once.")
+        str | None,
+        typer.Option(
+            "--batch_size", "--batch-size", metavar="N|auto", help="How many requests at once."
+        ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="The device of the model: cpu, cuda.")
+        str | None,
+        typer.Option("--device", metavar="NAME", help="The device of the model: cpu, cuda."),
     ] = None,
     include_path: Annotated[
         str | None,
         typer.Option(
-            "--include_path", "--include-path", metavar="FOLDER", help="A folder with task files of your own."
+            "--include_path",
+            "--include-path",
+            metavar="FOLDER",
+            help="A folder with task files of your own.",
         ),
     ] = None,
     chat: Annotated[
         bool,
-        typer.Option("--apply_chat_template", "--apply-chat-template", help="Apply the chat template of the model."),
+        typer.Option(
+            "--apply_chat_template",
+            "--apply-chat-template",
+            help="Apply the chat template of the model.",
+        ),
     ] = False,
     fields: Annotated[
         list[str] | None,
         typer.Option(
-            "--fields", metavar="TASK=FIELD,...", help="Document fields shown in prompts, if the template does not say."
+            "--fields",
+            metavar="TASK=FIELD,...",
+            help="Document fields shown in prompts, if the template does not say.",
         ),
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="TASK=FIELD,...", help="Fields that are shown as they are, not privatized."),
+        typer.Option(
+            "--keep",
+            metavar="TASK=FIELD,...",
+            help="Fields that are shown as they are, not privatized.",
+        ),
     ] = None,
     keep_choices: Annotated[
-        bool, typer.Option("--keep-choices", help="Show answer options and endings as they are, not privatized.")
+        bool,
+        typer.Option(
+            "--keep-choices", help="Show answer options and endings as they are, not privatized."
+        ),
     ] = False,
     cache: Annotated[
         str | None,
-        typer.Option("--cache", metavar="FOLDER", help="Keep releases there, for other models and interrupted runs."),
+        typer.Option(
+            "--cache",
+            metavar="FOLDER",
+            help="Keep releases there, for other models and interrupted runs.",
+        ),
     ] = None,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Evaluate on the originals, too; only for models on this machine.")
+        bool,
+        typer.Option(
+            "--baseline", help="Evaluate on the originals, too; only for models on this machine."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be privatized, and run nothing.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with everything.")] = False,
-    output: Annotated[str | None, typer.Option("--output", metavar="FILE", help="Write that object there.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object with everything.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", metavar="FILE", help="Write that object there.")
+    ] = None,
 ) -> None:
     """Evaluate a language model on privatized documents.
 
@@ -130,7 +171,13 @@ def lm_eval(
 
 def _show(found: Mapping[str, Any]) -> None:
     if "results" in found:
-        columns = {"task": "task", "metric": "metric", "value": "value", "stderr": "stderr", "n": "n"}
+        columns = {
+            "task": "task",
+            "metric": "metric",
+            "value": "value",
+            "stderr": "stderr",
+            "n": "n",
+        }
         if any("baseline" in row for row in found["results"]):
             columns |= {"baseline": "originals"}
         _table(found["results"], columns)
@@ -150,7 +197,9 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Non
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name, heading in columns.items():
-        table.add_column(heading, justify="left" if isinstance(rows[0][name], str | list) else "right")
+        table.add_column(
+            heading, justify="left" if isinstance(rows[0][name], str | list) else "right"
+        )
     for row in rows:
         table.add_row(*(_spelled(row[name]) for name in columns))
     evaluation.draw(table)

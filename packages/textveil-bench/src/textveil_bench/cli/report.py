@@ -24,18 +24,28 @@ from textveil_bench.cli.bench import PANEL
 def report(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="ROWS...", help="Folders of runs, or files of rows (.jsonl).", show_default=False),
+        typer.Argument(
+            metavar="ROWS...",
+            help="Folders of runs, or files of rows (.jsonl).",
+            show_default=False,
+        ),
     ],
     output: Annotated[
-        str, typer.Option("--output", metavar="FILE", help="The page to write; - for standard output.")
+        str,
+        typer.Option("--output", metavar="FILE", help="The page to write; - for standard output."),
     ] = ("report.html"),
-    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The heading of the page.")] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="The heading of the page.")
+    ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="DATA", help="Show only this data set; repeatable.")
+        list[str] | None,
+        typer.Option("--only", metavar="DATA", help="Show only this data set; repeatable."),
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option("--figures", metavar="DIR", help="Also write each figure there, as PNG and SVG."),
+        typer.Option(
+            "--figures", metavar="DIR", help="Also write each figure there, as PNG and SVG."
+        ),
     ] = None,
 ) -> None:
     """Make a page of figures and tables from rows.
@@ -63,7 +73,9 @@ def report(
         with streams.writing():
             streams.make_folder(folder)
     with progress.bars(unit=" figures") as told:
-        page = composed(chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told)
+        page = composed(
+            chosen, list(rows.gallery(places)), title=title, figures=folder, progress=told
+        )
     with streams.output(output) as written:
         written.write(page)
     if output != "-":

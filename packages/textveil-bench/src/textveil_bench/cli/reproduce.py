@@ -41,12 +41,19 @@ Plain = Mapping[str, Any]
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|all", help="A figure or table; without it they are listed.", show_default=False),
+        typer.Argument(
+            metavar="NAME|all",
+            help="A figure or table; without it they are listed.",
+            show_default=False,
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Use tiny packaged data: minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use tiny packaged data: minutes.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Use all of the data: hours.")] = False,
     hub: Annotated[
-        bool, typer.Option("--hub", help="Use the paper's own models and tables; needs access to a hub.")
+        bool,
+        typer.Option("--hub", help="Use the paper's own models and tables; needs access to a hub."),
     ] = False,
     folder: Folder = None,
     output: Annotated[
@@ -68,17 +75,28 @@ def reproduce(
     ] = None,
     upstream: Annotated[
         str | None,
-        typer.Option("--upstream", metavar="URL", help="The base URL of a language model, for panels that need one."),
+        typer.Option(
+            "--upstream",
+            metavar="URL",
+            help="The base URL of a language model, for panels that need one.",
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+    ] = None,
     generative: Annotated[
         bool,
         typer.Option(
-            "--generative", help="Run the panels of a small language model, too; needs textveil-bench[generative]."
+            "--generative",
+            help="Run the panels of a small language model, too; needs textveil-bench[generative].",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each figure or table.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be run, and run nothing.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each figure or table.")
+    ] = False,
 ) -> None:
     """Reproduce a figure or table of a paper.
 
@@ -94,7 +112,9 @@ def reproduce(
             say(f"{each:14}{targets.load(each).title}")
         return
     if stored is not None and (dry_run or folder is not None):
-        raise ConfigError("--rows shows earlier results and runs nothing: leave out --dry-run and --folder")
+        raise ConfigError(
+            "--rows shows earlier results and runs nothing: leave out --dry-run and --folder"
+        )
     if stored is not None and not Path(stored).is_dir():
         raise InputError("--rows must be the folder of an earlier run, and there is no such folder")
     if quick and full:
@@ -184,7 +204,9 @@ def _show(found: Plain) -> None:
         say(f"\n{QUICK}")
     for data in dict.fromkeys(cell["data"] for cell in found["cells"]):
         own = [cell for cell in found["cells"] if cell["data"] == data]
-        say(f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}")
+        say(
+            f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}"
+        )
         evaluation.draw(_cells(own))
     for table in found["tables"]:
         say(f"\n{table['title']}")
@@ -195,7 +217,9 @@ def _show(found: Plain) -> None:
         say("\nBeside the paper")
         evaluation.draw(_published(ours))
     if missing := len(found["published"]) - len(ours):
-        say(f"\n{missing} of {len(found['published'])} published values have no value of ours beside them.")
+        say(
+            f"\n{missing} of {len(found['published'])} published values have no value of ours beside them."
+        )
     if found["claims"]:
         say("\nThe paper's claims in our rows (first less second, 95% interval)")
         evaluation.draw(_claims(found["claims"]))
@@ -226,7 +250,12 @@ def _published(values: Iterable[Plain]) -> "Table":
     for each in values:
         own = "" if each["value"] is None else _interval(each)
         table.add_row(
-            each["series"], each["metric"], each["source"], evaluation.number(each["published"]), own, each["says"]
+            each["series"],
+            each["metric"],
+            each["source"],
+            evaluation.number(each["published"]),
+            own,
+            each["says"],
         )
     return table
 
@@ -254,7 +283,9 @@ def _table(columns: Sequence[str], *, words: int) -> "Table":
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for i, column in enumerate(columns):
-        table.add_column(column, overflow="fold", justify="left" if i < words else "right", no_wrap=i >= words)
+        table.add_column(
+            column, overflow="fold", justify="left" if i < words else "right", no_wrap=i >= words
+        )
     return table
 
 

@@ -38,13 +38,22 @@ def sweep_tau(
     ] = "0.3,0.4,0.5,0.6,0.7",
     query: Annotated[
         str | None,
-        typer.Option("--query", metavar="NAME", help="The field that says what each text is for. Not kept secret."),
+        typer.Option(
+            "--query",
+            metavar="NAME",
+            help="The field that says what each text is for. Not kept secret.",
+        ),
     ] = None,
     field: Field = None,
     limit: evaluation.Limit = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all figures.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with all figures.")
+    ] = False,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Draw the figure there: a .png, .svg or .pdf.")
+        str | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Draw the figure there: a .png, .svg or .pdf."
+        ),
     ] = None,
 ) -> None:
     """Measure how close texts stay to their originals at each importance threshold tau (figure 5 of STAMP).
@@ -59,11 +68,15 @@ def sweep_tau(
         pictures.check_name(Path(output))
     thresholds = _numbers(taus)
     if "protect.task" in typed.values and query is not None:
-        raise ConfigError("give --task for all texts, or --query for a field with what each is for, not both")
+        raise ConfigError(
+            "give --task for all texts, or --query for a field with what each is for, not both"
+        )
     resolved = typed.config(protect__importance=None if query is None else "cosine")
     protect = resolved.protect if query is None else replace(resolved.protect, task=None)
     if protect.importance != "cosine" or (protect.task is None and query is None):
-        raise ConfigError("a sweep of tau needs a task: give --task TEXT, --task self or --query FIELD")
+        raise ConfigError(
+            "a sweep of tau needs a task: give --task TEXT, --task self or --query FIELD"
+        )
     groups = resolved.groups
     if groups.budgets == "uniform":
         groups = replace(groups, budgets="heuristic")
@@ -92,7 +105,9 @@ def sweep_tau(
     else:
         _show(shown)
     if output is not None:
-        figure = pictures.thresholds(shown, title=f"{resolved.mechanism.name}, {rows[0].texts:,} texts")
+        figure = pictures.thresholds(
+            shown, title=f"{resolved.mechanism.name}, {rows[0].texts:,} texts"
+        )
         with streams.writing():
             pictures.save(figure, Path(output))
 
@@ -115,10 +130,14 @@ def _show(rows: list[dict[str, Any]]) -> None:
         + "    budget"
     )
     for row in rows:
-        low, high = (end if isinstance(end, str) else f"{end:.3f}" for end in (row["low"], row["high"]))
+        low, high = (
+            end if isinstance(end, str) else f"{end:.3f}" for end in (row["low"], row["high"])
+        )
         shares = "".join(f"{row['shares'][group]:>{len(group) + 2}.1%}" for group in groups)
         budget = row["budget"] if isinstance(row["budget"], str) else f"{row['budget']:.4g}"
-        say(f"{row['tau']:>5.2f}{row['similarity']:>12.3f}  {f'{low} to {high}':16}{shares}{budget:>10}")
+        say(
+            f"{row['tau']:>5.2f}{row['similarity']:>12.3f}  {f'{low} to {high}':16}{shares}{budget:>10}"
+        )
     shell.note(
         shell.wrap(
             "Note: similarity is the mean cosine of the sentence vectors of original and release; a group's column is "

@@ -28,7 +28,10 @@ def fetch(hub: Hub, split: str) -> Iterable[Mapping[str, Any]]:
     quiet = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
-        return cast(Iterable[Mapping[str, Any]], datasets.load_dataset(hub.id, hub.configuration, split=split))
+        return cast(
+            Iterable[Mapping[str, Any]],
+            datasets.load_dataset(hub.id, hub.configuration, split=split),
+        )
     except Exception as error:  # of many kinds, with addresses and more in their messages
         failure = type(error).__name__
     finally:

@@ -70,15 +70,21 @@ def load(
         if base not in SOURCES:
             raise UnknownName("data set", name, SOURCES)
         if columns or (named and subset):
-            raise ConfigError(f"{base} has its own fields and at most one subset; columns are for files of your own")
+            raise ConfigError(
+                f"{base} has its own fields and at most one subset; columns are for files of your own"
+            )
         return _known(base, split, limit, _folder(folder), subset or named)
     if subset is not None:
-        raise ConfigError(f"subsets are for {', '.join(SOURCES)}; a file of your own is used as a whole")
+        raise ConfigError(
+            f"subsets are for {', '.join(SOURCES)}; a file of your own is used as a whole"
+        )
     found = read_own(name, split, Columns(**columns))
     left: Counter[str] = Counter()
     examples = tuple(_whole(found.examples, left, found.kind))
     return _cut(
-        replace(found, examples=examples, remarks=(*found.remarks, *_said(left))), limit, spread=split == "train"
+        replace(found, examples=examples, remarks=(*found.remarks, *_said(left))),
+        limit,
+        spread=split == "train",
     )
 
 
@@ -109,7 +115,11 @@ def _known(name: str, split: str, limit: int | None, root: Path | None, subset: 
     spread = split == "train" or bool(source.sorted_by)
     if limit is not None and not spread:
         examples = islice(examples, limit)  # avoids reading the rest of a large file
-    chosen = sorted(examples, key=lambda example: example.group != source.first) if source.first else list(examples)
+    chosen = (
+        sorted(examples, key=lambda example: example.group != source.first)
+        if source.first
+        else list(examples)
+    )
     remarks = [source.remarks[split]] if split in source.remarks else []
     if part.groups and split == "train":
         remarks.append(f"the whole split: {subset} parts what is judged")
@@ -168,9 +178,14 @@ def _cut(data: DataSet, limit: int | None, *, spread: bool, first: str = "") -> 
     if not spread:
         return data.take(limit)
     leading = sum(example.group == first for example in data.examples) if first else 0
-    places = [*_spaced(leading, limit), *(leading + i for i in _spaced(count - leading, limit - leading))]
+    places = [
+        *_spaced(leading, limit),
+        *(leading + i for i in _spaced(count - leading, limit - leading)),
+    ]
     examples = tuple(data.examples[i] for i in places)
-    return replace(data, examples=examples, remarks=(*data.remarks, f"{limit} of {count} rows, evenly spaced"))
+    return replace(
+        data, examples=examples, remarks=(*data.remarks, f"{limit} of {count} rows, evenly spaced")
+    )
 
 
 def _spaced(count: int, limit: int) -> list[int]:
@@ -182,7 +197,9 @@ def _spaced(count: int, limit: int) -> list[int]:
 # ---- where examples come from ----------------------------------------------------------------------------------------
 
 
-def _found(name: str, source: DataSource, split: str, limit: int | None, root: Path | None, part: Subset) -> _Loaded:
+def _found(
+    name: str, source: DataSource, split: str, limit: int | None, root: Path | None, part: Subset
+) -> _Loaded:
     if not part.made and (there := _filed(name, split, root)):
         return there
     if name in _MADE and (made := _MADE[name](split, limit, root)):
@@ -213,7 +230,10 @@ def _filed(name: str, split: str, root: Path | None) -> _Loaded | None:
         if paths := file.find(root):
             places = [path.relative_to(root).as_posix() for path in paths]
             origin = places[0] if "*" not in file.name else file.name
-            return _Loaded(origin=origin, examples=_from_files(file, dict(zip(places, paths, strict=True)), name))
+            return _Loaded(
+                origin=origin,
+                examples=_from_files(file, dict(zip(places, paths, strict=True)), name),
+            )
     return None
 
 
@@ -257,7 +277,9 @@ def _folder(folder: str | os.PathLike[str] | None) -> Path | None:
     """The folder of corpora, if one is set."""
     named = folder if folder is not None else os.environ.get(CORPORA) or None
     if named is not None and not os.path.isdir(named):
-        raise ConfigError(f"the folder of corpora (folder, or {CORPORA}) does not exist; correct its path")
+        raise ConfigError(
+            f"the folder of corpora (folder, or {CORPORA}) does not exist; correct its path"
+        )
     return None if named is None else Path(named)
 
 

@@ -76,10 +76,14 @@ def read_own(path: str, split: str, columns: Columns) -> DataSet:
         InputError: the file or a row has the wrong form; no message shows its content.
     """
     if SPLIT not in path and split != "test":
-        raise ConfigError(f"the split {shown(split)} needs its own file: use a path with {SPLIT} in it")
+        raise ConfigError(
+            f"the split {shown(split)} needs its own file: use a path with {SPLIT} in it"
+        )
     labels = columns.labels
     if columns.label is not None and not labels:
-        labels = columns.fields[1:] if columns.kind == "choice" else _labels(path, split, columns.label)
+        labels = (
+            columns.fields[1:] if columns.kind == "choice" else _labels(path, split, columns.label)
+        )
     chosen = _place(path, split)
     left: Counter[str] = Counter()
     return DataSet(
@@ -104,7 +108,9 @@ def _place(path: str, split: str) -> str:
     return path.replace(SPLIT, split)
 
 
-def _examples(path: str, columns: Columns, labels: tuple[str, ...], left: Counter[str]) -> Iterator[Example]:
+def _examples(
+    path: str, columns: Columns, labels: tuple[str, ...], left: Counter[str]
+) -> Iterator[Example]:
     """All rows except those with an empty label, which are counted."""
     for where, record in _rows(path):
         with within(where):
@@ -115,7 +121,9 @@ def _examples(path: str, columns: Columns, labels: tuple[str, ...], left: Counte
             yield Example(
                 texts=texts,
                 label=None if columns.label is None else _number(record, columns, labels),
-                answers=standing(answers(member(record, columns.answers)), texts[-1]) if columns.answers else (),
+                answers=standing(answers(member(record, columns.answers)), texts[-1])
+                if columns.answers
+                else (),
                 group=_value(record, columns.group) if columns.group else "",
             )
 
@@ -124,7 +132,9 @@ def _rows(path: str) -> Iterator[tuple[str, Record]]:
     name = Path(path).name
     name = name if formats.is_plain(name) else "the file"
     if not os.path.isfile(path):
-        raise InputError("there is no data set and no file of this name; give one of the known names, or a path")
+        raise InputError(
+            "there is no data set and no file of this name; give one of the known names, or a path"
+        )
     with within(name):
         for number, record in enumerate(formats.records(Path(path)), 1):
             yield f"{name}, row {number}", record
@@ -162,5 +172,12 @@ def _labels(path: str, split: str, name: str) -> tuple[str, ...]:
                     f"label must have at most {MOST} different values of at most {LONGEST} characters; is it a text?"
                 )
     return tuple(
-        sorted(found, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
+        sorted(
+            found,
+            key=lambda label: (
+                not label.isdecimal(),
+                int(label) if label.isdecimal() else 0,
+                label,
+            ),
+        )
     )

@@ -20,7 +20,9 @@ ABBREVIATIONS = (
 """What may precede a full stop within a sentence: single capitals, titles, months and the like."""
 
 _BETWEEN = regex.compile(
-    r"""(?<=[.!?][)\]"'”’»]*)(?<!\b(?:""" + ABBREVIATIONS + r""")\.)\s+(?=[(\["'“‘«]*[\p{Lu}\p{N}])"""
+    r"""(?<=[.!?][)\]"'”’»]*)(?<!\b(?:"""
+    + ABBREVIATIONS
+    + r""")\.)\s+(?=[(\["'“‘«]*[\p{Lu}\p{N}])"""
 )
 
 
@@ -29,10 +31,17 @@ def sentences(text: str) -> list[str]:
 
     A sentence that ends in one of `ABBREVIATIONS` stays joined to the next one.
     """
-    return [sentence for part in text.splitlines() for sentence in _BETWEEN.split(part.strip()) if sentence]
+    return [
+        sentence
+        for part in text.splitlines()
+        for sentence in _BETWEEN.split(part.strip())
+        if sentence
+    ]
 
 
-def make(questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: int = 0) -> list[Example]:
+def make(
+    questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: int = 0
+) -> list[Example]:
     """Two pairs for each question: with a sentence of its paragraph that has the answer, and with one that does not.
 
     Of several, the one with the most words in common with the question is used: QNLI has few pairs with little in
@@ -50,9 +59,13 @@ def make(questions: Sequence[Example], *, unseen: Sequence[Example] = (), seed: 
     asked = {_plain(example.texts[0]) for example in unseen}
     judged = dict.fromkeys(text for example in unseen for text in example.texts[1:])
     read = {_plain(sentence) for text in judged for sentence in sentences(text)}
-    parts = {text: sentences(text) for text in dict.fromkeys(example.texts[1] for example in questions)}
+    parts = {
+        text: sentences(text) for text in dict.fromkeys(example.texts[1] for example in questions)
+    }
     parts = {text: each for text, each in parts.items() if read.isdisjoint(map(_plain, each))}
-    usable = [each for each in questions if each.texts[1] in parts and _plain(each.texts[0]) not in asked]
+    usable = [
+        each for each in questions if each.texts[1] in parts and _plain(each.texts[0]) not in asked
+    ]
     everywhere = [sentence for each in parts.values() for sentence in each]
     found: list[tuple[float, Example]] = []
     for example, (which, *places) in zip(usable, _uniform(len(usable), 3, seed), strict=True):
@@ -69,10 +82,17 @@ def _sides(example: Example, parts: list[str], everywhere: list[str], which: flo
     others = [part for part in parts if part not in holding]
     if not others:
         first = int(which * len(everywhere))
-        others = [*islice((each for each in everywhere[first:] + everywhere[:first] if each not in parts), 1)]
+        others = [
+            *islice(
+                (each for each in everywhere[first:] + everywhere[:first] if each not in parts), 1
+            )
+        ]
     if not (holding and others):  # an answer may cross the end of a sentence
         return []
-    return [max(side, key=lambda part: len(words & set(_plain(part).split()))) for side in (holding, others)]
+    return [
+        max(side, key=lambda part: len(words & set(_plain(part).split())))
+        for side in (holding, others)
+    ]
 
 
 def _uniform(rows: int, width: int, seed: int) -> list[list[float]]:

@@ -29,7 +29,9 @@ PARAGRAPH = 50
 """Least number of words in a paragraph that counts as a text."""
 
 
-def plain(*fields: str, labels: Sequence[str] = (), label: str = "label", group: str = "") -> Reader:
+def plain(
+    *fields: str, labels: Sequence[str] = (), label: str = "label", group: str = ""
+) -> Reader:
     """Reads records with a field for each text.
 
     Args:
@@ -59,7 +61,9 @@ def news(labels: Sequence[str]) -> Reader:
     def read(record: Record) -> Iterator[Example]:
         in_one = "text" in record
         found = number(record, "label", labels, first=0 if in_one else 1)
-        parts = [text(record, field) for field in (("text",) if in_one else ("title", "description"))]
+        parts = [
+            text(record, field) for field in (("text",) if in_one else ("title", "description"))
+        ]
         whole = unmarked(" ".join(part for part in parts if part.strip()))
         yield Example(texts=(whole,), label=found, group=labels[found])
 
@@ -73,7 +77,10 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,500}>")
 def unmarked(value: str) -> str:
     """A text without HTML: entities are the characters they stand for, and tags and backslashes are spaces."""
     plain = _ENTITY.sub(
-        lambda found: (" " if found[1] != "#39" else "") * found[0].startswith(" ") + html.unescape(f"&{found[1]};"),
+        lambda found: (
+            (" " if found[1] != "#39" else "") * found[0].startswith(" ")
+            + html.unescape(f"&{found[1]};")
+        ),
         value,
     )
     return " ".join(_TAG.sub(" ", plain).replace("\\", " ").split())
@@ -83,7 +90,11 @@ def reviews(labels: Sequence[str]) -> Reader:
     r"""Reads Yelp: in files, stars from 1; on the hub, labels from 0. A literal \n becomes a line end."""
 
     def read(record: Record) -> Iterator[Example]:
-        found = number(record, "stars", labels, first=1) if "stars" in record else number(record, "label", labels)
+        found = (
+            number(record, "stars", labels, first=1)
+            if "stars" in record
+            else number(record, "label", labels)
+        )
         yield Example(texts=(text(record, "text").replace("\\n", "\n"),), label=found)
 
     return read
@@ -92,7 +103,9 @@ def reviews(labels: Sequence[str]) -> Reader:
 def endings(record: Record) -> Iterator[Example]:
     """Reads SWAG: the start of a scene, and four possible continuations."""
     options = (text(record, f"ending{i}") for i in range(len(LETTERS)))
-    yield Example(texts=(text(record, "startphrase"), *options), label=number(record, "label", LETTERS))
+    yield Example(
+        texts=(text(record, "startphrase"), *options), label=number(record, "label", LETTERS)
+    )
 
 
 def subjects(record: Record) -> Iterator[Example]:
@@ -131,7 +144,10 @@ def asked(group: str = "") -> Reader:
 
     def one(record: Record, context: str) -> Iterator[Example]:
         question = text(record, "question")
-        given = next((record[name] for name in ("gold_answers", "answers", "answer") if record.get(name)), None)
+        given = next(
+            (record[name] for name in ("gold_answers", "answers", "answer") if record.get(name)),
+            None,
+        )
         found = standing(answers(given), context)
         if found or "silver_answer" not in record:
             yield Example(texts=(question, context), answers=found, group=group)
@@ -156,7 +172,11 @@ def among_sentences(read: Reader) -> Reader:
         for example in read(record):
             question, paragraph = example.texts
             options = sentences(paragraph)[: len(LETTERS)]
-            holding = [i for i, each in enumerate(options) if any(answer in each for answer in example.answers)]
+            holding = [
+                i
+                for i, each in enumerate(options)
+                if any(answer in each for answer in example.answers)
+            ]
             if len(options) == len(LETTERS) and len(holding) == 1:
                 yield Example(texts=(question, *options), label=holding[0], group=example.group)
 
@@ -246,7 +266,9 @@ def answers(given: Any) -> tuple[str, ...]:
         given = given.get("text")
     listed = [] if given is None else [given] if isinstance(given, str) else given
     if isinstance(listed, list | tuple):
-        found: list[Any] = [each.get("text") if isinstance(each, Mapping) else each for each in listed]
+        found: list[Any] = [
+            each.get("text") if isinstance(each, Mapping) else each for each in listed
+        ]
         if all(isinstance(each, str) and _is_unicode(each) for each in found):
             return tuple(dict.fromkeys(each for each in found if each.strip()))
     raise InputError("answers must be a text, a list of texts, or objects with the field 'text'")

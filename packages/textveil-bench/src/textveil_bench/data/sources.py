@@ -44,7 +44,10 @@ class File:
 
     def find(self, folder: Path) -> list[Path]:
         """The file of that name, or all matching a star: those without .gz if there are any, else those with it."""
-        found = (sorted(path for path in folder.glob(self.name + end) if path.is_file()) for end in ("", ".gz"))
+        found = (
+            sorted(path for path in folder.glob(self.name + end) if path.is_file())
+            for end in ("", ".gz")
+        )
         return next(filter(None, found), [])
 
     def starred(self, path: Path) -> str:
@@ -144,7 +147,12 @@ MEDICAL = (
     "virology",
 )
 LEGAL = ("international_law", "jurisprudence", "professional_law")
-FINANCIAL = ("econometrics", "high_school_macroeconomics", "high_school_microeconomics", "professional_accounting")
+FINANCIAL = (
+    "econometrics",
+    "high_school_macroeconomics",
+    "high_school_microeconomics",
+    "professional_accounting",
+)
 """Some subjects of MMLU."""
 
 SUBJECTS = (
@@ -233,7 +241,8 @@ def _by_subject(split: str) -> tuple[File, ...]:
 
 SQUAD: Mapping[str, tuple[File, ...]] = {
     "test": _named(
-        *(f"{folder}/dev-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")), "squad_v11/dev.shared.jsonl"
+        *(f"{folder}/dev-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
+        "squad_v11/dev.shared.jsonl",
     ),
     "train": _named(
         *(f"{folder}/train-v1.1.json" for folder in ("squad", "SQuAD", "squad_v11")),
@@ -313,7 +322,9 @@ SOURCES: Mapping[str, DataSource] = {
             "test": (*_by_subject("val"), *_named("mmlu/val.tsv")),
             "train": (*_by_subject("test"), *_named("mmlu/test.shared.tsv")),
         },
-        hub=Hub(id="cais/mmlu", configuration="all", splits={"test": "validation", "train": "test"}),
+        hub=Hub(
+            id="cais/mmlu", configuration="all", splits={"test": "validation", "train": "test"}
+        ),
         sorted_by="subject",
         terms="MIT",
         remarks={"test": "the validation rows of MMLU", "train": "its test rows, which are more"},
@@ -340,7 +351,9 @@ SOURCES: Mapping[str, DataSource] = {
         sorted_by="article",
         first=GOLD,
         terms="CC BY-SA 4.0, as SQuAD",
-        remarks=dict.fromkeys(SQUAD, "the first four sentences of paragraphs, of which one has the answer"),
+        remarks=dict.fromkeys(
+            SQUAD, "the first four sentences of paragraphs, of which one has the answer"
+        ),
     ),
     "fantasy": DataSource(
         kind="reading",
@@ -348,7 +361,9 @@ SOURCES: Mapping[str, DataSource] = {
         read=asked(),
         files={
             "test": _named(
-                "fantasy_squad/fantasy.jsonl", "fantasy/fantasy.jsonl", "fantasy_squad/fantasy.shared.jsonl"
+                "fantasy_squad/fantasy.jsonl",
+                "fantasy/fantasy.jsonl",
+                "fantasy_squad/fantasy.shared.jsonl",
             ),
             "train": (),
         },
@@ -390,11 +405,17 @@ SOURCES: Mapping[str, DataSource] = {
         read=news(TOPICS),
         files={
             "test": (
-                *(File(name=f"{folder}/test.csv", columns=_NEWS) for folder in ("ag_news_csv", "ag_news")),
+                *(
+                    File(name=f"{folder}/test.csv", columns=_NEWS)
+                    for folder in ("ag_news_csv", "ag_news")
+                ),
                 *_named("ag_news/test.shared.tsv"),
             ),
             "train": (
-                *(File(name=f"{folder}/train.csv", columns=_NEWS) for folder in ("ag_news_csv", "ag_news")),
+                *(
+                    File(name=f"{folder}/train.csv", columns=_NEWS)
+                    for folder in ("ag_news_csv", "ag_news")
+                ),
                 *_named("ag_news/train_subset.tsv"),
             ),
         },

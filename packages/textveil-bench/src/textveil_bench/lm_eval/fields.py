@@ -76,7 +76,12 @@ class FieldOptions:
         """The fields of one task, and those that are kept."""
         first, second = (
             tuple(
-                dict.fromkeys(name for pattern, names in each.items() if fnmatchcase(task, pattern) for name in names)
+                dict.fromkeys(
+                    name
+                    for pattern, names in each.items()
+                    if fnmatchcase(task, pattern)
+                    for name in names
+                )
             )
             for each in (self.fields, self.keep)
         )
@@ -103,7 +108,13 @@ def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields
     _require_guardable(task)
     name, config, examples = task.task_name, task.config, task.fewshot_cfg
     label = config.output_type == LABELLED
-    asked = [config.doc_to_text, examples.doc_to_text, config.description, config.gen_prefix, examples.gen_prefix]
+    asked = [
+        config.doc_to_text,
+        examples.doc_to_text,
+        config.description,
+        config.gen_prefix,
+        examples.gen_prefix,
+    ]
     if examples.doc_to_target != config.doc_to_target:
         asked.append(examples.doc_to_target)
     prompts = _used(first, *asked)
@@ -119,13 +130,21 @@ def fields_of(task: Any, first: Mapping[str, Any], said: FieldOptions) -> Fields
     for each in (*found, *given, *keep):
         if each not in first:
             raise UnknownName(f"field of {name}", each, first)
-    keep += tuple(each for each in answers or () if each not in (prompts or ()) and not has_text(first[each]))
+    keep += tuple(
+        each for each in answers or () if each not in (prompts or ()) and not has_text(first[each])
+    )
     if given and (missed := [each for each in found if each not in (*given, *keep)]):
-        raise ConfigError(f"the prompts of {name} also show {', '.join(missed)}: add them to --fields or --keep")
+        raise ConfigError(
+            f"the prompts of {name} also show {', '.join(missed)}: add them to --fields or --keep"
+        )
     texts = tuple(dict.fromkeys(given or found))
     if said.keep_choices:
         keep += _choices(name, texts, choices or ())
-    return Fields(texts=tuple(each for each in texts if each not in keep), kept=tuple(dict.fromkeys(keep)), label=label)
+    return Fields(
+        texts=tuple(each for each in texts if each not in keep),
+        kept=tuple(dict.fromkeys(keep)),
+        label=label,
+    )
 
 
 def has_text(value: object) -> bool:
@@ -140,9 +159,14 @@ def has_text(value: object) -> bool:
 def _require_guardable(task: Any) -> None:
     name, config = task.task_name, task.config
     if type(task) is not library("lm_eval.api.task").ConfigurableTask:
-        raise ConfigError(f"{name} is a task with its own code, which may show anything: it cannot be guarded")
+        raise ConfigError(
+            f"{name} is a task with its own code, which may show anything: it cannot be guarded"
+        )
     for wrong, why in (
-        (config.doc_to_image is not None or config.doc_to_audio is not None, "shows images or sounds"),
+        (
+            config.doc_to_image is not None or config.doc_to_audio is not None,
+            "shows images or sounds",
+        ),
         (config.use_prompt is not None, "takes its prompts from a collection"),
         (task.multiple_input, "puts its choices into several prompts"),
     ):

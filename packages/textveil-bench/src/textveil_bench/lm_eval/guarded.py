@@ -62,7 +62,13 @@ class Guarded:
     """
 
     def __init__(
-        self, task: Any, rows: Sequence[Mapping[str, Any]], fields: Fields, *, few: int, limit: int | None
+        self,
+        task: Any,
+        rows: Sequence[Mapping[str, Any]],
+        fields: Fields,
+        *,
+        few: int,
+        limit: int | None,
     ) -> None:
         self.task, self.fields = task, fields
         self._split = task.config.test_split or task.config.validation_split
@@ -72,12 +78,15 @@ class Guarded:
         self._process = task.process_results
         source, pool = _examples(task, few)
         self._empty = [_empty(self._split, i) for i in range(len(rows))]
-        self._pool = self._empty if source == self._split else [_empty(source, i) for i in range(len(pool))]
+        self._pool = (
+            self._empty if source == self._split else [_empty(source, i) for i in range(len(pool))]
+        )
         self.evaluated = len(rows) if limit is None else min(limit, len(rows))
         drawn = self._replace(few)
         wanted = dict.fromkeys([*((self._split, i) for i in range(self.evaluated)), *drawn])
         self.documents = {
-            (split, i): self._document(split, i, rows[i] if split == self._split else pool[i]) for split, i in wanted
+            (split, i): self._document(split, i, rows[i] if split == self._split else pool[i])
+            for split, i in wanted
         }
         self._point_to_labels()
 
@@ -103,7 +112,9 @@ class Guarded:
     def _replace(self, few: int) -> list[FieldPlace]:
         """Takes the documents out of the task, and finds out which examples it will draw."""
         task = self.task
-        as_asked = task.fewshot_cfg.split == task.config.test_split  # then lm_eval leaves out the document itself
+        as_asked = (
+            task.fewshot_cfg.split == task.config.test_split
+        )  # then lm_eval leaves out the document itself
         task.dataset, task.task_docs = {self._split: self._empty}, self._empty
         task.config.process_docs = task.fewshot_cfg.process_docs = task.fewshot_cfg.samples = None
         task.config.num_fewshot = few
@@ -113,7 +124,9 @@ class Guarded:
             task.sampler.replace_df(self._pool)
             taken &= task.sampler.df is self._pool
         if not taken:  # in a version of the library with another structure
-            raise ConfigError(f"{task.task_name} keeps its documents elsewhere, so it cannot be guarded; leave it out")
+            raise ConfigError(
+                f"{task.task_name} keeps its documents elsewhere, so it cannot be guarded; leave it out"
+            )
         if not few:
             return []
         task.set_fewshot_seed(FEW_SHOT_SEED)
@@ -140,7 +153,9 @@ class Guarded:
             failure = str(error)
         except Exception as error:  # its message may hold the document
             failure = f"it gave {type(error).__name__}"
-        raise InputError(f"row {i} of {split} of {self.task.task_name} cannot be guarded: {failure}")
+        raise InputError(
+            f"row {i} of {split} of {self.task.task_name} cannot be guarded: {failure}"
+        )
 
     def _point_to_labels(self) -> None:
         task = self.task

@@ -13,12 +13,32 @@ from typing import Any
 from textveil.errors import ConfigError, InputError, ModelError, UnknownName, shown
 from textveil_bench.lm_eval.extra import library, quiet
 
-LOCAL = ("hf", "hf-auto", "huggingface", "vllm", "sglang", "mamba_ssm", "openvino", "onnxruntime", "dummy")
+LOCAL = (
+    "hf",
+    "hf-auto",
+    "huggingface",
+    "vllm",
+    "sglang",
+    "mamba_ssm",
+    "openvino",
+    "onnxruntime",
+    "dummy",
+)
 """Models that run in this process: prompts stay on this machine."""
 
 TRANSFORMERS = ("hf", "hf-auto", "huggingface")
 
-SAID = ("pretrained", "model", "revision", "subfolder", "dtype", "peft", "tokenizer", "backend", "max_length")
+SAID = (
+    "pretrained",
+    "model",
+    "revision",
+    "subfolder",
+    "dtype",
+    "peft",
+    "tokenizer",
+    "backend",
+    "max_length",
+)
 """Model arguments repeated in reports; others may be keys."""
 
 BOOTSTRAPS = 1000
@@ -39,14 +59,18 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> Tasks:
         InputError: the data of a task cannot be loaded.
     """
     if include is not None and not Path(include).is_dir():
-        raise ConfigError("--include_path must be a folder of task files, and no such folder exists")
+        raise ConfigError(
+            "--include_path must be a folder of task files, and no such folder exists"
+        )
     with quiet():
         manager = _manager(names, include)
         found = list(dict.fromkeys(name for asked in names for name in _matching(asked, manager)))
         try:
             loaded: Tasks = manager.load(found)
             return loaded
-        except Exception as error:  # of many kinds, from datasets and hubs; the message may hold a row
+        except (
+            Exception
+        ) as error:  # of many kinds, from datasets and hubs; the message may hold a row
             failure = type(error).__name__
     raise InputError(
         f"could not load the tasks {', '.join(found)} ({failure}): their data must be cached, on a reachable hub, or "
@@ -72,13 +96,17 @@ def _whole(name: object, manager: Any) -> bool:
 
 
 def _matching(asked: str, manager: Any) -> list[str]:
-    found: list[str] = manager.match_tasks([asked]) if asked in manager.all_tasks or "*" in asked else []
+    found: list[str] = (
+        manager.match_tasks([asked]) if asked in manager.all_tasks or "*" in asked else []
+    )
     if not found:
         raise UnknownName("task of lm-evaluation-harness", asked, manager.all_tasks)
     return found
 
 
-def load_model(name: str, arguments: str, *, batch_size: str | None = None, device: str | None = None) -> Any:
+def load_model(
+    name: str, arguments: str, *, batch_size: str | None = None, device: str | None = None
+) -> Any:
     """A model.
 
     Args:
@@ -97,9 +125,13 @@ def load_model(name: str, arguments: str, *, batch_size: str | None = None, devi
     source = str(given.get("pretrained", ""))
     if name in TRANSFORMERS:
         if not source:
-            raise ConfigError(f"--model {name} needs --model_args pretrained=..., a folder or a hub id")
+            raise ConfigError(
+                f"--model {name} needs --model_args pretrained=..., a folder or a hub id"
+            )
         if source.startswith((".", "/", "~")) and not Path(source).is_dir():
-            raise ModelError("pretrained must be a folder with a model or a hub id, and no such folder exists")
+            raise ModelError(
+                "pretrained must be a folder with a model or a hub id, and no such folder exists"
+            )
         device = device or given.pop("device", None) or _device()
     size = int(batch_size) if batch_size is not None and batch_size.isdigit() else batch_size
     with quiet():
@@ -114,7 +146,9 @@ def load_model(name: str, arguments: str, *, batch_size: str | None = None, devi
                 "the cache of a hub, and its library installed"
             ) from error
     if made.world_size > 1:
-        raise ConfigError("the evaluation runs in one process; start textveil without a multi-process launcher")
+        raise ConfigError(
+            "the evaluation runs in one process; start textveil without a multi-process launcher"
+        )
     return made
 
 
@@ -160,7 +194,9 @@ def evaluate(
             failure = _explained(error)
         else:
             return list(_rows(found))
-    raise ModelError(failure)  # raised out here, because the error's message and chain may hold documents
+    raise ModelError(
+        failure
+    )  # raised out here, because the error's message and chain may hold documents
 
 
 def _explained(error: Exception) -> str:

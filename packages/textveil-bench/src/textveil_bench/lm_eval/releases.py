@@ -91,16 +91,24 @@ class Releases:
                 store.executescript(SCHEMA)
                 found = [each for (each,) in store.execute("select digest from configuration")]
                 if found not in ([], [digest]):
-                    raise ConfigError(f"{_name(digest)} in the cache belongs to another configuration; delete it")
-                options = json.dumps({**config.public(), "seed": None if config.seed is None else "not shown"})
-                store.execute("insert or ignore into configuration values (?, ?)", (digest, options))
+                    raise ConfigError(
+                        f"{_name(digest)} in the cache belongs to another configuration; delete it"
+                    )
+                options = json.dumps(
+                    {**config.public(), "seed": None if config.seed is None else "not shown"}
+                )
+                store.execute(
+                    "insert or ignore into configuration values (?, ?)", (digest, options)
+                )
             yield cls(privatizer=privatizer, seeded=config.seed is not None, store=store)
 
     def missing(self, documents: Sequence[Texts]) -> list[Texts]:
         """The documents not drawn yet, without repeats."""
         return [texts for texts in dict.fromkeys(documents) if self._find(texts) is None]
 
-    def of(self, documents: Sequence[Texts], report: Report = lambda step, done, total: None) -> Mapping[Texts, Kept]:
+    def of(
+        self, documents: Sequence[Texts], report: Report = lambda step, done, total: None
+    ) -> Mapping[Texts, Kept]:
         """The release of each document; equal documents share one.
 
         Args:
@@ -116,7 +124,9 @@ class Releases:
         return {texts: kept for texts, kept in found.items() if kept is not None}
 
     def _find(self, texts: Texts) -> Kept | None:
-        row = self.store.execute("select texts, statement from releases where digest = ?", (_digest(texts),)).fetchone()
+        row = self.store.execute(
+            "select texts, statement from releases where digest = ?", (_digest(texts),)
+        ).fetchone()
         if row is None:
             return None
         return Kept(texts=tuple(json.loads(row[0])), guarantee=Guarantee.unpack(json.loads(row[1])))
@@ -125,10 +135,16 @@ class Releases:
         examples = [Example(texts=texts) for texts in documents]
         results = list(self._drawn(examples))
         rows = [
-            (_digest(trial.example.texts), json.dumps(_framed(trial.example.texts, trial.texts)), _packed(result))
+            (
+                _digest(trial.example.texts),
+                json.dumps(_framed(trial.example.texts, trial.texts)),
+                _packed(result),
+            )
             for trial, result in zip(trials(examples, results), results, strict=True)
         ]
-        with self.store:  # keeps what another process has saved meanwhile: a document has one release
+        with (
+            self.store
+        ):  # keeps what another process has saved meanwhile: a document has one release
             self.store.executemany("insert or ignore into releases values (?, ?, ?)", rows)
 
     def _drawn(self, examples: Sequence[Example]) -> Iterator[Result]:
@@ -146,7 +162,12 @@ class Releases:
 
 def fingerprint(config: Config, table: str) -> str:
     """A digest of everything that determines a draw."""
-    decides = {"version": VERSION, "textveil": __version__, "table": table, "options": config.to_dict()}
+    decides = {
+        "version": VERSION,
+        "textveil": __version__,
+        "table": table,
+        "options": config.to_dict(),
+    }
     return blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -164,7 +185,9 @@ def _connected(folder: Path | None, digest: str) -> Iterator[sqlite3.Connection]
         failure = type(error).__name__
     else:
         return
-    raise OutputError(f"cannot use {_name(digest)} in the cache ({failure}); if no other run uses it, delete it")
+    raise OutputError(
+        f"cannot use {_name(digest)} in the cache ({failure}); if no other run uses it, delete it"
+    )
 
 
 def _made(folder: Path, name: str) -> str:
@@ -184,7 +207,9 @@ def _digest(texts: Texts) -> bytes:
 def _framed(originals: Texts, released: Texts) -> list[str]:
     """Releases with the whitespace around the originals, which is released like all spacing."""
     return [
-        text[: len(text) - len(text.lstrip())] + shown + text[len(text.rstrip()) :] if text.strip() else text
+        text[: len(text) - len(text.lstrip())] + shown + text[len(text.rstrip()) :]
+        if text.strip()
+        else text
         for text, shown in zip(originals, released, strict=True)
     ]
 

@@ -109,9 +109,13 @@ def evaluate(
             f"--baseline shows originals, so only for models in this process ({', '.join(harness.LOCAL)}); leave it out"
         )
     if asked.baseline:
-        warnings.warn("the baseline shows the model all documents unchanged", TextveilWarning, stacklevel=2)
+        warnings.warn(
+            "the baseline shows the model all documents unchanged", TextveilWarning, stacklevel=2
+        )
     tasks, guarded = _guard(asked)
-    model = harness.load_model(asked.model, asked.model_args, batch_size=asked.batch_size, device=asked.device)
+    model = harness.load_model(
+        asked.model, asked.model_args, batch_size=asked.batch_size, device=asked.device
+    )
     texts = _texts(guarded)
     with Releases.opened(config, cache) as releases:
         missing = len(releases.missing(texts))
@@ -119,7 +123,9 @@ def evaluate(
             kept = releases.of(texts, report)
     for task in guarded:
         task.show(lambda document: kept[document.texts].texts)
-    ask = partial(harness.evaluate, model, tasks, limit=asked.limit, seed=FEW_SHOT_SEED, chat=asked.chat)
+    ask = partial(
+        harness.evaluate, model, tasks, limit=asked.limit, seed=FEW_SHOT_SEED, chat=asked.chat
+    )
     rows = ask()
     if asked.baseline:
         for task in guarded:
@@ -141,8 +147,12 @@ def _guard(asked: RunOptions) -> tuple[harness.Tasks, list[Guarded]]:
     with quiet():
         for task in tasks["tasks"].values():
             own, rows = task.config.num_fewshot, task.eval_docs
-            few = own or 0 if asked.num_fewshot is None or own == 0 else asked.num_fewshot  # a task's own 0 stays
-            guarded.append(Guarded(task, rows, fields_of(task, rows[0], said), few=few, limit=asked.limit))
+            few = (
+                own or 0 if asked.num_fewshot is None or own == 0 else asked.num_fewshot
+            )  # a task's own 0 stays
+            guarded.append(
+                Guarded(task, rows, fields_of(task, rows[0], said), few=few, limit=asked.limit)
+            )
     return tasks, guarded
 
 
@@ -150,7 +160,9 @@ def _texts(guarded: Sequence[Guarded]) -> list[Texts]:
     return [document.texts for task in guarded for document in task.documents.values()]
 
 
-def _beside(rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _beside(
+    rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """Rows together with the same metric on originals."""
     found = {(row["task"], row["metric"], row["filter"]): row for row in originals}
     beside = [found[row["task"], row["metric"], row["filter"]] for row in rows]
@@ -164,7 +176,10 @@ def _circumstances(config: Config, asked: RunOptions, guarded: Sequence[Guarded]
     configuration = {name: value for name, value in config.public().items() if name != "seed"}
     found = circumstances("lm-eval", "datasets")
     return {
-        "circumstances": {name: found[name] for name in ("time", "python", "versions", "machine", "cores", "threads")},
+        "circumstances": {
+            name: found[name]
+            for name in ("time", "python", "versions", "machine", "cores", "threads")
+        },
         "configuration": _plain(configuration),
         "seeded": config.seed is not None,
         "model": {"kind": asked.model, **harness.said(asked.model_args)},
@@ -179,7 +194,9 @@ def _circumstances(config: Config, asked: RunOptions, guarded: Sequence[Guarded]
                 "documents": each.evaluated,
                 "num_fewshot": each.task.config.num_fewshot,
                 "examples": each.examples,
-                "words": len(tokenize([text for doc in each.documents.values() for text in doc.texts]).words),
+                "words": len(
+                    tokenize([text for doc in each.documents.values() for text in doc.texts]).words
+                ),
             }
             for each in guarded
         ],

@@ -95,7 +95,12 @@ def _around(figured: Section, beside: Sequence[Section]) -> Iterator[Section]:
         return
     yield replace(figured, groups=figured.groups[:1])
     yield from beside
-    yield replace(figured, title="Other figures of usefulness against attacks", text="", groups=figured.groups[1:])
+    yield replace(
+        figured,
+        title="Other figures of usefulness against attacks",
+        text="",
+        groups=figured.groups[1:],
+    )
 
 
 def overview(
@@ -146,13 +151,16 @@ def compose(
             number = next(numbers)
             progress("figures", number, total)
             label = f"{group.title}. {panel.title}. {panel.y} against {panel.x}"
-            drawn.append(figure(pictures.inline(pictures.draw(panel), f"f{number}", label), panel.title))
+            drawn.append(
+                figure(pictures.inline(pictures.draw(panel), f"f{number}", label), panel.title)
+            )
             if figures is not None:
                 name = f"{number:03d}-{slug(f'{group.title} {panel.title}')}"
                 with writing():
                     for suffix in (".png", ".svg"):
                         pictures.save(
-                            pictures.draw(panel, heading=f"{group.title}. {panel.title}"), figures / (name + suffix)
+                            pictures.draw(panel, heading=f"{group.title}. {panel.title}"),
+                            figures / (name + suffix),
                         )
         text = element("p", group.text, class_="soft") if group.text else Html("")
         panels = element("div", joined(drawn), class_=f"panels by{group.columns}")
@@ -220,8 +228,16 @@ def _lists(study: Study, shown: Sequence[Shown]) -> Iterator[Section]:
             f"Quarters of the texts by their number of words, at the budget nearest to a risk of {REFERENCE:g}.",
             lambda: tables.by_length(study),
         ),
-        ("Statements", "What is guaranteed: the largest bound over all texts.", lambda: tables.statements(study)),
-        ("Not run", "Judges and attacks that do not apply to such releases, and why.", lambda: tables.not_run(study)),
+        (
+            "Statements",
+            "What is guaranteed: the largest bound over all texts.",
+            lambda: tables.statements(study),
+        ),
+        (
+            "Not run",
+            "Judges and attacks that do not apply to such releases, and why.",
+            lambda: tables.not_run(study),
+        ),
         ("Time", "Means over budgets and seeds.", lambda: tables.seconds(study)),
     ]
     if shown:
@@ -246,23 +262,46 @@ def _facts(study: Study, sweeps: str) -> Html:
         f"judges in {each.get('judges', 'float32')}"
         for each in around
     )
-    versions = [f"{name} {version}" for each in around for name, version in each["versions"].items()]
+    versions = [
+        f"{name} {version}" for each in around for name, version in each["versions"].items()
+    ]
     told = [
         ("sweep", sweeps),
         *((f"data: {study.title(data)}", _about(study, data.digest)) for data in study.data),
         ("mechanisms", ", ".join(entries)),
-        ("rows", f"{len(rows):,}, of {len(cells):,} cells; seeds {', '.join(map(str, sorted(seeds)))}"),
+        (
+            "rows",
+            f"{len(rows):,}, of {len(cells):,} cells; seeds {', '.join(map(str, sorted(seeds)))}",
+        ),
         ("machine", "; ".join(machines)),
-        ("versions", ", ".join(dict.fromkeys([*(f"Python {each['python']}" for each in around), *versions]))),
+        (
+            "versions",
+            ", ".join(dict.fromkeys([*(f"Python {each['python']}" for each in around), *versions])),
+        ),
         ("commit", ", ".join(dict.fromkeys(str(each["commit"]) for each in around))),
         ("run", times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"),
     ]
-    return element("dl", joined(joined((element("dt", a), element("dd", b)), "") for a, b in told), class_="facts")
+    return element(
+        "dl",
+        joined(joined((element("dt", a), element("dd", b)), "") for a, b in told),
+        class_="facts",
+    )
 
 
 def _about(study: Study, digest: str) -> str:
-    data = next(cell.row["data"] for series in study.series if series.data.digest == digest for cell in series.cells)
-    parts = [data["split"], data["kind"], f"{data['examples']:,} texts", data["source"], *data.get("remarks", ())]
+    data = next(
+        cell.row["data"]
+        for series in study.series
+        if series.data.digest == digest
+        for cell in series.cells
+    )
+    parts = [
+        data["split"],
+        data["kind"],
+        f"{data['examples']:,} texts",
+        data["source"],
+        *data.get("remarks", ()),
+    ]
     return "; ".join(part for part in parts if part)
 
 
@@ -279,11 +318,15 @@ def _how(study: Study) -> Html:
     ]
     if study.risk is not None:
         said.append(f"Equal risk means: {study.risk.title} succeeds equally often.")
-    return joined((element("h2", "How to read this", id="how"), *(element("p", each) for each in said)))
+    return joined(
+        (element("h2", "How to read this", id="how"), *(element("p", each) for each in said))
+    )
 
 
 def _contents(sections: Sequence[Section]) -> Html:
-    items = (element("li", element("a", each.title, href=f"#{slug(each.title)}")) for each in sections)
+    items = (
+        element("li", element("a", each.title, href=f"#{slug(each.title)}")) for each in sections
+    )
     return element("nav", element("ol", joined(items)), aria_label="Contents")
 
 

@@ -85,7 +85,11 @@ def against_attacks(study: Study) -> Iterator[PanelGroup]:
                 group
                 for risk in study.risks
                 for group in _group(
-                    study, f"Against {risk.title}{part}", "; ".join(study.notes(risk)), _attack(study, risk), names
+                    study,
+                    f"Against {risk.title}{part}",
+                    "; ".join(study.notes(risk)),
+                    _attack(study, risk),
+                    names,
                 )
             ],
         )
@@ -106,7 +110,9 @@ def inside(study: Study) -> Iterator[PanelGroup]:
 def against_budgets(study: Study) -> Iterator[PanelGroup]:
     """Utility against the budget, for mechanisms whose budget is the same option."""
     paths = [series.path for series in study.series if series.path is not None]
-    across = {path: Across(name=f"budget: {option(path)}", place=_budget) for path in dict.fromkeys(paths)}
+    across = {
+        path: Across(name=f"budget: {option(path)}", place=_budget) for path in dict.fromkeys(paths)
+    }
     for path, scale in across.items():
         for names in study.overview:
             same = {series.name for series in study.series if series.path == path}
@@ -118,7 +124,11 @@ def over_budgets(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGr
     """Some metrics over budgets of any name, as in papers: a group for each, or one group for a single data set."""
     paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
     across = Across(name=f"budget: {' or '.join(paths)}", place=_budget)
-    text = "Budgets are labels here: what a word spends of privacy differs by mechanism." if len(paths) > 1 else ""
+    text = (
+        "Budgets are labels here: what a word spends of privacy differs by mechanism."
+        if len(paths) > 1
+        else ""
+    )
     for own in [figures] if len(study.data) == 1 else [[figure] for figure in figures]:
         for number, names in enumerate(study.overview, 1):
             title = f"{', '.join(figure.title for figure in own)} over the budget{_part(number, study.overview)}"
@@ -129,7 +139,9 @@ def against_local_dp(study: Study) -> Iterator[PanelGroup]:
     """Utility against the epsilon of local DP, if a statement has one."""
     across = Across(name="local DP: epsilon per word, at most", place=_local)
     for number, names in enumerate(study.overview, 1):
-        yield from _group(study, f"Against local DP{_part(number, study.overview)}", "", across, names)
+        yield from _group(
+            study, f"Against local DP{_part(number, study.overview)}", "", across, names
+        )
 
 
 def exactly(value: float) -> Interval:
@@ -200,10 +212,16 @@ def _curves(
 
 def _points(series: Series, figure: MetricKey, across: Across) -> list[Point]:
     places = [(across.place(cell), cell.estimates.get(figure)) for cell in series.cells]
-    return [Point(x=place, y=value.interval) for place, value in places if place is not None and value is not None]
+    return [
+        Point(x=place, y=value.interval)
+        for place, value in places
+        if place is not None and value is not None
+    ]
 
 
-def _marks(study: Study, data: Data, figure: MetricKey, across: Across, curves: Sequence[Curve]) -> Iterator[Mark]:
+def _marks(
+    study: Study, data: Data, figure: MetricKey, across: Across, curves: Sequence[Curve]
+) -> Iterator[Mark]:
     """The baselines: a line at their height, and a marker at their position if it is within the panel."""
     end = max(point.x.value for curve in curves for point in curve.points)
     for series in study.baselines(data):
@@ -230,7 +248,9 @@ def _budget(cell: Cell) -> Interval | None:
 
 def _local(cell: Cell) -> Interval | None:
     bound = (cell.row["epsilon"] or {}).get("ldp")
-    return exactly(float(bound)) if isinstance(bound, int | float) and math.isfinite(bound) else None
+    return (
+        exactly(float(bound)) if isinstance(bound, int | float) and math.isfinite(bound) else None
+    )
 
 
 def _part(number: int, parts: Sequence[object]) -> str:

@@ -30,7 +30,10 @@ def gallery(study: Study, shown: Sequence[Shown]) -> Html:
     parts: list[str] = []
     for data in study.data:
         own = [each for each in shown if each["data"] == data.name]
-        near = {(name, repr(study.nearest(series).budget)) for name, series in study.chosen(data).items()}
+        near = {
+            (name, repr(study.nearest(series).budget))
+            for name, series in study.chosen(data).items()
+        }
         texts = dict.fromkeys(each["original"] for each in own)
         if own:
             parts.append(element("h3", study.title(data)))
@@ -44,13 +47,23 @@ def gallery(study: Study, shown: Sequence[Shown]) -> Html:
 def _text(original: str, first: Sequence[Shown], rest: Sequence[Shown]) -> Html:
     parts = [element("p", original, class_="text original"), _releases(first)]
     if rest:
-        parts.append(unfolding(f"{len(rest):,} more releases" if first else f"{len(rest):,} releases", _releases(rest)))
+        parts.append(
+            unfolding(
+                f"{len(rest):,} more releases" if first else f"{len(rest):,} releases",
+                _releases(rest),
+            )
+        )
     return element("section", joined(parts), class_="shown")
 
 
 def _releases(shown: Sequence[Shown]) -> Html:
     own = [
-        joined((element("dt", _title(each)), element("dd", marked(each["original"], each["released"]), class_="text")))
+        joined(
+            (
+                element("dt", _title(each)),
+                element("dd", marked(each["original"], each["released"]), class_="text"),
+            )
+        )
         for each in shown
     ]
     return element("dl", joined(own)) if own else Html("")
@@ -71,6 +84,9 @@ def marked(original: str, released: str) -> Html:
     parts, end = [], 0
     for i, word in enumerate(after):
         text = escape(word[0])
-        parts += [escape(released[end : word.start()]), text if i in kept else f"<mark>{text}</mark>"]
+        parts += [
+            escape(released[end : word.start()]),
+            text if i in kept else f"<mark>{text}</mark>",
+        ]
         end = word.end()
     return Html("".join(parts) + escape(released[end:]))

@@ -31,7 +31,10 @@ def html(text: str) -> str:
 
 def element(name: str, content: str, **attributes: str) -> Html:
     """An element around a text."""
-    told = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+    )
     return Html(f"<{name}{told}>{html(content)}</{name}>")
 
 
@@ -50,12 +53,21 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -
     """
     head = joined(element("th", column, scope="col") for column in columns)
     body = joined(
-        element("tr", joined((element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])), ""))
+        element(
+            "tr",
+            joined(
+                (element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])), ""
+            ),
+        )
         for row in rows
     )
     content = element("thead", element("tr", head)) + element("tbody", body)
     found = element("div", element("table", Html(content)), class_="scroll", tabindex="0")
-    return unfolding(f"{summary}, {len(rows):,} lines", found) if summary and len(rows) > LONG else found
+    return (
+        unfolding(f"{summary}, {len(rows):,} lines", found)
+        if summary and len(rows) > LONG
+        else found
+    )
 
 
 def unfolding(summary: str, content: str) -> Html:
@@ -76,8 +88,12 @@ def legend(panels: Iterable[object]) -> Html:
         if isinstance(panel, Panel):
             curves |= {curve.name: curve.look for curve in panel.curves}
             marks |= {mark.name: mark for mark in panel.marks}
-    items = [Html(f"<li>{pictures.swatch(look)}{escape(name)}</li>") for name, look in curves.items()]
-    items += [Html(f"<li>{pictures.dash(mark.dash)}{escape(name)}</li>") for name, mark in marks.items()]
+    items = [
+        Html(f"<li>{pictures.swatch(look)}{escape(name)}</li>") for name, look in curves.items()
+    ]
+    items += [
+        Html(f"<li>{pictures.dash(mark.dash)}{escape(name)}</li>") for name, mark in marks.items()
+    ]
     return element("ul", joined(items), class_="legend") if items else Html("")
 
 
@@ -89,7 +105,9 @@ def spelled(found: Interval | None) -> Html:
     value = f"{found.value:.{digits}f}"
     if found.low == found.high or not (math.isfinite(found.low) or math.isfinite(found.high)):
         return Html(value)
-    low, high = (f"{end:.{digits}f}" if math.isfinite(end) else "?" for end in (found.low, found.high))
+    low, high = (
+        f"{end:.{digits}f}" if math.isfinite(end) else "?" for end in (found.low, found.high)
+    )
     return Html(f"{value} <small>{low} to {high}</small>")
 
 

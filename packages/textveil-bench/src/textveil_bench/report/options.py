@@ -30,7 +30,9 @@ def single(study: Study) -> Iterator[PanelGroup]:
                     panels += _panels(study, data, metric, path, line)
             if panels:
                 others = _others(study, family, base, [path])
-                yield PanelGroup(title=f"{family}: {path}", text=others, panels=tuple(panels), paired=True)
+                yield PanelGroup(
+                    title=f"{family}: {path}", text=others, panels=tuple(panels), paired=True
+                )
 
 
 def pairs(study: Study) -> Iterator[PanelGroup]:
@@ -59,11 +61,14 @@ def parity(study: Study) -> Iterator[PanelGroup]:
         panels, said = [], []
         for data in study.data:
             line = _line(study, family, base, data, WINDOW)
-            for figure, level in ((figure, level) for figure in study.figures(data)[:1] for level in LEVELS):
+            for figure, level in (
+                (figure, level) for figure in study.figures(data)[:1] for level in LEVELS
+            ):
                 found = {
                     length: value
                     for length, series in line.items()
-                    if isinstance(length, int) and (value := series.at_risk(study.risk, figure, level)) is not None
+                    if isinstance(length, int)
+                    and (value := series.at_risk(study.risk, figure, level)) is not None
                 }
                 sides = [{at: v for at, v in found.items() if at % 2 == odd} for odd in (1, 0)]
                 if not all(sides):
@@ -75,8 +80,14 @@ def parity(study: Study) -> Iterator[PanelGroup]:
                 )
         if panels:
             text = f"Mean of odd lengths minus mean of even ones, paired: {'; '.join(said)}. "
-            title = f"{family}: odd and even windows where {study.risk.title} succeeds equally often"
-            yield PanelGroup(title=title, text=text + _others(study, family, base, [WINDOW]), panels=tuple(panels))
+            title = (
+                f"{family}: odd and even windows where {study.risk.title} succeeds equally often"
+            )
+            yield PanelGroup(
+                title=title,
+                text=text + _others(study, family, base, [WINDOW]),
+                panels=tuple(panels),
+            )
 
 
 # ---- families, and what varies in them -----------------------------------------------------------------
@@ -106,7 +117,10 @@ def _values(study: Study, family: str, path: str) -> list[Any]:
 
 
 def _sorted(values: Any) -> list[Any]:
-    return sorted(values, key=lambda value: (not _is_number(value), value if _is_number(value) else str(value)))
+    return sorted(
+        values,
+        key=lambda value: (not _is_number(value), value if _is_number(value) else str(value)),
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -118,7 +132,9 @@ def _numeric(study: Study, family: str, path: str) -> bool:
 
 
 def _others(study: Study, family: str, base: Series, paths: Sequence[str]) -> str:
-    held = [f"{path} {base.settings.get(path)}" for path in _varying(study, family) if path not in paths]
+    held = [
+        f"{path} {base.settings.get(path)}" for path in _varying(study, family) if path not in paths
+    ]
     return f"At {', '.join(held)}." if held else ""
 
 
@@ -129,7 +145,11 @@ def _line(study: Study, family: str, base: Series, data: Data, *paths: str) -> d
         return {path: value for path, value in series.settings.items() if path not in paths}
 
     own = [each for each in study.of(data) if each.family == family and rest(each) == rest(base)]
-    found = {tuple(each.settings.get(path) for path in paths): each for each in own if each.path == base.path}
+    found = {
+        tuple(each.settings.get(path) for path in paths): each
+        for each in own
+        if each.path == base.path
+    }
     if len(paths) > 1:
         return dict(found)
     return {value: found[(value,)] for value in _sorted(value for (value,) in found)}
@@ -160,11 +180,18 @@ def _cells(line: Mapping[Any, Series], metric: MetricKey) -> dict[str, dict[Any,
     return found
 
 
-def _panels(study: Study, data: Data, metric: MetricKey, path: str, line: Mapping[Any, Series]) -> Iterator[Panel]:
+def _panels(
+    study: Study, data: Data, metric: MetricKey, path: str, line: Mapping[Any, Series]
+) -> Iterator[Panel]:
     numbers = all(map(_is_number, line))
     places = {value: float(value) if numbers else float(i) for i, value in enumerate(line)}
     curves = [
-        (name, tuple(Point(x=exactly(places[value]), y=each.interval) for value, each in by_value.items()))
+        (
+            name,
+            tuple(
+                Point(x=exactly(places[value]), y=each.interval) for value, each in by_value.items()
+            ),
+        )
         for name, by_value in _cells(line, metric).items()
     ]
     for start in range(0, len(curves), MOST):
@@ -174,13 +201,17 @@ def _panels(study: Study, data: Data, metric: MetricKey, path: str, line: Mappin
             y=axis(study, metric),
             curves=tuple(
                 Curve(name=name, look=Look(colour=colour, marker=marker), points=points)
-                for (name, points), colour, marker in zip(curves[start : start + MOST], COLOURS, MARKERS, strict=False)
+                for (name, points), colour, marker in zip(
+                    curves[start : start + MOST], COLOURS, MARKERS, strict=False
+                )
             ),
             ticks=() if numbers else tuple(str(value) for value in line),
         )
 
 
-def _maps(study: Study, family: str, base: Series, data: Data, metric: MetricKey, pair: Sequence[str]) -> list[Map]:
+def _maps(
+    study: Study, family: str, base: Series, data: Data, metric: MetricKey, pair: Sequence[str]
+) -> list[Map]:
     by_budget = _cells(_line(study, family, base, data, *pair), metric)
     rows, columns = (_values(study, family, path) for path in pair)
     values = [each.value for cells in by_budget.values() for each in cells.values()]
@@ -192,7 +223,10 @@ def _maps(study: Study, family: str, base: Series, data: Data, metric: MetricKey
             columns=tuple(map(str, columns)),
             rows=tuple(map(str, rows)),
             cells=tuple(
-                tuple(None if (found := cells.get((row, column))) is None else found.value for column in columns)
+                tuple(
+                    None if (found := cells.get((row, column))) is None else found.value
+                    for column in columns
+                )
                 for row in rows
             ),
             low=min(values),
@@ -203,7 +237,13 @@ def _maps(study: Study, family: str, base: Series, data: Data, metric: MetricKey
     ]
 
 
-def _sides(study: Study, data: Data, figure: MetricKey, level: float, sides: Sequence[Mapping[int, Estimate]]) -> Panel:
+def _sides(
+    study: Study,
+    data: Data,
+    figure: MetricKey,
+    level: float,
+    sides: Sequence[Mapping[int, Estimate]],
+) -> Panel:
     return Panel(
         title=f"{study.title(data)}: attack success {level:g}",
         x=option(WINDOW),
@@ -212,7 +252,9 @@ def _sides(study: Study, data: Data, figure: MetricKey, level: float, sides: Seq
             Curve(
                 name=name,
                 look=look,
-                points=tuple(Point(x=exactly(float(at)), y=value.interval) for at, value in side.items()),
+                points=tuple(
+                    Point(x=exactly(float(at)), y=value.interval) for at, value in side.items()
+                ),
                 joined=False,
             )
             for name, look, side in zip(("odd", "even"), (ODD, EVEN), sides, strict=True)

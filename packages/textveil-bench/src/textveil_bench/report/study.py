@@ -80,7 +80,9 @@ class Study:
         """Metrics that are shown first."""
         cells = list(self._cells(self.series))
         return tuple(
-            metric for metric in self.metrics if any(c.scores[metric].headline for c in cells if metric in c.scores)
+            metric
+            for metric in self.metrics
+            if any(c.scores[metric].headline for c in cells if metric in c.scores)
         )
 
     @cached_property
@@ -98,7 +100,12 @@ class Study:
         """Utility metrics for these data: the headlines of tasks, otherwise similarity in meaning."""
         here = {metric for cell in self._cells(self.series, data) for metric in cell.scores}
         tasks = [metric for metric in self.headlines if metric.role == "task" and metric in here]
-        near = [metric for source in _NEAR for metric in self.metrics if metric.source == source and metric in here]
+        near = [
+            metric
+            for source in _NEAR
+            for metric in self.metrics
+            if metric.source == source and metric in here
+        ]
         return tuple(tasks or near[:1])
 
     def notes(self, metric: MetricKey) -> tuple[str, ...]:
@@ -110,7 +117,8 @@ class Study:
             for note in score.notes:
                 found.setdefault(note, {})[entry] = None
         return tuple(
-            note if len(names) == len(entries) else f"{note} ({', '.join(names)})" for note, names in found.items()
+            note if len(names) == len(entries) else f"{note} ({', '.join(names)})"
+            for note, names in found.items()
         )
 
     def unit(self, metric: MetricKey) -> str:
@@ -122,7 +130,10 @@ class Study:
         for baseline in (False, True):
             own = [series for series in self.series if (series.whose == BASELINE) == baseline]
             found = [
-                (series.entry, cell.scores[metric]) for series in own for cell in series.cells if metric in cell.scores
+                (series.entry, cell.scores[metric])
+                for series in own
+                for cell in series.cells
+                if metric in cell.scores
             ]
             if found:
                 yield from found
@@ -162,7 +173,8 @@ class Study:
         if risk is None:
             return series.cells[len(series.cells) // 2]
         apart = [
-            abs(cell.estimates[risk].value - REFERENCE) if risk in cell.estimates else inf for cell in series.cells
+            abs(cell.estimates[risk].value - REFERENCE) if risk in cell.estimates else inf
+            for cell in series.cells
         ]
         return series.cells[apart.index(min(apart))]
 
@@ -173,7 +185,9 @@ class Study:
         found = [name for name in self.best.values() if name in papers]
         return max(found, key=self._merit) if found else None
 
-    def best_paper(self, data: Data, figure: MetricKey, level: float) -> tuple[Series, Estimate] | None:
+    def best_paper(
+        self, data: Data, figure: MetricKey, level: float
+    ) -> tuple[Series, Estimate] | None:
         """On one data set, the series from a paper that keeps most at a risk."""
         if self.risk is None:
             return None
@@ -191,7 +205,10 @@ class Study:
         if len(names) <= MOST:
             return [names]
         kept = [] if self.reference is None else [self.reference]
-        return [[*kept, *part] for part in _parts([name for name in names if name not in kept], MOST - len(kept))]
+        return [
+            [*kept, *part]
+            for part in _parts([name for name in names if name not in kept], MOST - len(kept))
+        ]
 
     @cached_property
     def inside(self) -> dict[str, dict[str, list[str]]]:
@@ -256,7 +273,11 @@ def _split(series: Sequence[Series]) -> dict[str, list[str]]:
         if max(map(len, groups.values())) <= MOST:
             ways.append(groups)
     parts = _parts(names, MOST)
-    return min(ways, key=len) if ways else {f"part {i} of {len(parts)}": part for i, part in enumerate(parts, 1)}
+    return (
+        min(ways, key=len)
+        if ways
+        else {f"part {i} of {len(parts)}": part for i, part in enumerate(parts, 1)}
+    )
 
 
 def _parts(names: Sequence[str], size: int) -> list[list[str]]:

@@ -33,7 +33,11 @@ def equal_risk(study: Study) -> Html:
 def _ends(study: Study, data: Data, figure: MetricKey) -> str:
     """What the originals and guessing reach."""
     clean, chance = study.clean(data, figure), study.chance(data, figure)
-    said = "The originals were not judged." if clean is None else f"The originals reach {clean.value:.3f}."
+    said = (
+        "The originals were not judged."
+        if clean is None
+        else f"The originals reach {clean.value:.3f}."
+    )
     if chance is not None:
         said += f" Guessing without the texts reaches {chance:.3f}."
         if clean is not None and clean.value - chance < MARGIN:
@@ -46,7 +50,10 @@ def _equal(study: Study, data: Data, figure: MetricKey, risk: MetricKey) -> Html
     chance = study.chance(data, figure)
     columns = ["series", "whose", *(f"{figure.metric} at {level:g}" for level in LEVELS)]
     if best is not None:
-        columns += [f"less {best[0].name}, at {REFERENCE:g}", f"above chance, times that of {best[0].name}"]
+        columns += [
+            f"less {best[0].name}, at {REFERENCE:g}",
+            f"above chance, times that of {best[0].name}",
+        ]
     lines: dict[str, tuple[float, list[str]]] = {}
     for series in study.of(data):
         values = [series.at_risk(risk, figure, level) for level in LEVELS]
@@ -54,14 +61,27 @@ def _equal(study: Study, data: Data, figure: MetricKey, risk: MetricKey) -> Html
             at = values[LEVELS.index(REFERENCE)]
             cells = [series.name, WHOSE.get(series.whose, series.whose), *map(_interval, values)]
             own = best is not None and best[0] is series
-            lines[series.name] = -1.0 if at is None else at.value, [*cells, *_beside(None if own else at, best, chance)]
+            lines[series.name] = (
+                -1.0 if at is None else at.value,
+                [*cells, *_beside(None if own else at, best, chance)],
+            )
     elsewhere = [_reach(series, risk) for series in study.of(data) if series.name not in lines]
-    others = element("p", f"Nowhere at these risks: {'; '.join(elsewhere)}.", class_="soft") if elsewhere else Html("")
+    others = (
+        element("p", f"Nowhere at these risks: {'; '.join(elsewhere)}.", class_="soft")
+        if elsewhere
+        else Html("")
+    )
     if not lines:
         return others
     order = sorted(lines, key=lambda name: -lines[name][0])
     first = [name for name in order if name in study.best.values()]
-    parts = [table(columns, [lines[name][1] for name in first], f"{figure.title}, the best series of each mechanism")]
+    parts = [
+        table(
+            columns,
+            [lines[name][1] for name in first],
+            f"{figure.title}, the best series of each mechanism",
+        )
+    ]
     if len(first) < len(order):
         whole = table(columns, [lines[name][1] for name in order], "")
         parts.append(unfolding(f"All {len(order)} series", whole))
@@ -74,10 +94,14 @@ def _reach(series: Series, risk: MetricKey) -> str:
     if not found:
         return f"{series.name} (no attack)"
     low, high = min(found), max(found)
-    return f"{series.name} ({low:.3f})" if low == high else f"{series.name} ({low:.3f} to {high:.3f})"
+    return (
+        f"{series.name} ({low:.3f})" if low == high else f"{series.name} ({low:.3f} to {high:.3f})"
+    )
 
 
-def _beside(at: Estimate | None, best: tuple[Series, Estimate] | None, chance: float | None) -> list[str]:
+def _beside(
+    at: Estimate | None, best: tuple[Series, Estimate] | None, chance: float | None
+) -> list[str]:
     """A figure compared with the best one from a paper: the difference, and the ratio of both above chance."""
     if best is None:
         return []
@@ -94,11 +118,19 @@ def all_cells(study: Study) -> Html:
     for data in study.data:
         metrics = list(dict.fromkeys((*study.figures(data), *study.risks, *study.headlines)))
         rows = [
-            [series.name, _budget(cell), str(len(cell.seeds)), *(_interval(cell.estimates.get(m)) for m in metrics)]
+            [
+                series.name,
+                _budget(cell),
+                str(len(cell.seeds)),
+                *(_interval(cell.estimates.get(m)) for m in metrics),
+            ]
             for series, cell in _all(study, data)
         ]
         columns = ["series", "budget", "seeds", *(metric.title for metric in metrics)]
-        parts += [element("h3", study.title(data)), table(columns, rows, f"All cells of {study.title(data)}")]
+        parts += [
+            element("h3", study.title(data)),
+            table(columns, rows, f"All cells of {study.title(data)}"),
+        ]
     return joined(parts)
 
 
@@ -110,11 +142,18 @@ def measures(study: Study) -> Html:
     parts: list[str] = []
     for data in study.data:
         rows = [
-            [series.name, _budget(cell), *(_interval(cell.estimates.get(metric)) for metric in metrics)]
+            [
+                series.name,
+                _budget(cell),
+                *(_interval(cell.estimates.get(metric)) for metric in metrics),
+            ]
             for series, cell in _all(study, data)
         ]
         columns = ["series", "budget", *(metric.title for metric in metrics)]
-        parts += [element("h3", study.title(data)), table(columns, rows, f"Measures on {study.title(data)}")]
+        parts += [
+            element("h3", study.title(data)),
+            table(columns, rows, f"Measures on {study.title(data)}"),
+        ]
     return joined(parts)
 
 
@@ -124,7 +163,9 @@ def by_length(study: Study) -> Html:
     for data in study.data:
         rows: list[list[str]] = []
         quarters: dict[str, None] = {}
-        chosen = [(series, study.nearest(series)) for series in (*study.baselines(data), *study.of(data))]
+        chosen = [
+            (series, study.nearest(series)) for series in (*study.baselines(data), *study.of(data))
+        ]
         for _, cell in chosen:
             quarters |= dict.fromkeys(name for parted in cell.slices.values() for name, _ in parted)
         for series, cell in chosen:
@@ -134,7 +175,10 @@ def by_length(study: Study) -> Html:
                     cells = [_interval(found.get(quarter)) for quarter in quarters]
                     rows.append([series.name, _budget(cell), metric.title, *cells])
         columns = ["series", "budget", "metric", *quarters]
-        parts += [element("h3", study.title(data)), table(columns, rows, f"By length on {study.title(data)}")]
+        parts += [
+            element("h3", study.title(data)),
+            table(columns, rows, f"By length on {study.title(data)}"),
+        ]
     return joined(parts)
 
 
@@ -147,7 +191,11 @@ def statements(study: Study) -> Html:
             told = [str(bound.get(name) or "–") for name in ("kind", "metric")]
             told += [_bound(bound.get(name)) for name in ("per_word", "ldp")]
             rows.append([series.name, study.title(data), _budget(cell), *told])
-    return table(["series", "data", "budget", "kind", "metric", "epsilon per word", "local DP"], rows, "Statements")
+    return table(
+        ["series", "data", "budget", "kind", "metric", "epsilon per word", "local DP"],
+        rows,
+        "Statements",
+    )
 
 
 def not_run(study: Study) -> Html:
@@ -165,12 +213,19 @@ def not_run(study: Study) -> Html:
 
 def seconds(study: Study) -> Html:
     """Time per cell, by step: the mean over budgets and seeds."""
-    steps = tuple(dict.fromkeys(step for series in study.series for cell in series.cells for step in cell.seconds))
+    steps = tuple(
+        dict.fromkeys(
+            step for series in study.series for cell in series.cells for step in cell.seconds
+        )
+    )
     rows = []
     for data in study.data:
         for series in (*study.baselines(data), *study.of(data)):
             texts = len(series.cells[0].row["lengths"])
-            means = [sum(cell.seconds.get(step, 0.0) for cell in series.cells) / len(series.cells) for step in steps]
+            means = [
+                sum(cell.seconds.get(step, 0.0) for cell in series.cells) / len(series.cells)
+                for step in steps
+            ]
             rows.append(
                 [
                     series.name,

@@ -38,14 +38,21 @@ def bounded(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
         ModelError: an entry's model cannot be loaded. InputError: there is no WikiText.
     """
     common = sweep.get("common", {})
-    return {**sweep, "entries": [_entry(entry, common, scale, places) for entry in sweep.get("entries", ())]}
+    return {
+        **sweep,
+        "entries": [_entry(entry, common, scale, places) for entry in sweep.get("entries", ())],
+    }
 
 
-def _entry(entry: Mapping[str, Any], common: Plain, scale: Scale, places: Folders) -> Mapping[str, Any]:
+def _entry(
+    entry: Mapping[str, Any], common: Plain, scale: Scale, places: Folders
+) -> Mapping[str, Any]:
     own = {**common, **entry.get("set", {})}
     if own.get(BOUND) != MEASURED:
         return entry
-    bound, floor = _measured(own.get("table.name", "minilm"), own.get("mechanism.model"), _texts(scale, places))
+    bound, floor = _measured(
+        own.get("table.name", "minilm"), own.get("mechanism.model"), _texts(scale, places)
+    )
     return {**entry, "set": {FLOOR: floor, **entry["set"], BOUND: bound}}
 
 
@@ -64,6 +71,10 @@ def _measured(table: str, model: str | None, texts: Sequence[str]) -> tuple[floa
 
     tokens = tokenize(texts)
     private = np.array([i for i, word in enumerate(tokens.words) if not is_public(word)], np.int64)
-    spread = private[np.linspace(0, len(private) - 1, min(POSITIONS, len(private))).astype(np.int64)]
-    found = measure_logits(load_context(load_table(table), model), Ragged.of(tokens), positions=spread)
+    spread = private[
+        np.linspace(0, len(private) - 1, min(POSITIONS, len(private))).astype(np.int64)
+    ]
+    found = measure_logits(
+        load_context(load_table(table), model), Ragged.of(tokens), positions=spread
+    )
     return math.ceil(found.largest * 100) / 100, round(found.quantiles()["candidates"][0.5], 2)

@@ -49,14 +49,18 @@ def vocabularies(asked: ComputeOptions) -> Table:
         title="The packaged tables",
         columns=("table", "words", "largest distance, raw rows", "largest distance, unit rows"),
         rows=tuple(rows),
-        notes=("minilm-wordpiece has the pieces of bert-base-uncased, without special and unused ones.",),
+        notes=(
+            "minilm-wordpiece has the pieces of bert-base-uncased, without special and unused ones.",
+        ),
     )
 
 
 def statements(asked: ComputeOptions) -> Table:
     """The paper's label, the paper's bound and the statement for the same mechanism."""
     table = load_table(TABLE)
-    few = _slice(load_table(TABLE, metric="euclidean"), SLICE if asked.scale != "quick" else SLICE // 10)
+    few = _slice(
+        load_table(TABLE, metric="euclidean"), SLICE if asked.scale != "quick" else SLICE // 10
+    )
     utility, rule = Hybrid(), Bucketized()
     nominals = np.array([0.0, 0.1, *NOMINALS])
     claimed = rule.published(few, utility, nominals)
@@ -64,9 +68,15 @@ def statements(asked: ComputeOptions) -> Table:
     columns = [nominals, claimed, losses(few, utility, rule, nominals)]
     for context in ("none", "public"):
         mechanism = cape(nominal=1.0, context=context)
-        columns.append(np.array([mechanism.spend(table, Layout.of(1), np.array([each]))[0] for each in nominals]))
+        columns.append(
+            np.array(
+                [mechanism.spend(table, Layout.of(1), np.array([each]))[0] for each in nominals]
+            )
+        )
     ten = cape(nominal=1.0, context="original")
-    columns.append(np.array([ten.spend(table, Layout.of(10), np.full(10, each))[0] for each in nominals]))
+    columns.append(
+        np.array([ten.spend(table, Layout.of(10), np.full(10, each))[0] for each in nominals])
+    )
     return Table(
         title="Cape's nominal epsilon, and what is known of a word's true one",
         columns=(
@@ -78,7 +88,9 @@ def statements(asked: ComputeOptions) -> Table:
             f"at most, {TABLE}, context original, 10 private words",
         ),
         rows=tuple(tuple(row) for row in np.array(columns).T.tolist()),
-        notes=("In the context of the original text one word is looked at wherever another one is drawn.",),
+        notes=(
+            "In the context of the original text one word is looked at wherever another one is drawn.",
+        ),
     )
 
 
@@ -100,7 +112,9 @@ def tail(asked: ComputeOptions) -> Table:
         for name, logs in laws.items():
             law = np.exp(logs)
             best = float(np.take_along_axis(law, order, axis=1).sum(axis=1).mean())
-            rows.append((nominal, name, *(float(law[law <= most].sum() / len(law)) for most in TAILS), best))
+            rows.append(
+                (nominal, name, *(float(law[law <= most].sum() / len(law)) for most in TAILS), best)
+            )
             low = float(law[law <= TAIL].sum() / len(law))
             lines.setdefault(f"{name}: candidates up to {TAIL:g}", []).append((nominal, low))
             lines.setdefault(f"{name}: the {BEST} best", []).append((nominal, best))
@@ -133,7 +147,9 @@ def logits(asked: ComputeOptions) -> Table:
     model = load_context(table)
     ragged = Ragged.of(tokenize([PROMPT]))
     values = model.logits(ragged, np.array([ragged.words.index(AT)]))[0].astype(np.float64)
-    return _histogram(f"Logits of {model.name} at the hidden word of the example", "logit", values, table)
+    return _histogram(
+        f"Logits of {model.name} at the hidden word of the example", "logit", values, table
+    )
 
 
 def distances(asked: ComputeOptions) -> Table:
@@ -141,14 +157,19 @@ def distances(asked: ComputeOptions) -> Table:
     table = load_table(TABLE, metric="euclidean")
     values = table.distances(table.find([AT]))[0]
     return _histogram(
-        "Euclidean distances of candidates from the hidden word of the example", "distance", values, table
+        "Euclidean distances of candidates from the hidden word of the example",
+        "distance",
+        values,
+        table,
     )
 
 
 def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> Table:
     counts, edges = np.histogram(values, BINS)
     own = values[table.row_of[AT]]
-    below = f"; {np.mean(values <= 0):.1%} of the values are not above 0" if values.min() < 0 else ""
+    below = (
+        f"; {np.mean(values <= 0):.1%} of the values are not above 0" if values.min() < 0 else ""
+    )
     return Table(
         title=title,
         columns=(f"{what} from", "to", "candidates"),
@@ -160,7 +181,11 @@ def _histogram(title: str, what: str, values: Values, table: EmbeddingTable) -> 
         drawing=Drawing(
             x=what,
             y=f"candidates, in bins of {edges[1] - edges[0]:.2g}",
-            lines={what: tuple(zip(((edges[:-1] + edges[1:]) / 2).tolist(), counts.tolist(), strict=True))},
+            lines={
+                what: tuple(
+                    zip(((edges[:-1] + edges[1:]) / 2).tolist(), counts.tolist(), strict=True)
+                )
+            },
         ),
     )
 

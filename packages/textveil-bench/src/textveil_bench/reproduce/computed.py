@@ -88,7 +88,9 @@ class Table:
             columns=tuple(values["columns"]),
             rows=tuple(map(tuple, values["rows"])),
             notes=tuple(values["notes"]),
-            drawing=None if drawn is None else Drawing(x=drawn["x"], y=drawn["y"], lines=drawn["lines"]),
+            drawing=None
+            if drawn is None
+            else Drawing(x=drawn["x"], y=drawn["y"], lines=drawn["lines"]),
         )
 
 

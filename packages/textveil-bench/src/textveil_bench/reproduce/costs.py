@@ -56,7 +56,9 @@ def _subjects() -> dict[str, MeasuredSetup]:
 def _table(asked: ComputeOptions, names: Sequence[str]) -> Table:
     quick = asked.scale == "quick"
     subjects = [
-        each for name, each in _subjects().items() if name in names and (not quick or name in _given()["quick"])
+        each
+        for name, each in _subjects().items()
+        if name in names and (not quick or name in _given()["quick"])
     ]
     load = QUICK if quick else Load()
     figures: dict[str, dict[str, float]] = {}
@@ -66,7 +68,8 @@ def _table(asked: ComputeOptions, names: Sequence[str]) -> Table:
         title=f"Setup, time and memory; texts of {load.words} words, the table minilm-s",
         columns=("mechanism", *COLUMNS),
         rows=tuple(
-            (name, *(own[metric] * factor for metric, factor in COLUMNS.values())) for name, own in figures.items()
+            (name, *(own[metric] * factor for metric, factor in COLUMNS.values()))
+            for name, own in figures.items()
         ),
         notes=(
             "Setup is all that comes before a first text is out, importing packages included. Memory is the most that "

@@ -57,7 +57,9 @@ def repeated(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], st
     Returns:
         the target of the claim that counts, by target and position of each other one.
     """
-    claims = [(each["target"], i, claim) for each in documents for i, claim in enumerate(each["claims"])]
+    claims = [
+        (each["target"], i, claim) for each in documents for i, claim in enumerate(each["claims"])
+    ]
     claims.sort(key=lambda each: each[2]["claim"].startswith(OURS))
     first: dict[str, str] = {}
     found: dict[tuple[str, int], str] = {}
@@ -73,7 +75,11 @@ def metrics(target: Target) -> list[WantedMetric]:
     """Every metric of a target's values and claims, once."""
     named = [*(each.metric for each in target.published), *(each.metric for each in target.expect)]
     named += [each.at.risk for each in target.expect if isinstance(each.at, AtRisk)]
-    kept = {(each.metric, each.source, str(each.setting)): each for each in named if each.source != SECONDS}
+    kept = {
+        (each.metric, each.source, str(each.setting)): each
+        for each in named
+        if each.source != SECONDS
+    }
     return list(kept.values())
 
 

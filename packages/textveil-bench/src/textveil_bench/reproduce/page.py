@@ -35,7 +35,12 @@ def sections(found: Plain) -> Iterator[Section]:
         yield _section("Beside the paper", " ".join(text), _published(found["published"]))
     if found["tables"]:
         drawn = drawings(found["tables"])
-        yield Section(title="Tables", text="", groups=drawn, content=lambda: joined(map(_table, found["tables"])))
+        yield Section(
+            title="Tables",
+            text="",
+            groups=drawn,
+            content=lambda: joined(map(_table, found["tables"])),
+        )
     if found["not_run"]:
         panels = [f"{panel}: {why}" for panel, why in found["not_run"].items()]
         yield _section("Panels that were not run", "", _sentences(panels))
@@ -65,7 +70,10 @@ def index(shown: Sequence[ShownTarget]) -> str:
     """A page of several targets: figures and claims of each, with a link to its own page."""
     quick = [QUICK] if any(each.found["scale"] == "quick" for each in shown) else []
     told = [HEAD, *quick]
-    sections = [Section(title=each.found["title"], text="", groups=each.groups, content=_told(each)) for each in shown]
+    sections = [
+        Section(title=each.found["title"], text="", groups=each.groups, content=_told(each))
+        for each in shown
+    ]
     return compose(
         "What became of the papers' figures and tables",
         sections,
@@ -85,13 +93,17 @@ def _told(shown: ShownTarget) -> Callable[[], Html]:
     found = shown.found
     parts = [element("p", found["shows"].strip(), class_="soft")]
     if found["claims"]:
-        rows = [[each[name] for name in ("claim", "answer", "data", "says")] for each in found["claims"]]
+        rows = [
+            [each[name] for name in ("claim", "answer", "data", "says")] for each in found["claims"]
+        ]
         parts.append(table(["claim", "answer", "data", "what our rows say"], rows, ""))
     if not found["cells"]:
         parts += map(_table, found["tables"])
     parts.append(element("p", element("a", "All figures, values and intervals", href=shown.page)))
     if found["not_run"]:
-        parts.append(_sentences([f"{panel}: not run: {why}" for panel, why in found["not_run"].items()]))
+        parts.append(
+            _sentences([f"{panel}: not run: {why}" for panel, why in found["not_run"].items()])
+        )
     return lambda: joined(parts)
 
 
@@ -100,13 +112,23 @@ def _section(title: str, text: str, content: Html) -> Section:
 
 
 def _claims(claims: Sequence[Plain]) -> Html:
-    rows = [[each[name] for name in ("claim", "answer", "data", "metric", "says", "source")] for each in claims]
+    rows = [
+        [each[name] for name in ("claim", "answer", "data", "metric", "says", "source")]
+        for each in claims
+    ]
     return table(["claim", "answer", "data", "metric", "what our rows say", "source"], rows, "")
 
 
 def _published(values: Sequence[Plain]) -> Html:
     rows = [
-        [each["series"], each["metric"], f"{each['published']:.4g}", _interval(each), each["says"], each["source"]]
+        [
+            each["series"],
+            each["metric"],
+            f"{each['published']:.4g}",
+            _interval(each),
+            each["says"],
+            each["source"],
+        ]
         for each in values
     ]
     return table(["series", "metric", "paper", "ours", "", "source"], rows, "Published values")
@@ -115,7 +137,9 @@ def _published(values: Sequence[Plain]) -> Html:
 def _interval(found: Plain) -> Html:
     if found["value"] is None:
         return spelled(None)
-    low, high = (open_ if end is None else end for end, open_ in ((found["low"], -inf), (found["high"], inf)))
+    low, high = (
+        open_ if end is None else end for end, open_ in ((found["low"], -inf), (found["high"], inf))
+    )
     return spelled(Interval(value=found["value"], low=low, high=high))
 
 
@@ -144,7 +168,9 @@ def drawings(tables: Sequence[Plain]) -> tuple[PanelGroup, ...]:
 
 
 def _panel(drawing: Plain) -> Panel:
-    looks = [Look(colour=colour, marker=marker) for colour, marker in zip(COLOURS, MARKERS, strict=False)]
+    looks = [
+        Look(colour=colour, marker=marker) for colour, marker in zip(COLOURS, MARKERS, strict=False)
+    ]
     curves = [
         Curve(name=name, look=look, points=tuple(Point(_exact(x), _exact(y)) for x, y in points))
         for (name, points), look in zip(drawing["lines"].items(), looks, strict=False)

@@ -117,9 +117,13 @@ class Stored:
             return {}, None
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            return {each["name"]: Table.read(each) for each in found["tables"]}, found["circumstances"]
+            return {each["name"]: Table.read(each) for each in found["tables"]}, found[
+                "circumstances"
+            ]
         except (OSError, ValueError, KeyError, TypeError):
-            raise InputError(f"{path.name} is not a document of an earlier run; delete it and run again") from None
+            raise InputError(
+                f"{path.name} is not a document of an earlier run; delete it and run again"
+            ) from None
 
 
 NOT_STORED = "nothing of it is stored"
@@ -148,7 +152,9 @@ def preview(target: Target, folder: Path, how: How) -> Iterator[str]:
         yield from (f"first: {each}" for each in target.hub_first)
 
 
-def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda step, done, total: None) -> Reproduced:
+def reproduce(
+    target: Target, folder: Path, how: How, *, report: Report = lambda step, done, total: None
+) -> Reproduced:
     """Runs a target, resuming where an earlier run stopped, and judges the results.
 
     Args:
@@ -176,7 +182,9 @@ def reproduce(target: Target, folder: Path, how: How, *, report: Report = lambda
         judged=tuple(judged(target, series, anywhere=how.scale == "quick")),
         contradicts=tuple(contradicted(target, series)),
         not_run={**plans.not_run, **dict.fromkeys(made.missing, NOT_STORED)},
-        circumstances=made.rows[0]["circumstances"] if made.rows else made.circumstances or circumstances(),
+        circumstances=made.rows[0]["circumstances"]
+        if made.rows
+        else made.circumstances or circumstances(),
     )
 
 
@@ -203,7 +211,10 @@ def _run(plans: Plans, folder: Path, how: How, report: Report) -> _Made:
 def _read(target: Target, plans: Plans, how: How) -> _Made:
     """What is stored for a target: its rows, and the tables of its document."""
     assert how.stored is not None
-    own = {panel: runs.there(Sweep.read(plain), how.stored.rows) for panel, plain in plans.sweeps.items()}
+    own = {
+        panel: runs.there(Sweep.read(plain), how.stored.rows)
+        for panel, plain in plans.sweeps.items()
+    }
     kept, computed = how.stored.tables(named(target, how))
     tables = {name: kept[name] for name in plans.tables if name in kept}
     missing = [panel for panel, found in own.items() if not found]

@@ -36,7 +36,10 @@ def budgets(asked: ComputeOptions) -> Table:
         "polar, kappa = epsilon / pi": table.diameter / math.pi,
         "laplace, scale = range / epsilon": table.l1_diameter / table.coordinate_range,
     }
-    code, laplace = conventions["polar, kappa = epsilon / pi"], conventions["laplace, scale = range / epsilon"]
+    code, laplace = (
+        conventions["polar, kappa = epsilon / pi"],
+        conventions["laplace, scale = range / epsilon"],
+    )
     return Table(
         title=f"Local DP of a word of groups 1, 2, 3, 4 under the vectors of table 1, on {TABLE}",
         columns=("epsilon of groups 1, 2, 3, 4", *conventions),
@@ -68,17 +71,33 @@ def repaired(asked: ComputeOptions) -> Table:
     rows: list[tuple[Value, ...]] = []
     for panel in target.panels:
         if not panel.needs and (asked.scale != "quick" or panel.quick is not None):
-            changes = {**panel.changes, **(panel.quick or {})} if asked.scale == "quick" else panel.changes
-            rows += _repaired(Sweep.read(changed(target.sweep, {**changes, **shared})), asked, endpoint)
+            changes = (
+                {**panel.changes, **(panel.quick or {})}
+                if asked.scale == "quick"
+                else panel.changes
+            )
+            rows += _repaired(
+                Sweep.read(changed(target.sweep, {**changes, **shared})), asked, endpoint
+            )
     return Table(
         title="Accuracy on releases, and on the same after coherence repair",
-        columns=("data", "series", "texts", "released", "repaired", "repaired less released: from", "to"),
+        columns=(
+            "data",
+            "series",
+            "texts",
+            "released",
+            "repaired",
+            "repaired less released: from",
+            "to",
+        ),
         rows=tuple(rows),
         notes=("repaired less released is a 95% interval over texts",),
     )
 
 
-def _repaired(sweep: Sweep, asked: ComputeOptions, endpoint: Endpoint) -> Iterator[tuple[Value, ...]]:
+def _repaired(
+    sweep: Sweep, asked: ComputeOptions, endpoint: Endpoint
+) -> Iterator[tuple[Value, ...]]:
     (source,) = sweep.data
     data = runs.load(source, sweep.limit, asked.places)
     judge = runs.judges(source, sweep, asked.places)[0]
@@ -91,9 +110,19 @@ def _repaired(sweep: Sweep, asked: ComputeOptions, endpoint: Endpoint) -> Iterat
         after = [_of(trial, text) for trial, text in zip(released, mended, strict=True)]
         before, then = (next(iter(judge.score(data, each))).values for each in (released, after))
         gap = intervals.mean(then - before, np.arange(len(data)), share=False)
-        yield data.name, series.name, len(data), float(before.mean()), float(then.mean()), gap.low, gap.high
+        yield (
+            data.name,
+            series.name,
+            len(data),
+            float(before.mean()),
+            float(then.mean()),
+            gap.low,
+            gap.high,
+        )
 
 
 def _of(trial: ReleasedExample, text: str) -> ReleasedExample:
     """The trial with another text as its release."""
-    return replace(trial, parts=ReleasedExample.untouched(replace(trial.example, texts=(text,))).parts)
+    return replace(
+        trial, parts=ReleasedExample.untouched(replace(trial.example, texts=(text,))).parts
+    )

@@ -76,7 +76,9 @@ def _made(kind: type, value: object) -> object:
 
 def _list_of(kind: type) -> BeforeValidator:
     return BeforeValidator(
-        lambda value: tuple(_made(kind, each) for each in value) if isinstance(value, list | tuple) else value
+        lambda value: (
+            tuple(_made(kind, each) for each in value) if isinstance(value, list | tuple) else value
+        )
     )
 
 
@@ -156,12 +158,16 @@ class Expectation:
     metric: MetricField
     direction: Literal["above", "below", "near"] = "above"
     by: float = 0.0
-    at: Annotated[Literal["budget", "order"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))] = "budget"
+    at: Annotated[
+        Literal["budget", "order"] | AtRisk, BeforeValidator(lambda value: _made(AtRisk, value))
+    ] = "budget"
     data: Sentences = ()
 
     def __post_init__(self) -> None:
         if self.direction == "near" and self.by <= 0:
-            raise ConfigError(f"expect.by must be above 0 for near (the largest difference), got {self.by:g}")
+            raise ConfigError(
+                f"expect.by must be above 0 for near (the largest difference), got {self.by:g}"
+            )
 
 
 def _expectations(value: object) -> object:
@@ -169,7 +175,9 @@ def _expectations(value: object) -> object:
     if not isinstance(value, list | tuple):
         return value
     return tuple(
-        Expectation(**{"direction" if name == "is" else name: given for name, given in each.items()})
+        Expectation(
+            **{"direction" if name == "is" else name: given for name, given in each.items()}
+        )
         if isinstance(each, Mapping)
         else each
         for each in value
@@ -199,22 +207,27 @@ class Contradiction:
     """
 
     says: str
-    shows: Mapping[str, Annotated[ShownValue, BeforeValidator(lambda value: _made(ShownValue, value))]] = Field(
-        default_factory=dict
-    )
+    shows: Mapping[
+        str, Annotated[ShownValue, BeforeValidator(lambda value: _made(ShownValue, value))]
+    ] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
         named = {name for _, name, _, _ in Formatter().parse(self.says) if name is not None}
         if named != set(self.shows):
             missing = ", ".join(sorted(named ^ set(self.shows)))
-            raise ConfigError(f"contradicts.shows must have exactly the names in braces; see {missing}")
+            raise ConfigError(
+                f"contradicts.shows must have exactly the names in braces; see {missing}"
+            )
 
 
 def _contradictions(value: object) -> object:
     """Plain sentences become contradictions without figures."""
     if not isinstance(value, list | tuple):
         return value
-    return tuple(Contradiction(says=each) if isinstance(each, str) else _made(Contradiction, each) for each in value)
+    return tuple(
+        Contradiction(says=each) if isinstance(each, str) else _made(Contradiction, each)
+        for each in value
+    )
 
 
 @options("panels.")
@@ -262,13 +275,22 @@ class Target:
         if not (self.sweep or self.computed):
             raise ConfigError(f"the target {self.name} must have a sweep or computed tables")
         if not self.sweep and (self.panels or self.quick or self.full or self.hub or self.expect):
-            raise ConfigError(f"the target {self.name} has no sweep, so it cannot have panels, changes or claims")
+            raise ConfigError(
+                f"the target {self.name} has no sweep, so it cannot have panels, changes or claims"
+            )
 
 
 def names() -> list[str]:
     """All targets, in order."""
-    found = [each.name.removesuffix(".yaml") for each in CONF.iterdir() if each.name.endswith(".yaml")]
-    return sorted(found, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
+    found = [
+        each.name.removesuffix(".yaml") for each in CONF.iterdir() if each.name.endswith(".yaml")
+    ]
+    return sorted(
+        found,
+        key=lambda name: [
+            int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)
+        ],
+    )
 
 
 def load(name: str) -> Target:
@@ -286,7 +308,9 @@ def load(name: str) -> Target:
 def read(name: str, values: Plain) -> Target:
     """A target from a file's content."""
     for key in values:
-        if key not in (known := [LIKE, *(each.name for each in fields(Target) if each.name != "name")]):
+        if key not in (
+            known := [LIKE, *(each.name for each in fields(Target) if each.name != "name")]
+        ):
             raise UnknownName(f"key of the target {name}", str(key), known)
     own = {key: each for key, each in values.items() if key != LIKE}
     if LIKE in values:
@@ -331,7 +355,9 @@ def planned(
     quick = scale == "quick"
     sweeps: dict[str, Plain] = {}
     tables, not_run = list(target.computed), {}
-    for panel in target.panels or ((TargetPanel(name=target.title, quick={}),) if target.sweep else ()):
+    for panel in target.panels or (
+        (TargetPanel(name=target.title, quick={}),) if target.sweep else ()
+    ):
         given = {"llm": endpoint is not None, "hub": hub, "small": generative}
         missing = [need for need, there in given.items() if not there]
         if lacks := [NEEDS[need] for need in missing if need in panel.needs]:

@@ -38,7 +38,14 @@ from textveil_bench.compare import Cell, Series
 from textveil_bench.estimates import Estimate, at, best, difference
 from textveil_bench.report.markup import budget
 from textveil_bench.reproduce.computed import Table
-from textveil_bench.reproduce.targets import AtRisk, Expectation, PublishedValue, ShownValue, Target, WantedMetric
+from textveil_bench.reproduce.targets import (
+    AtRisk,
+    Expectation,
+    PublishedValue,
+    ShownValue,
+    Target,
+    WantedMetric,
+)
 
 Answer = Literal["holds", "does not hold", "cannot be told", "not tested"]
 
@@ -142,9 +149,15 @@ class Judged:
             said += f"; surely on the other side at {worst.name}: {_signed(worst.gap)}"
         elif self.answer == "holds" and (other := self._other):
             worst = max(other, key=self._apart)
-            where = worst.name if len(other) == 1 else f"{len(other)} of them, least at {worst.name}"
+            where = (
+                worst.name if len(other) == 1 else f"{len(other)} of them, least at {worst.name}"
+            )
             said += f"; not so at {where}: {_signed(worst.gap)}"
-        elif self.expectation.direction == "near" and self.answer == "cannot be told" and len(self.places) > 1:
+        elif (
+            self.expectation.direction == "near"
+            and self.answer == "cannot be told"
+            and len(self.places) > 1
+        ):
             widest = max(self.places, key=self._apart)
             said += f"; farthest at {widest.name}: {_signed(widest.gap)}"
         return said
@@ -153,7 +166,11 @@ class Judged:
     def _other(self) -> list[ComparedPlace]:
         """The places where the difference itself, surely or not, does not reach the claim's margin."""
         near = self.expectation.direction == "near"
-        return [] if near else [each for each in self.places if -self._apart(each) < self.expectation.by]
+        return (
+            []
+            if near
+            else [each for each in self.places if -self._apart(each) < self.expectation.by]
+        )
 
     def _apart(self, place: ComparedPlace) -> float:
         """How far a place is from the claim, in units of the metric."""
@@ -165,10 +182,13 @@ def _signed(gap: Interval) -> str:
     return f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
 
 
-def beside(target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None) -> list[Beside]:
+def beside(
+    target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None
+) -> list[Beside]:
     """All published values of a target with ours."""
     return [
-        _of_table(each, tables or {}) if "table" in each.where else _beside(each, series) for each in target.published
+        _of_table(each, tables or {}) if "table" in each.where else _beside(each, series)
+        for each in target.published
     ]
 
 
@@ -181,7 +201,9 @@ def risk(target: Target, series: Sequence[Series]) -> compare.MetricKey | None:
 
 def over(target: Target, series: Sequence[Series]) -> tuple[compare.MetricKey, ...]:
     """The metrics that a target draws over the budget, as in rows; without those that no row has."""
-    there = list(dict.fromkeys(own for each in series for cell in each.cells for own in cell.scores))
+    there = list(
+        dict.fromkeys(own for each in series for cell in each.cells for own in cell.scores)
+    )
     return tuple(own for metric in target.over for own in there if _is(metric, own))
 
 
@@ -226,7 +248,10 @@ def _having(expectation: Expectation, series: Sequence[Series]) -> list[str]:
 
 def _needed(expectation: Expectation) -> list[WantedMetric]:
     """The metrics that a claim uses."""
-    return [expectation.metric, *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else [])]
+    return [
+        expectation.metric,
+        *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else []),
+    ]
 
 
 def _has(metric: WantedMetric, data: str, series: Sequence[Series]) -> bool:
@@ -249,7 +274,11 @@ def chosen(where: Mapping[str, Any], series: Sequence[Series]) -> list[SelectedC
     """The cells that a selector names, by series; see the package docstring for its keys."""
     curves = []
     for each in series:
-        if all(_fits(each, name, value) for name, value in where.items() if name not in ("budget", "level")):
+        if all(
+            _fits(each, name, value)
+            for name, value in where.items()
+            if name not in ("budget", "level")
+        ):
             cells = each.cells
             if "level" in where:
                 cells = tuple(cell for cell in cells if _any(cell.level, where["level"]))
@@ -285,7 +314,9 @@ def figure(metric: WantedMetric, cell: Cell) -> Estimate | None:
     found = [own for own in cell.scores if _is(metric, own)]
     if len(found) > 1:
         told = ", ".join(own.title for own in found)
-        raise ConfigError(f"the metric {metric.title} is ambiguous; choose with source and setting: {told}")
+        raise ConfigError(
+            f"the metric {metric.title} is ambiguous; choose with source and setting: {told}"
+        )
     return cell.estimates[found[0]] if found else None
 
 
@@ -309,13 +340,22 @@ def _beside(published: PublishedValue, series: Sequence[Series]) -> Beside:
         why = "no row of ours is meant" if not cells else f"{len(cells)} rows of ours are meant"
         return Beside(published=published, name=name, ours=None, why=why)
     own, cell = cells[0]
-    name = ", ".join([own.data.name, own.name, *([] if cell.budget is None else [str(cell.budget)])])
+    name = ", ".join(
+        [own.data.name, own.name, *([] if cell.budget is None else [str(cell.budget)])]
+    )
     if published.metric.source == SECONDS:
         value = cell.seconds.get(published.metric.metric, np.nan) / cell.row["data"]["examples"]
-        return Beside(published=published, name=name, ours=Interval(value=value, low=value, high=value))
+        return Beside(
+            published=published, name=name, ours=Interval(value=value, low=value, high=value)
+        )
     found = figure(published.metric, cell)
     if found is None:
-        return Beside(published=published, name=name, ours=None, why=f"no {published.metric.title} in its rows")
+        return Beside(
+            published=published,
+            name=name,
+            ours=None,
+            why=f"no {published.metric.title} in its rows",
+        )
     return Beside(published=published, name=name, ours=found.interval)
 
 
@@ -359,13 +399,22 @@ def judge(expectation: Expectation, series: Sequence[Series], data: str) -> Judg
         data: its name.
     """
     sides: list[Side] = [
-        float(where) if isinstance(where, int | float) else chosen(where, series) for where in expectation.series
+        float(where) if isinstance(where, int | float) else chosen(where, series)
+        for where in expectation.series
     ]
     comparison = _comparison(expectation, data, sides)
     try:
         found = list(_compared(expectation, sides))
-    except ConfigError as error:  # nothing to compare, or rows that do not fit: the other claims are still judged
-        return Judged(expectation=expectation, data=data, answer="not tested", why=str(error), comparison=comparison)
+    except (
+        ConfigError
+    ) as error:  # nothing to compare, or rows that do not fit: the other claims are still judged
+        return Judged(
+            expectation=expectation,
+            data=data,
+            answer="not tested",
+            why=str(error),
+            comparison=comparison,
+        )
     return Judged(
         expectation=expectation,
         data=data,
@@ -407,7 +456,9 @@ def _compared(expectation: Expectation, sides: Sequence["Side"]) -> Iterator[_Pa
             answer=_answer(expectation, differences),
             gap=_mean(differences).interval,
             places=places,
-            against=list(compress(places, (_against(expectation, gap, len(own)) for gap in differences))),
+            against=list(
+                compress(places, (_against(expectation, gap, len(own)) for gap in differences))
+            ),
         )
 
 
@@ -441,7 +492,9 @@ def _missing(expectation: Expectation, one: Side, other: Side) -> str:
         return "no rows of ours for " + ("either" if one == other else "one") + " of the series"
     for metric in _needed(expectation):
         for side in (one, other):
-            cells = [] if isinstance(side, float) else [cell for curve in side for cell in curve.cells]
+            cells = (
+                [] if isinstance(side, float) else [cell for curve in side for cell in curve.cells]
+            )
             if not any(_is(metric, own) for cell in cells for own in cell.scores) and cells:
                 return f"no {metric.title} in rows of ours"
     return "the two series have no place in common"
@@ -458,7 +511,9 @@ def _answer(expectation: Expectation, gaps: Sequence[Estimate]) -> Answer:
         if all(-by <= gap.interval.low and gap.interval.high <= by for gap in gaps):
             return "holds"
         return "does not hold" if against else "cannot be told"
-    mean = _mean([_turned(gap) for gap in gaps] if expectation.direction == "below" else gaps).interval
+    mean = _mean(
+        [_turned(gap) for gap in gaps] if expectation.direction == "below" else gaps
+    ).interval
     if mean.high < by or against:
         return "does not hold"
     return "holds" if mean.low > by else "cannot be told"
@@ -468,7 +523,9 @@ def _against(expectation: Expectation, gap: Estimate, places: int) -> bool:
     """Whether the difference at one place is significantly on the other side."""
     if expectation.direction == "near":
         return any(_surely_below(each, -expectation.by, places) for each in (gap, _turned(gap)))
-    return _surely_below(_turned(gap) if expectation.direction == "below" else gap, expectation.by, places)
+    return _surely_below(
+        _turned(gap) if expectation.direction == "below" else gap, expectation.by, places
+    )
 
 
 def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
@@ -478,7 +535,9 @@ def _surely_below(gap: Estimate, limit: float, places: int) -> bool:
     """
     found = gap.draws[~np.isnan(gap.draws)]
     return (
-        gap.value < limit - TRIFLE and bool(len(found)) and float((found >= limit).mean()) <= (1 - LEVEL) / 2 / places
+        gap.value < limit - TRIFLE
+        and bool(len(found))
+        and float((found >= limit).mean()) <= (1 - LEVEL) / 2 / places
     )
 
 
@@ -507,7 +566,11 @@ def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Me
         ConfigError: equal budgets are asked for, and the two have budgets of different kinds.
     """
     mine, theirs = _single(one), _single(other)
-    kinds = {(each.row["budget"] or {}).get("path") for each in (*mine, *theirs) if not isinstance(each, float)}
+    kinds = {
+        (each.row["budget"] or {}).get("path")
+        for each in (*mine, *theirs)
+        if not isinstance(each, float)
+    }
     if expectation.at == "budget" and len(named := sorted(filter(None, kinds))) > 1:
         names = " and ".join(each.rpartition(".")[2] for each in named)
         raise ConfigError(f"{names} are budgets of two kinds: equal numbers of them are not equal")
@@ -519,9 +582,13 @@ def _at_budgets(expectation: Expectation, one: Side, other: Side) -> Iterator[Me
     else:
         pairs = ((a, b) for a in mine for b in theirs if _budget(a) == _budget(b))
     for a, b in pairs:
-        values = [each if isinstance(each, float) else figure(expectation.metric, each) for each in (a, b)]
+        values = [
+            each if isinstance(each, float) else figure(expectation.metric, each) for each in (a, b)
+        ]
         if None not in values:
-            told = dict.fromkeys(budget(each.row["budget"]) for each in (a, b) if not isinstance(each, float))
+            told = dict.fromkeys(
+                budget(each.row["budget"]) for each in (a, b) if not isinstance(each, float)
+            )
             yield ", ".join(filter(None, told)), *_estimates(*values)
 
 
@@ -530,7 +597,9 @@ def _single(side: Side) -> Sequence[Cell | float]:
     if isinstance(side, float):
         return [side]
     if len(side) > 1:
-        raise ConfigError("a selector must match one series to compare budgets, and matches several; make it narrower")
+        raise ConfigError(
+            "a selector must match one series to compare budgets, and matches several; make it narrower"
+        )
     return side[0].cells if side else ()
 
 
@@ -538,13 +607,17 @@ def _budget(each: Cell | float) -> Any:
     return None if isinstance(each, float) else each.budget
 
 
-def _estimates(one: Estimate | float | None, other: Estimate | float | None) -> tuple[Estimate, Estimate]:
+def _estimates(
+    one: Estimate | float | None, other: Estimate | float | None
+) -> tuple[Estimate, Estimate]:
     """Both as estimates over the same texts; at least one already is."""
     known = next(each for each in (one, other) if isinstance(each, Estimate))
     a, b = (
         each
         if isinstance(each, Estimate)
-        else Estimate(texts=known.texts, value=float(each or 0), draws=np.full_like(known.draws, each))
+        else Estimate(
+            texts=known.texts, value=float(each or 0), draws=np.full_like(known.draws, each)
+        )
         for each in (one, other)
     )
     return a, b
@@ -573,7 +646,12 @@ def _at_risk(expectation: Expectation, one: Side, other: Side) -> Iterator[Met]:
 
 def _ends_of(curves: Sequence[SelectedCells], risk: WantedMetric) -> tuple[float, float] | None:
     """The smallest and the largest risk that any of the curves reach."""
-    values = [found.value for curve in curves for cell in curve.cells if (found := figure(risk, cell)) is not None]
+    values = [
+        found.value
+        for curve in curves
+        for cell in curve.cells
+        if (found := figure(risk, cell)) is not None
+    ]
     return (min(values), max(values)) if values else None
 
 

@@ -34,7 +34,13 @@ TASKS: Mapping[str, str] = MappingProxyType(
 """The judges by name, and where each is implemented."""
 
 USUAL: "Mapping[Kind, str]" = MappingProxyType(
-    {"classification": "head", "pairs": "head", "reading": "reader", "choice": "asked", "text": "generation"}
+    {
+        "classification": "head",
+        "pairs": "head",
+        "reading": "reader",
+        "choice": "asked",
+        "text": "generation",
+    }
 )
 
 

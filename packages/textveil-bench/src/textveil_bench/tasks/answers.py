@@ -23,7 +23,11 @@ def refusal(data: DataSet) -> str:
     """The reason if the data are not questions with a text and answers; empty otherwise."""
     if data.kind != "reading" or len(data.fields) != 2:
         return f"it answers questions about texts, and {data.name} is of the kind {data.kind}"
-    return "" if all(example.answers for example in data.examples) else f"{data.name} has questions without answers"
+    return (
+        ""
+        if all(example.answers for example in data.examples)
+        else f"{data.name} has questions without answers"
+    )
 
 
 def normal(answer: str) -> list[str]:
@@ -46,11 +50,18 @@ def token_f1(answer: str, golds: Sequence[str]) -> float:
     for gold in golds:
         mine, theirs = normal(answer), normal(gold)
         common = sum((Counter(mine) & Counter(theirs)).values())
-        best = max(best, float(mine == theirs) if not (mine and theirs) else 2 * common / (len(mine) + len(theirs)))
+        best = max(
+            best,
+            float(mine == theirs)
+            if not (mine and theirs)
+            else 2 * common / (len(mine) + len(theirs)),
+        )
     return best
 
 
-def scores(data: DataSet, answers: Sequence[str], *, view: str = "", headline: str = "", note: str) -> Iterator[Score]:
+def scores(
+    data: DataSet, answers: Sequence[str], *, view: str = "", headline: str = "", note: str
+) -> Iterator[Score]:
     """Exact match, F1 and the cosine with the nearest gold answer.
 
     Args:
@@ -61,10 +72,21 @@ def scores(data: DataSet, answers: Sequence[str], *, view: str = "", headline: s
         note: what readers need to know.
     """
     golds = [example.answers for example in data.examples]
-    judges: tuple[tuple[str, Callable[[str, Sequence[str]], float]], ...] = (("exact match", exact), ("F1", token_f1))
+    judges: tuple[tuple[str, Callable[[str, Sequence[str]], float]], ...] = (
+        ("exact match", exact),
+        ("F1", token_f1),
+    )
     for metric, judge in judges:
-        values = np.array([judge(answer, own) for answer, own in zip(answers, golds, strict=True)], np.float64)
-        yield Score(metric=view + metric, values=values, chance=0.0, headline=view + metric == headline, note=note)
+        values = np.array(
+            [judge(answer, own) for answer, own in zip(answers, golds, strict=True)], np.float64
+        )
+        yield Score(
+            metric=view + metric,
+            values=values,
+            chance=0.0,
+            headline=view + metric == headline,
+            note=note,
+        )
     flat = vectors.originals(tuple(gold for own in golds for gold in own))
     found = vectors.encode(answers)
     owner = np.repeat(np.arange(len(golds)), list(map(len, golds)))

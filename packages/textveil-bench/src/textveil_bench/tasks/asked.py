@@ -97,7 +97,11 @@ class ZeroShot:
             return NO_ENDPOINT
         if data.kind == "choice":
             fits = len(data.fields) == 1 + len(data.labels) <= 1 + len(CHOICE.words)
-            return "" if fits else f"{data.name} must have a question, and a text for each of 26 options at most"
+            return (
+                ""
+                if fits
+                else f"{data.name} must have a question, and a text for each of 26 options at most"
+            )
         return answers.refusal(data) if data.kind == "reading" else labelled.refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
@@ -113,15 +117,21 @@ class ZeroShot:
         question, words = self._wording(data)
         system = ONE_OF.format(question=question, words=", ".join(words))
         guessed, lost = parse(self._ask(system, data, trials), words, data.labels)
-        yield labelled.accuracy(data, guessed, f"no example was shown; {lost} of {len(trials)} answers were no label")
+        yield labelled.accuracy(
+            data, guessed, f"no example was shown; {lost} of {len(trials)} answers were no label"
+        )
 
     def _read(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         system = READ.format(length=ONE_WORD if self.one_word else SHORT)
         found = self._ask(system, data, trials)
-        behind = [stood(answer, trial.parts[1]) for answer, trial in zip(found, trials, strict=True)]
+        behind = [
+            stood(answer, trial.parts[1]) for answer, trial in zip(found, trials, strict=True)
+        ]
         limit = "; limited to one word" if self.one_word else ""
         yield from answers.scores(data, found, headline="F1", note=AS_RELEASED + limit)
-        restored = [answer if back is None else back for answer, back in zip(found, behind, strict=True)]
+        restored = [
+            answer if back is None else back for answer, back in zip(found, behind, strict=True)
+        ]
         note = f"{WHAT_STOOD_THERE}{limit}; {behind.count(None)} of {len(trials)} answers were not in the text"
         yield from answers.scores(data, restored, view=RESTORED, note=note)
 
@@ -130,21 +140,31 @@ class ZeroShot:
         whole = WORDINGS.get(data.name.partition("-")[0], GENERAL)
         wording = CHOICE if data.kind == "choice" else WORDINGS.get(data.name, whole)
         words = self.words or wording.words[: len(data.labels)] or data.labels
-        if len({_bare(word) for word in words}) != len(data.labels) or len(words) != len(data.labels):
-            raise ConfigError(f"words must be {len(data.labels)} different words, one for each label of {data.name}")
+        if len({_bare(word) for word in words}) != len(data.labels) or len(words) != len(
+            data.labels
+        ):
+            raise ConfigError(
+                f"words must be {len(data.labels)} different words, one for each label of {data.name}"
+            )
         return Wording(self.question or wording.question, words)
 
     def _ask(self, system: str, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
         """The answers to the releases."""
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
-        names = ("Question", *CHOICE.words) if data.kind == "choice" else [name.capitalize() for name in data.fields]
+        names = (
+            ("Question", *CHOICE.words)
+            if data.kind == "choice"
+            else [name.capitalize() for name in data.fields]
+        )
         prompts = []
         for trial in trials:
             named = [f"{name}: {text}" for name, text in zip(names, trial.texts, strict=False)]
             prompts.append((system, "\n".join(named) if len(named) > 1 else trial.texts[0]))
         found = self.endpoint.ask(prompts, report=self.report, max_tokens=self.max_tokens)
-        return [answer.encode(errors="replace").decode().strip() for answer in found]  # JSON may hold lone surrogates
+        return [
+            answer.encode(errors="replace").decode().strip() for answer in found
+        ]  # JSON may hold lone surrogates
 
 
 def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -> tuple[Ints, int]:
@@ -160,7 +180,9 @@ def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -
 
 def stood(answer: str, part: ReleasedField) -> str | None:
     """The original text where an answer's words first occur in the released text; None if they do not."""
-    words = [re.escape(word) for word in answer.strip(string.punctuation + string.whitespace).split()]
+    words = [
+        re.escape(word) for word in answer.strip(string.punctuation + string.whitespace).split()
+    ]
     phrase = r"\s+".join(words)
     match = re.search(rf"(?<!\w){phrase}(?!\w)", part.text, re.IGNORECASE) if words else None
     return part.behind(*match.span()) if match else None

@@ -62,12 +62,17 @@ class Classification:
         network = models.classifier(self.model)
         columns = matched(data.labels, network.labels, self.labels)
         yield labelled.accuracy(
-            data, guess(network, trials, columns, self.report), f"{models.called(self.model)} as it is"
+            data,
+            guess(network, trials, columns, self.report),
+            f"{models.called(self.model)} as it is",
         )
 
 
 def guess(
-    network: "SequenceClassifier", trials: Sequence[ReleasedExample], columns: Sequence[int], report: Report
+    network: "SequenceClassifier",
+    trials: Sequence[ReleasedExample],
+    columns: Sequence[int],
+    report: Report,
 ) -> Ints:
     """The label of each trial, int64 [B]: the most likely of the classifier's matched labels.
 
@@ -85,7 +90,9 @@ def guess(
     return np.array(found, np.int64)
 
 
-def matched(labels: Sequence[str], offered: Sequence[str], given: Sequence[str | int] = ()) -> list[int]:
+def matched(
+    labels: Sequence[str], offered: Sequence[str], given: Sequence[str | int] = ()
+) -> list[int]:
     """The classifier's number for each label.
 
     Args:
@@ -98,12 +105,25 @@ def matched(labels: Sequence[str], offered: Sequence[str], given: Sequence[str |
     """
     names = [_plain(name) for name in offered]
     wanted: Sequence[str | int] = given or labels
-    if not given and all(re.fullmatch(r"label\d+", name) for name in names) and len(names) == len(labels):
+    if (
+        not given
+        and all(re.fullmatch(r"label\d+", name) for name in names)
+        and len(names) == len(labels)
+    ):
         return list(range(len(labels)))
     numbers = [
-        each if isinstance(each, int) else names.index(_plain(each)) if _plain(each) in names else -1 for each in wanted
+        each
+        if isinstance(each, int)
+        else names.index(_plain(each))
+        if _plain(each) in names
+        else -1
+        for each in wanted
     ]
-    if len(numbers) != len(labels) or len(set(numbers)) != len(numbers) or not set(numbers) <= set(range(len(names))):
+    if (
+        len(numbers) != len(labels)
+        or len(set(numbers)) != len(numbers)
+        or not set(numbers) <= set(range(len(names)))
+    ):
         raise ConfigError(
             f"the classifier must have a different label ({', '.join(offered)}) for each of the data's "
             f"({', '.join(labels)}); name them in that order with the option labels"

@@ -67,7 +67,11 @@ class Continued:
         """The reason if there are neither labels nor questions."""
         if data.kind == "choice":
             fits = len(data.fields) == 1 + len(data.labels) <= 1 + len(string.ascii_uppercase)
-            return "" if fits else f"{data.name} must have a question, and a text for each of 26 options at most"
+            return (
+                ""
+                if fits
+                else f"{data.name} must have a question, and a text for each of 26 options at most"
+            )
         return answers.refusal(data) if data.kind == "reading" else labelled.refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
@@ -81,14 +85,19 @@ class Continued:
         begun = self._shown(data)
         prompts = [begun + self._asked(data, trial.texts) for trial in trials]
         if data.kind == "reading":
-            found = [small.model().continued(prompt, ANSWER, stop=["\n"]).strip() for prompt in self._told(prompts)]
+            found = [
+                small.model().continued(prompt, ANSWER, stop=["\n"]).strip()
+                for prompt in self._told(prompts)
+            ]
             note = f"{AS_RELEASED}; {self.shots} training questions shown"
             yield from answers.scores(data, found, headline="F1", note=note)
             return
         names = self._names(data)
         likely = np.stack([_likelihoods(prompt, names) for prompt in self._told(prompts)])
         guessed = (likely - likely.mean(axis=0)).argmax(axis=1)
-        yield labelled.accuracy(data, guessed, f"{self.shots} training examples of each label shown")
+        yield labelled.accuracy(
+            data, guessed, f"{self.shots} training examples of each label shown"
+        )
 
     def _told(self, prompts: Sequence[str]) -> Iterator[str]:
         """The prompts, one after the other, with progress."""
@@ -102,13 +111,21 @@ class Continued:
             return ""
         train = self.train()
         if train.labels != data.labels or len(train.fields) != len(data.fields):
-            raise ConfigError(f"the training rows of {data.name} must have its labels and fields, and have others")
-        taken: dict[int | None, list[str]] = {label: [] for label in range(len(data.labels))} or {None: []}
+            raise ConfigError(
+                f"the training rows of {data.name} must have its labels and fields, and have others"
+            )
+        taken: dict[int | None, list[str]] = {label: [] for label in range(len(data.labels))} or {
+            None: []
+        }
         for i in labelled.shuffled(len(train), SeededRandomness(0)).tolist():
             example = train.examples[i]
             own = taken[example.label]
-            if len(own) < self.shots and (not example.answers or sum(map(len, example.texts)) <= SHORT):
-                answer = example.answers[0] if example.answers else self._names(data)[example.label or 0]
+            if len(own) < self.shots and (
+                not example.answers or sum(map(len, example.texts)) <= SHORT
+            ):
+                answer = (
+                    example.answers[0] if example.answers else self._names(data)[example.label or 0]
+                )
                 own.append(f"{self._asked(data, example.texts)} {answer}\n\n")
         return "".join(shown for turn in zip(*taken.values(), strict=False) for shown in turn)
 
@@ -118,19 +135,31 @@ class Continued:
         Raises:
             ConfigError: there are not as many words as labels.
         """
-        names = string.ascii_uppercase[: len(data.labels)] if data.kind == "choice" else self.words or data.labels
+        names = (
+            string.ascii_uppercase[: len(data.labels)]
+            if data.kind == "choice"
+            else self.words or data.labels
+        )
         if len(names) != len(data.labels):
-            raise ConfigError(f"words must be {len(data.labels)} words, one for each label of {data.name}")
+            raise ConfigError(
+                f"words must be {len(data.labels)} words, one for each label of {data.name}"
+            )
         return names
 
     def _asked(self, data: DataSet, texts: Sequence[str]) -> str:
         """An example up to where its label or answer comes."""
         letters = ("Question", *string.ascii_uppercase)
-        named = letters if data.kind == "choice" else self.fields or [field.capitalize() for field in data.fields]
+        named = (
+            letters
+            if data.kind == "choice"
+            else self.fields or [field.capitalize() for field in data.fields]
+        )
         lines = [f"{field}: {text.strip()}" for field, text in zip(named, texts, strict=False)]
         if data.kind == "reading":  # the question last
             lines.reverse()
-        return "\n".join([*lines, "Answer:" if data.kind in ("reading", "choice") else f"{self.label}:"])
+        return "\n".join(
+            [*lines, "Answer:" if data.kind in ("reading", "choice") else f"{self.label}:"]
+        )
 
 
 def _likelihoods(prompt: str, names: Sequence[str]) -> Values:

@@ -140,7 +140,9 @@ class Finetune:
 
         shown = network.sequences([example.texts for example in train.examples])
         model = network.model
-        labels = torch.tensor([example.label for example in train.examples])[shown.owners].to(model.network.device)
+        labels = torch.tensor([example.label for example in train.examples])[shown.owners].to(
+            model.network.device
+        )
         weights = list(model.network.module.parameters())
         optimizer = torch.optim.AdamW(weights, lr=self.rate, weight_decay=0.01)
         batches = [batch for _ in range(self.epochs) for batch in self._batches(shown.lengths, rng)]
@@ -152,7 +154,9 @@ class Finetune:
             inputs = model.network.inputs(*shown.inputs(model, which))
             loss = cross_entropy(model.network.module(**inputs).logits, labels[which])
             if not torch.isfinite(loss):
-                raise ModelError(f"the training of {self.name} diverged: its loss is not finite; lower the rate")
+                raise ModelError(
+                    f"the training of {self.name} diverged: its loss is not finite; lower the rate"
+                )
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -161,9 +165,15 @@ class Finetune:
     def _batches(self, lengths: Ints, rng: SeededRandomness) -> list[Ints]:
         """The steps of an epoch: sequences in random order, grouped by similar length to save padding."""
         order = labelled.shuffled(len(lengths), rng)
-        blocks = [order[i : i + ALIKE * self.batch] for i in range(0, len(order), ALIKE * self.batch)]
+        blocks = [
+            order[i : i + ALIKE * self.batch] for i in range(0, len(order), ALIKE * self.batch)
+        ]
         sorted_blocks = [block[np.argsort(lengths[block], kind="stable")] for block in blocks]
-        batches = [block[i : i + self.batch] for block in sorted_blocks for i in range(0, len(block), self.batch)]
+        batches = [
+            block[i : i + self.batch]
+            for block in sorted_blocks
+            for i in range(0, len(block), self.batch)
+        ]
         return [batches[i] for i in labelled.shuffled(len(batches), rng).tolist()]
 
 
@@ -177,7 +187,11 @@ def begin(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None
     """
     import torch
 
-    new = [(name, weight) for name, weight in sorted(model.network.module.named_parameters()) if name in set(missing)]
+    new = [
+        (name, weight)
+        for name, weight in sorted(model.network.module.named_parameters())
+        if name in set(missing)
+    ]
     with torch.no_grad():
         for name, weight in new:
             if weight.dim() < 2:

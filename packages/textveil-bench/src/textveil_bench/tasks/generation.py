@@ -109,7 +109,11 @@ class Generation:
         """The reason if there is no endpoint, or no text to continue."""
         if self.endpoint is None and not self.small:
             return NO_ENDPOINT
-        return "" if data.kind == "text" else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
+        return (
+            ""
+            if data.kind == "text"
+            else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
+        )
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Coherence and alignment.
@@ -124,8 +128,15 @@ class Generation:
         if self.expected == "model":
             wanted = self._write([prompt.original for prompt in prompts])
         found = vectors.encode(outcome, self.encoder)
-        what = "the text's own continuation" if self.expected == "text" else "what the model writes for the original"
-        against = {"coherence": ([each.original for each in prompts], "the beginning"), "alignment": (wanted, what)}
+        what = (
+            "the text's own continuation"
+            if self.expected == "text"
+            else "what the model writes for the original"
+        )
+        against = {
+            "coherence": ([each.original for each in prompts], "the beginning"),
+            "alignment": (wanted, what),
+        }
         for metric, (texts, meant) in against.items():
             yield Score(
                 metric=metric,
@@ -140,13 +151,22 @@ class Generation:
         if self.small:
             temperature = SMALL_TEMPERATURE if self.temperature is None else self.temperature
             tokens = round(self.length * TOKENS)
-            return [small.model().continued(text, tokens, temperature=temperature) for text in beginnings]
+            return [
+                small.model().continued(text, tokens, temperature=temperature)
+                for text in beginnings
+            ]
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
-        endpoint = self.endpoint if self.temperature is None else replace(self.endpoint, temperature=self.temperature)
+        endpoint = (
+            self.endpoint
+            if self.temperature is None
+            else replace(self.endpoint, temperature=self.temperature)
+        )
         system = CONTINUE.format(length=self.length)
         written = endpoint.ask([(system, text) for text in beginnings], report=self.report)
-        return [text.encode(errors="replace").decode() for text in written]  # JSON may hold lone surrogates
+        return [
+            text.encode(errors="replace").decode() for text in written
+        ]  # JSON may hold lone surrogates
 
     def _extract(self, prompts: Sequence[Prompt], written: Sequence[str]) -> list[str]:
         """The local model's revisions of them."""
@@ -154,8 +174,12 @@ class Generation:
             return list(written)
         local = replace(self.endpoint, model=self.local_model or self.endpoint.model)
         if self.local_url is not None:
-            local = replace(local, url=self.local_url, key=NO_KEY)  # the key is for the remote one only
-        shown = [prompt.original if self.shown == "original" else prompt.released for prompt in prompts]
+            local = replace(
+                local, url=self.local_url, key=NO_KEY
+            )  # the key is for the remote one only
+        shown = [
+            prompt.original if self.shown == "original" else prompt.released for prompt in prompts
+        ]
         return extract(shown, written, local, temperature=self.extraction, report=self.report)
 
 
@@ -170,7 +194,9 @@ def begun(part: ReleasedField, prefix: int, length: int) -> Prompt:
     """
     words = len(part.starts)
     count = max(1, min(prefix, words // 2))
-    items = [(gap, item) for gap, item in zip(part.gaps, part.items, strict=False) if item.start < count]
+    items = [
+        (gap, item) for gap, item in zip(part.gaps, part.items, strict=False) if item.start < count
+    ]
     cut = min(words, max([count, *(item.end for _, item in items)]))
     stop = min(words, cut + length)
     return Prompt(

@@ -25,7 +25,15 @@ from textveil_bench.trials import ReleasedExample
 RECIPE = 1
 """Version of the features and the fit; results of older versions on disk are ignored."""
 
-LIBRARIES = ("numpy", "scikit-learn", "sentence-transformers", "textveil", "tokenizers", "torch", "transformers")
+LIBRARIES = (
+    "numpy",
+    "scikit-learn",
+    "sentence-transformers",
+    "textveil",
+    "tokenizers",
+    "torch",
+    "transformers",
+)
 
 
 class Fitted(NamedTuple):
@@ -97,7 +105,10 @@ class Head:
             ConfigError: the training split does not match.
         """
         labelled.check_trained(data, self._fitted.train)
-        logits = self.features([trial.texts for trial in trials]) @ self._fitted.coefficients + self._fitted.intercept
+        logits = (
+            self.features([trial.texts for trial in trials]) @ self._fitted.coefficients
+            + self._fitted.intercept
+        )
         note = f"logistic regression on {models.called(self.encoder)}, {len(self._fitted.train):,} originals"
         yield labelled.accuracy(data, logits.argmax(axis=1), note)
 
@@ -107,7 +118,9 @@ class Head:
         Args:
             texts: one text per example, or two.
         """
-        found = vectors.encode([text for each in texts for text in each], self.encoder, report=self.report)
+        found = vectors.encode(
+            [text for each in texts for text in each], self.encoder, report=self.report
+        )
         if len(found) == len(texts):
             return found
         one, other = found[::2], found[1::2]
@@ -115,7 +128,9 @@ class Head:
         numbers = [vectors.cosines(one, other), overlaps(texts)]
         if self.reader:
             numbers.append(self._certainty(texts))
-        return np.hstack([one, other, abs(one - other), product, np.stack(numbers, axis=1).astype(np.float32)])
+        return np.hstack(
+            [one, other, abs(one - other), product, np.stack(numbers, axis=1).astype(np.float32)]
+        )
 
     def _certainty(self, texts: Sequence[Sequence[str]]) -> Values:
         """The logits of the reader's best answers, float64 [B]."""
@@ -139,7 +154,9 @@ class Head:
             recipe=RECIPE,
             data=train.digest,
             encoder=kept.fingerprint(encoder.network),
-            reader=kept.fingerprint(models.reader().model.network) if pairs and self.reader else None,
+            reader=kept.fingerprint(models.reader().model.network)
+            if pairs and self.reader
+            else None,
         )
         home = kept.home(self.folder)
 
@@ -150,11 +167,18 @@ class Head:
                 lambda: {"features": self.features(examples)},
                 features=(len(train), width),
             )
-            return fit(learned["features"], [example.label or 0 for example in train.examples], numbers, self.C)
+            return fit(
+                learned["features"],
+                [example.label or 0 for example in train.examples],
+                numbers,
+                self.C,
+            )
 
         fitted = kept.key((), features=seen, C=self.C, labels=len(train.labels))
         size = (width, len(train.labels))
-        found = kept.arrays(home / f"head-{fitted}.npz", learn, coefficients=size, intercept=size[1:])
+        found = kept.arrays(
+            home / f"head-{fitted}.npz", learn, coefficients=size, intercept=size[1:]
+        )
         return Fitted(train, found["coefficients"], found["intercept"])
 
 
@@ -176,7 +200,10 @@ def fit(features: Floats, labels: Sequence[int], numbers: int, strength: float) 
     model = LogisticRegression(C=strength, max_iter=1000).fit(features / scale, labels)
     coefficients, intercept = model.coef_, model.intercept_
     if len(intercept) == 1:  # with two labels, only the second has a row
-        coefficients, intercept = np.vstack([0 * coefficients, coefficients]), np.append(0, intercept)
+        coefficients, intercept = (
+            np.vstack([0 * coefficients, coefficients]),
+            np.append(0, intercept),
+        )
     return {"coefficients": (coefficients / scale).T, "intercept": intercept}
 
 

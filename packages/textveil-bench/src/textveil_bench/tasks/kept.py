@@ -31,14 +31,18 @@ def home(folder: Path | None = None) -> Path:
     if folder is not None:
         return folder
     named = os.environ.get("XDG_CACHE_HOME", "")
-    caches = Path(named) if os.path.isabs(named) else Path.home() / ".cache"  # the standard ignores relative paths
+    caches = (
+        Path(named) if os.path.isabs(named) else Path.home() / ".cache"
+    )  # the standard ignores relative paths
     return caches / "textveil" / "bench"
 
 
 def key(libraries: tuple[str, ...], **decides: object) -> str:
     """A name for whatever these values and the versions of some libraries determine."""
     versions = {name: version(name) for name in libraries}
-    return blake2b(repr((sorted(decides.items()), versions)).encode(), digest_size=DIGEST).hexdigest()
+    return blake2b(
+        repr((sorted(decides.items()), versions)).encode(), digest_size=DIGEST
+    ).hexdigest()
 
 
 def fingerprint(network: Any, without: Sequence[str] = ()) -> str:
@@ -53,7 +57,9 @@ def fingerprint(network: Any, without: Sequence[str] = ()) -> str:
     for name in sorted(weights):
         if name not in without:
             tensor = weights[name]
-            array = np.ascontiguousarray(tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu())
+            array = np.ascontiguousarray(
+                tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu()
+            )
             found.update(f"{name} {array.dtype} {array.shape}".encode())
             found.update(array.reshape(-1).data)
     return found.hexdigest()
@@ -83,7 +89,11 @@ def take_weights(path: Path, network: Any) -> bool:
     except Exception:  # the file is missing, or broken in one of many ways
         return False
     wanted = {name: (tensor.shape, tensor.dtype) for name, tensor in network.state_dict().items()}
-    sound = {name: (tensor.shape, tensor.dtype) for name, tensor in found.items() if tensor.isfinite().all()}
+    sound = {
+        name: (tensor.shape, tensor.dtype)
+        for name, tensor in found.items()
+        if tensor.isfinite().all()
+    }
     if sound == wanted:
         network.load_state_dict(found)
     return sound == wanted
@@ -93,7 +103,10 @@ def keep_weights(path: Path, network: Any) -> None:
     """Saves the weights of a torch network to a safetensors file."""
     from safetensors.torch import save
 
-    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+    state = {
+        name: tensor.detach().cpu().contiguous().clone()
+        for name, tensor in network.state_dict().items()
+    }
     _write(path, lambda file: file.write(save(state)))
 
 

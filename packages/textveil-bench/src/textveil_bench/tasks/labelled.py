@@ -18,7 +18,11 @@ def refusal(data: DataSet) -> str:
     """The reason if the data are not labelled texts or pairs; empty otherwise."""
     if data.kind not in ("classification", "pairs") or not data.labels:
         return f"it judges labels of texts or pairs of texts, and {data.name} is of the kind {data.kind}"
-    return "" if len(data.fields) <= 2 else f"it judges one text or two, and {data.name} has {len(data.fields)}"
+    return (
+        ""
+        if len(data.fields) <= 2
+        else f"it judges one text or two, and {data.name} has {len(data.fields)}"
+    )
 
 
 def accuracy(data: DataSet, guessed: Ints, note: str) -> Score:
@@ -48,7 +52,9 @@ def learned_from(train: DataSet, rows: int) -> DataSet:
     if len(train) > rows:
         chosen = np.sort(shuffled(len(train), SeededRandomness(0))[:rows])
         train = replace(train, examples=tuple(train.examples[i] for i in chosen.tolist()))
-    if missing := len(set(range(len(train.labels))) - {example.label for example in train.examples}):
+    if missing := len(
+        set(range(len(train.labels))) - {example.label for example in train.examples}
+    ):
         raise ConfigError(
             f"each of the {len(train.labels)} labels of {train.name} needs a row to learn from, and {missing} have "
             "none; use more rows"
@@ -63,7 +69,9 @@ def check_trained(data: DataSet, train: DataSet) -> None:
         ConfigError: their labels or number of texts differ.
     """
     if train.labels != data.labels or len(train.fields) != len(data.fields):
-        raise ConfigError(f"the training rows of {data.name} must have its labels and fields, and have others")
+        raise ConfigError(
+            f"the training rows of {data.name} must have its labels and fields, and have others"
+        )
 
 
 def shuffled(count: int, rng: SeededRandomness) -> Ints:

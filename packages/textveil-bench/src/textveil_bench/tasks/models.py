@@ -30,7 +30,9 @@ def precision() -> Literal["bfloat16", "float32"]:
     """The precision of networks under `quick`: bfloat16 if the processor has instructions for it."""
     import torch
 
-    able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()  # missing in older versions of torch
+    able: dict[str, object] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # missing in older versions of torch
     return "bfloat16" if able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
 
 

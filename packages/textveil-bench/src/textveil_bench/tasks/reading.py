@@ -74,4 +74,6 @@ class Reading:
                 released.append(answer.text)
                 restored.append(trial.parts[1].behind(answer.start, answer.end))
         yield from answers.scores(data, released, headline=self.headline, note=AS_RELEASED)
-        yield from answers.scores(data, restored, view=RESTORED, headline=self.headline, note=WHAT_STOOD_THERE)
+        yield from answers.scores(
+            data, restored, view=RESTORED, headline=self.headline, note=WHAT_STOOD_THERE
+        )

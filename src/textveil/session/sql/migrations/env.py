@@ -3,6 +3,8 @@
 from alembic import context
 
 context.configure(
-    connection=context.config.attributes["connection"], version_table="textveil_steps", render_as_batch=True
+    connection=context.config.attributes["connection"],
+    version_table="textveil_steps",
+    render_as_batch=True,
 )
 context.run_migrations()

@@ -17,7 +17,12 @@ def upgrade() -> None:
     )
     op.create_table(
         "textveil_sessions",
-        sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+        sa.Column(
+            "number",
+            sa.BigInteger().with_variant(sa.Integer, "sqlite"),
+            primary_key=True,
+            autoincrement=True,
+        ),
         sa.Column("account", sa.LargeBinary, nullable=False),
         sa.Column("place", sa.LargeBinary, nullable=False, unique=True),
         sa.Column("label", sa.LargeBinary, nullable=False),
@@ -30,7 +35,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "textveil_facts",
-        sa.Column("session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True),
+        sa.Column(
+            "session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True
+        ),
         sa.Column("name", sa.LargeBinary, primary_key=True),
         sa.Column("number", sa.BigInteger, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
@@ -38,7 +45,12 @@ def upgrade() -> None:
         sa.Column("content", sa.LargeBinary, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_index("textveil_tags", "textveil_facts", ["tag", "session"], sqlite_where=sa.text("tag IS NOT NULL"))
+    op.create_index(
+        "textveil_tags",
+        "textveil_facts",
+        ["tag", "session"],
+        sqlite_where=sa.text("tag IS NOT NULL"),
+    )
     op.create_table(
         "textveil_keys",
         sa.Column("name", sa.Text, primary_key=True),

@@ -23,7 +23,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "textveil_entries",
-        sa.Column("account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True),
+        sa.Column(
+            "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
+        ),
         sa.Column("number", sa.BigInteger, primary_key=True),
         sa.Column("what", sa.Text, nullable=False),
         sa.Column("of", sa.BigInteger, nullable=False),
@@ -46,7 +48,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "textveil_limits",
-        sa.Column("account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True),
+        sa.Column(
+            "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
+        ),
         sa.Column("period", sa.BigInteger, primary_key=True),
         sa.Column("most", sa.BigInteger, nullable=False),
         sa.Column("began", sa.BigInteger, nullable=False),
