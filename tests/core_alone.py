@@ -25,6 +25,7 @@ COMMANDS = (
     ["risk", TEXT],
     ["groups", TEXT],
     ["list", "mechanisms"],
+    ["list", "measures"],
     ["demo"],
 )
 
@@ -38,6 +39,12 @@ for arguments in COMMANDS:
     assert "maria@example.org" not in out.getvalue(), arguments[
         0
     ]  # a drawn name may be the original, by chance
+
+for arguments in (["attack", "letters.txt"], ["explain", "linkage"]):
+    with redirect_stderr(io.StringIO()) as said:
+        code = main(arguments)
+    assert code == 2, arguments[0]
+    assert "is in textveil-bench: pip install ./packages/textveil-bench" in said.getvalue()
 
 loaded = HEAVY & {name.partition(".")[0] for name in sys.modules}
 assert not loaded, f"imported without need: {sorted(loaded)}"

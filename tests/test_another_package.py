@@ -20,6 +20,19 @@ ADDED = {
     kind: next(iter(PROJECT["entry-points"][group])) for kind, group in registry.GROUPS.items()
 }
 
+SAID = {
+    "table": "Twelve colours on a circle",
+    "mechanism": "Keeps a word, or releases any other word of the table: randomised response",
+    "detector": "Finds codes such as AB-1234; `codes:XY` finds those of XY only",
+    "format": "Lines that begin with a dash are texts; all others are copied",
+    "attack": "Guesses that every word is the released one",
+    "measure": "The share of protected words whose release has as many letters",
+    "protocol": "An API that takes one text",
+    "store": "Sessions that are forgotten",
+    "command": "Greet somebody",
+}
+"""What its names say of themselves, by kind."""
+
 PROGRAM = """
 import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -89,7 +102,7 @@ def test_its_names_are_listed_and_explained(run):
         code, out, said = next(ran)
         assert code == 0, said
         listed = {each["name"]: each["summary"] for each in json.loads(out)}
-        assert listed[name] == "from the package textveil-another"
+        assert listed[name] == SAID[kind]
         assert set(registry.BUILT_IN[kind]) < set(listed)
     for name in ADDED.values():
         code, out, said = next(ran)

@@ -15,7 +15,6 @@ import typer
 
 from textveil.cli import say, verb
 from textveil.evaluate.attack import Case, Outcome, Report, View, quiet
-from textveil.evaluate.measure import silent
 from textveil.files import FieldCell, FileHead, Numbered, Pieces, Row, TextColumns
 from textveil.gateway.leaves import record, text
 from textveil.gateway.protocols import Operation
@@ -25,6 +24,7 @@ from textveil.protect import Span
 from textveil.randomness import Ids, Ints, Randomness, Values, weighted_choice
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Metric
+from textveil_bench.measure import silent
 
 # ---- a table ---------------------------------------------------------------------------------------------------------
 

@@ -23,8 +23,11 @@ from textveil.config.extras import EXTRAS
 from textveil.errors import MissingExtra
 
 # Importing None fails as what is not installed does. huggingface-hub brings httpx2 along, and needs it.
-sys.modules.update(dict.fromkeys(EXTRAS.keys() - {"httpx2"}))
+sys.modules.update(dict.fromkeys({*EXTRAS, "textveil_bench"} - {"httpx2"}))
 import textveil
+from textveil.config import registry
+
+registry._points = lambda group, path: ()  # nor has another distribution registered anything
 
 for each in pkgutil.walk_packages(textveil.__path__, "textveil."):
     if each.name not in ("textveil.__main__", "textveil.models.foreign"):  # foreign: the one that is for torch
@@ -58,15 +61,13 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
         ["risk", TEXT, *NOISE],
         ["demo"],
         ["list", "attacks"],
-        ["explain", "attribute"],
+        ["list", "measures"],
+        ["explain", "learned"],
+        ["table", "calibrate"],
     ]
     url = ["--upstream", "http://127.0.0.1:9/v1"]
     refused = {
-        "evaluate": [
-            ["attack", str(texts), *NOISE],
-            ["measure", str(texts), *NOISE],
-            ["audit", "krr", "--small"],
-        ],
+        "evaluate": [["risk", TEXT, *NOISE, "--public", str(texts)]],
         "files": [
             ["corpus", "run", str(table), "--id", "n", "--output", f"{tmp_path / 'out'}/", *NOISE]
         ],
@@ -90,7 +91,19 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
         "spacy": [["privatize", TEXT, *NOISE, "-o", "protect.detectors=spacy:en"]],
         "stanza": [["privatize", TEXT, *NOISE, "-o", "protect.detectors=stanza:en"]],
     }
-    commands = [*works, *(each for some in refused.values() for each in some)]
+    elsewhere = [
+        (["attack", str(texts), *NOISE], "`textveil attack` is in"),
+        (["measure", str(texts), *NOISE], "`textveil measure` is in"),
+        (["audit", "krr", "--small"], "`textveil audit` is in"),
+        (["explain", "linkage"], "the attack 'linkage' is in"),
+        (["explain", "bleu"], "the measure 'bleu' is in"),
+        (["table", "calibrate", str(texts), "--plot", f"{tmp_path / 'a.png'}"], "this needs"),
+    ]
+    commands = [
+        *works,
+        *(each for some in refused.values() for each in some),
+        *(each for each, _ in elsewhere),
+    ]
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps(commands),
@@ -110,6 +123,11 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
             assert re.fullmatch(
                 rf"textveil: error: this needs [\w-]+: pip install 'textveil\[{extra}\]'\n", said
             ), said
+    for arguments, what in elsewhere:
+        code, out, said = next(found)
+        assert (code, out) == (2, ""), arguments
+        where = r"textveil-bench: pip install '?\./packages/textveil-bench'?"
+        assert re.fullmatch(rf"textveil: error: {what} {where}\n", said), said
 
 
 def test_the_table_agrees_with_the_project():
@@ -134,7 +152,7 @@ def test_a_missing_library_is_one_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.delitem(sys.modules, "sklearn.pipeline", raising=False)  # of another test
     with pytest.raises(
-        MissingExtra, match=r"^this needs scikit-learn: pip install 'textveil\[evaluate\]'$"
+        MissingExtra, match=r"^this needs scikit-learn: pip install 'textveil\[sklearn\]'$"
     ) as caught:
         extras.library("sklearn.pipeline")
     assert isinstance(caught.value, ImportError)

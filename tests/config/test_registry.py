@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from textveil.config import registry
-from textveil.errors import ConfigError, TextveilWarning, UnknownName
+from textveil.errors import ConfigError, MissingExtra, TextveilWarning, UnknownName
 
 NAMES = [
     "noise",
@@ -205,6 +205,38 @@ def test_damaged_metadata_leaves_the_built_in_names(monkeypatch):
     monkeypatch.setattr(registry, "_points", damaged)
     with pytest.warns(TextveilWarning, match=r"left out.*\(KeyError\)"):
         assert registry.names("mechanism") == NAMES
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "what"),
+    [("command", "attack", "`textveil attack`"), ("attack", "linkage", "the attack 'linkage'")],
+)
+def test_a_name_of_the_bench_is_where_it_is_installed_and_else_the_error_names_it(
+    monkeypatch, kind, name, what
+):
+    offer(monkeypatch)
+    assert name in registry.absent(kind)
+    assert name not in registry.names(kind)
+    with pytest.raises(MissingExtra) as caught:
+        registry.load(kind, name)
+    assert (
+        str(caught.value) == f"{what} is in textveil-bench: pip install ./packages/textveil-bench"
+    )
+    offer(monkeypatch, (name, f"{__name__}:sample", "pack"), kind=kind)
+    assert name not in registry.absent(kind)
+    assert registry.load(kind, name) is sample
+
+
+def test_what_names_say_of_themselves(monkeypatch):
+    offer(
+        monkeypatch,
+        ("mine", f"{__name__}:sample", "pack"),
+        ("broken", "no.such:thing", "shaky-pack"),
+    )
+    assert registry.about("mechanism", "noise") == registry.MECHANISMS["noise"].summary
+    assert registry.about("mechanism", "mine") == "A stand-in for a mechanism"
+    broken = registry.about("mechanism", "broken")
+    assert broken == "from the package shaky-pack, which cannot be imported"
 
 
 def test_options_are_read_from_the_signature():

@@ -11,13 +11,13 @@ import pytest
 from scipy import stats
 
 from textveil.errors import TableError
-from textveil.evaluate.audit.fit import binomial
 from textveil.mechanism import Block, Layout, confined, radius
 from textveil.mechanism.confined import Sensitive, spread
 from textveil.mechanism.papers import custext, custext_plus, rantext, santext_plus
 from textveil.randomness import Flags, Ints, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable, load_table
+from textveil_bench.audit.fit import binomial
 
 RATE = 1e-6
 

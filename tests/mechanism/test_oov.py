@@ -22,7 +22,6 @@ from textveil.cli import main
 from textveil.config.sections import WordsOptions
 from textveil.errors import ConfigError, VocabularyError
 from textveil.evaluate.attack import Case
-from textveil.evaluate.audit.run import audit
 from textveil.guarantee import summarize
 from textveil.guarantee.guarantee import Guarantee
 from textveil.mechanism import oov
@@ -31,6 +30,7 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable
 from textveil.text.released import Kind, Released
+from textveil_bench.audit.run import audit
 
 RATE = 1e-6
 CANARY = "Zyqxorvian"

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.evaluate.audit.broken import Groups
+from tests.broken import Groups
 from tests.fixtures import NOUNS, Stub, fit, gaussian_rows
 
 from textveil.config.registry import MECHANISMS

@@ -15,11 +15,7 @@ from textveil.config.layers import keywords, resolve
 from textveil.config.sections import Rerank, WordsOptions
 from textveil.corpus import RowOptions, run
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, attack, load
-from textveil.evaluate.audit.path import pipeline
-from textveil.evaluate.audit.subject import Subject
-from textveil.evaluate.audit.totality import totality
-from textveil.evaluate.measure import fluency, measure
+from textveil.evaluate.attack import Case
 from textveil.guarantee import summarize
 from textveil.mechanism import PLACEHOLDER
 from textveil.pipeline import privatizer as sentence
@@ -31,6 +27,11 @@ from textveil.session.state import Session
 from textveil.table import load_table, shares, store, vectors
 from textveil.table.embedding import EmbeddingTable
 from textveil.text.tokens import tokenize
+from textveil_bench.attack import attack, load
+from textveil_bench.audit.path import pipeline
+from textveil_bench.audit.subject import Subject
+from textveil_bench.audit.totality import totality
+from textveil_bench.measure import fluency, measure
 
 CANARY = "zzcanaryzz"
 VECTORS = gaussian_rows(60, 8, 7)

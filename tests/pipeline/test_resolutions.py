@@ -16,16 +16,16 @@ from textveil.config import resolve
 from textveil.errors import ConfigError, InputError, TableError
 from textveil.evaluate.attack import Case
 from textveil.evaluate.attack.learned import Learned
-from textveil.evaluate.attack.linkage import Linkage
-from textveil.evaluate.attack.membership import Membership
 from textveil.evaluate.attack.posterior import posterior
-from textveil.evaluate.audit import audit
 from textveil.mechanism import Distance, Law, Resolved, Select, Staircase, guessing
 from textveil.mechanism.papers import codebook
 from textveil.pipeline.coarse import DRAWN_GROUPS, OF_GROUP, WITHIN
 from textveil.protect import GROUPS
 from textveil.randomness import SystemRandomness
 from textveil.table import Books, EmbeddingTable, find_book, load_table, shares
+from textveil_bench.attack.linkage import Linkage
+from textveil_bench.attack.membership import Membership
+from textveil_bench.audit import audit
 
 TABLE = EmbeddingTable.build(name="small", words=NOUNS, vectors=gaussian_rows(60, 8, 7))
 COARSE, FINE, MIDDLE = book_of(TABLE, 3), book_of(TABLE, 12), book_of(TABLE, 5)

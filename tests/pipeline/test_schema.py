@@ -7,8 +7,8 @@ from importlib.resources import files
 import jsonschema
 import numpy as np
 import pytest
-from tests.evaluate.audit.broken import Groups
-from tests.evaluate.audit.broken import table as pairs
+from tests.broken import Groups
+from tests.broken import table as pairs
 from tests.fixtures import fit
 
 from textveil import EmbeddingTable, Privatizer, Session

@@ -9,10 +9,10 @@ import pytest
 
 from bench_tests import synthetic
 from bench_tests.synthetic import Entry
-from textveil.evaluate import pictures
-from textveil.evaluate.intervals import Interval
-from textveil.evaluate.pictures import Map, Panel
+from textveil_bench import pictures
 from textveil_bench.compare import MetricKey, series
+from textveil_bench.intervals import Interval
+from textveil_bench.pictures import Map, Panel
 from textveil_bench.report import curves, options, overview, report, tables
 from textveil_bench.report.gallery import marked
 from textveil_bench.report.markup import spelled

@@ -117,8 +117,8 @@ def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     "error", [EndpointError, pytest.param(ConfigError, marks=pytest.mark.slow)]
 )
 def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, monkeypatch, error):
-    from textveil.evaluate.attack.neighbour import Neighbour
-    from textveil.evaluate.measure import words as measures
+    from textveil_bench.attack.neighbour import Neighbour
+    from textveil_bench.measure import words as measures
     from textveil_bench.tasks.meaning import Meaning
 
     attack, judged = Neighbour.run, Meaning.score

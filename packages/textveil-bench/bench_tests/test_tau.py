@@ -9,10 +9,10 @@ import pytest
 
 from textveil import cli
 from textveil.errors import ConfigError, InputError
-from textveil.evaluate.intervals import mean
 from textveil.pipeline.privatizer import Privatizer
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench import tau
+from textveil_bench.intervals import mean
 
 TEXTS = ["Ingrid hid the money in Antwerp", "a short note about the garden", "", "pay the lawyer"]
 CANARY = "zzcanaryzz"

@@ -1,7 +1,7 @@
 """Attacks releases of real sentences: what adversaries get. Part of `make bench`.
 
 In: the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `synthetic_reddit_attributes`). Out: one rate at a time.
-Not here: the attacks themselves (`textveil.evaluate.attack`), and speed.
+Not here: the attacks themselves (`textveil_bench.attack`), and speed.
 
 Draws are seeded, so that a row can be repeated: the statement of such a release holds against nobody who knows the
 seed, and no attacker here uses it.
@@ -97,14 +97,15 @@ def measurements() -> Iterator[dict[str, Any]]:
         return
     corpora = Path(os.environ["TEXTVEIL_CORPORA"])
     from textveil import Privatizer
-    from textveil.evaluate import attack
+    from textveil.evaluate.attack import Case
     from textveil.randomness.streams import SeededRandomness
+    from textveil_bench import attack
 
     texts = sentences(corpora / "sst2" / "dev.shared.tsv.gz")
     decoys = tuple(sentences(corpora / "sst2" / "train.tsv.gz", DECOYS))
     for mechanism, options in RELEASES:
         privatizer = Privatizer(mechanism, table="minilm-s", seed=SEED, **options)
-        case = attack.Case.of(privatizer, texts)
+        case = Case.of(privatizer, texts)
         for name in ATTACKS:
             attacker = attack.load(name, {"decoys": decoys} if name == "linkage" else {})
             start = time.perf_counter()
@@ -121,15 +122,16 @@ def measurements() -> Iterator[dict[str, Any]]:
 def attributes(path: Path) -> Iterator[dict[str, Any]]:
     """Attributes of the authors of synthetic posts."""
     from textveil import Privatizer
-    from textveil.evaluate import attack
+    from textveil.evaluate.attack import Case
     from textveil.randomness.streams import SeededRandomness
+    from textveil_bench import attack
 
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         posts = [json.loads(line) for line in lines]
     texts = [post["response"] for post in posts]
     for mechanism, options in RELEASES:
         privatizer = Privatizer(mechanism, table="minilm-s", seed=SEED, **options)
-        case = attack.Case.of(privatizer, texts)
+        case = Case.of(privatizer, texts)
         for label in LABELS:
             labels = tuple(_label(post["personality"][label]) for post in posts)
             start = time.perf_counter()

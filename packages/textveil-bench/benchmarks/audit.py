@@ -2,7 +2,7 @@
 
 In: the installed package. Out: a JSON row per mechanism and check in benchmarks/rows/audit.jsonl; exit code 1 where a
 claim is violated or cannot be checked.
-Not here: the checks (`textveil.evaluate.audit.run`), and speed (run.py).
+Not here: the checks (`textveil_bench.audit.run`), and speed (run.py).
 """
 
 import argparse
@@ -17,8 +17,8 @@ from rich.progress import track
 
 from textveil.config import registry
 from textveil.config.layers import resolve
-from textveil.evaluate.audit.configured import Configured
-from textveil.evaluate.audit.run import CHECKS, audit
+from textveil_bench.audit.configured import Configured
+from textveil_bench.audit.run import CHECKS, audit
 from textveil_bench.circumstances import circumstances
 
 AUDIT = ROWS.with_name("audit.jsonl")

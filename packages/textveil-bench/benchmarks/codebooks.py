@@ -211,7 +211,7 @@ Figures = Iterator[tuple[str, str, dict[str, Any]]]
 
 def figures(typical: "Case", expected: "Case", model: "NGramModel") -> Figures:
     """Whose, metric and figure of each measurement of two spellings of the same codes."""
-    from textveil.evaluate.measure.fluency import perplexity
+    from textveil_bench.measure.fluency import perplexity
 
     cases = {TYPICAL: typical, EXPECTED: expected}
     pseudo = {
@@ -273,7 +273,7 @@ def surprise(
 
 def geometric(values: Values, where: Ids) -> dict[str, Any]:
     """The geometric mean over texts of exp of these values, with its interval."""
-    from textveil.evaluate.intervals import mean
+    from textveil_bench.intervals import mean
 
     found = mean(values, where, share=False)
     low, high = (math.exp(end) for end in (found.low, found.high))
@@ -282,8 +282,8 @@ def geometric(values: Values, where: Ids) -> dict[str, Any]:
 
 def guessed(name: str, case: "Case") -> Figures:
     """How many words attackers name: by the law and public frequencies, with a language model besides, by the word."""
-    from textveil.evaluate import attack
     from textveil.randomness import SeededRandomness
+    from textveil_bench import attack
 
     attackers = [
         attack.load("bayes", {"priors": ("unigram", "context")}),

@@ -252,7 +252,7 @@ def rates(
     data: str, gold: Sequence[Gold], detectors: dict[str, Detect]
 ) -> Iterator[dict[str, Any]]:
     """Every rate of every type, by detector."""
-    from textveil.evaluate.intervals import mean
+    from textveil_bench.intervals import mean
 
     texts = [one.text for one in gold]
     found = {name: detect(texts) for name, detect in detectors.items()}
@@ -310,7 +310,7 @@ def fairness(detect: Detect) -> Iterator[dict[str, Any]]:
                     start = sentence.index("{}")
                     gold.append(Gold(sentence.format(name), [(start, start + len(name), "PERSON")]))
                     groups.append((origin, gender))
-    from textveil.evaluate.intervals import mean
+    from textveil_bench.intervals import mean
 
     found = list(values(gold, detect([one.text for one in gold])))
     for metric in ("recall", "typed recall"):

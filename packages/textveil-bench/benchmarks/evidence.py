@@ -35,7 +35,7 @@ from textveil.randomness import Floats, Ints, Values
 from textveil_bench.circumstances import circumstances
 
 if TYPE_CHECKING:
-    from textveil.evaluate import attack
+    from textveil.evaluate.attack import Case
     from textveil.evaluate.attack.prior import PriorName
     from textveil.pipeline.privatizer import Privatizer
     from textveil.table.embedding import EmbeddingTable
@@ -224,20 +224,19 @@ def _figures(
     corpus: Sequence[str],
 ) -> Iterator[tuple[list[Figure], float | None]]:
     """The figures of each budget, and its epsilon of local DP, None where there is none."""
-    from textveil.evaluate import attack
-    from textveil.evaluate.attack import channel
+    from textveil.evaluate.attack import Case, channel
     from textveil.pipeline import sweep
 
     if not series.contextual:
         meant = [i for i, name in enumerate(corpus) if i - corpus.index(name) < MEANT]
         for privatizer in privatizers:
-            case = attack.Case.of(privatizer, chosen)
+            case = Case.of(privatizer, chosen)
             yield list(_of_case(case, meant=meant)), _epsilon(privatizer)
         return
     parts: list[list[Figure]] = [[] for _ in privatizers]
     first = 0
     for rehearsals in sweep(privatizers, chosen):
-        cases = [attack.Case.after(*pair) for pair in zip(privatizers, rehearsals, strict=True)]
+        cases = [Case.after(*pair) for pair in zip(privatizers, rehearsals, strict=True)]
         channel.share([case.view for case in cases])
         for part, case in zip(parts, cases, strict=True):
             part.extend(_of_case(case, first))
@@ -269,19 +268,17 @@ def _epsilon(privatizer: "Privatizer") -> float | None:
     return printed if math.isfinite(printed) else None
 
 
-def _of_case(
-    case: "attack.Case", first: int = 0, meant: Sequence[int] | None = None
-) -> Iterator[Figure]:
+def _of_case(case: "Case", first: int = 0, meant: Sequence[int] | None = None) -> Iterator[Figure]:
     """What becomes of the words, and what attackers get.
 
     Texts are numbered from `first` on. Of `meant` sentence vectors are compared, of all where it is not given.
     """
     from textveil.evaluate.attack.context import looks
-    from textveil.evaluate.attack.neighbour import rank
     from textveil.evaluate.attack.posterior import posterior
-    from textveil.evaluate.attack.reconstruction import cosines
     from textveil.models import load_sentences
     from textveil.randomness.streams import SeededRandomness
+    from textveil_bench.attack.neighbour import rank
+    from textveil_bench.attack.reconstruction import cosines
 
     view, secret = case.view, case.truth.rows
     of = first + view.text
@@ -326,7 +323,7 @@ def _rows(
     seconds: float,
 ) -> Iterator[dict[str, Any]]:
     from textveil.config.frozen import plain
-    from textveil.evaluate.intervals import mean
+    from textveil_bench.intervals import mean
 
     release = f"{series.title}, {series.parameter} {budget:g}"
     shared = {
@@ -407,7 +404,7 @@ def main() -> None:
 
 def draw() -> None:
     """The picture of the newest rows."""
-    from textveil.evaluate import pictures
+    from textveil_bench import pictures
 
     rows = report.newest(report.stored(), "evidence, SST-2")
     panels = []

@@ -85,10 +85,10 @@ def _measured(
 ) -> Iterator[dict[str, Any]]:
     """What attackers name, given public and private texts; the others add to the first."""
     from textveil import Privatizer
-    from textveil.evaluate import intervals
     from textveil.evaluate.attack import Case, Learned
     from textveil.randomness.streams import SeededRandomness
     from textveil.table import load_table
+    from textveil_bench import intervals
 
     public, private = given
     privatizer = Privatizer(mechanism, table=load_table(codes=codes), seed=SEED, **options)

@@ -401,7 +401,7 @@ def judged(each: Score) -> Iterator[tuple[str, bool]]:
 
 def measured(scores: Sequence[Score], tool: str, use: str) -> Iterator[dict[str, Any]]:
     """Every rate as a row."""
-    from textveil.evaluate.intervals import mean
+    from textveil_bench.intervals import mean
 
     for source, metric, values in rates(scores):
         interval = mean(np.array([v for _, v in values]), np.array([n for n, _ in values]))

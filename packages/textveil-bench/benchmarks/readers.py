@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil.evaluate.intervals import LEVEL, Interval, mean
+from textveil_bench.intervals import LEVEL, Interval, mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from training.labels import HERE, Label, hard_texts

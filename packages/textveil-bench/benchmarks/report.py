@@ -191,7 +191,7 @@ def draw(path: Path = PICTURE) -> None:
     """The picture of what is kept at equal risk: a panel for each data set and level."""
     from matplotlib.figure import Figure
 
-    from textveil.evaluate import pictures
+    from textveil_bench import pictures
 
     found = choices()
     lines = max(len(choice.baselines) + len(choice.kept) for choice in found)
@@ -303,7 +303,7 @@ def lead() -> str:
 
 def draw_domains(path: Path = DOMAINS_PICTURE) -> None:
     """The picture of what is kept and guessed in every domain, a curve for each mechanism."""
-    from textveil.evaluate import pictures
+    from textveil_bench import pictures
 
     panels = []
     for domain, each in slices().items():

@@ -50,10 +50,10 @@ def _measured(kind: str, texts: list[str], others: list[str]) -> Iterator[dict[s
 
     from textveil import Privatizer
     from textveil.config import resolve
-    from textveil.evaluate import intervals
     from textveil.evaluate.attack import Case
     from textveil.evaluate.risk import assess
     from textveil.randomness.streams import SeededRandomness
+    from textveil_bench import intervals
 
     public = tuple(dict.fromkeys(others))
     private = [text for text in dict.fromkeys(texts) if text not in {*public}][:TEXTS]

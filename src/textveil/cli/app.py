@@ -4,6 +4,7 @@ In: nothing. Out: the command, which `shell` runs.
 Not here: the verbs (the modules beside this one; the registry says which), errors and exit codes (`shell`).
 """
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from textveil.cli.shell import say
 from textveil.cli.verbs import Command, VerbGroup, command, spelled
 from textveil.config import registry
-from textveil.errors import TextveilError
+from textveil.errors import TextveilError, UnknownName
 
 EXAMPLES = (
     'textveil protect "Ask Maria Silva (maria@example.org) about the lease"',
@@ -30,9 +31,10 @@ class Textveil(VerbGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb of a name, imported now; None where there is none."""
-        if cmd_name not in self.list_commands(ctx):
+        try:
+            return command(registry.load("command", cmd_name), cmd_name)
+        except UnknownName:
             return None
-        return command(registry.load("command", cmd_name), cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The verbs under their headings, each with its summary."""
@@ -49,22 +51,11 @@ class Textveil(VerbGroup):
 
 def _listed(name: str) -> Command:
     """A verb as the list shows it. What another package says of its verb is in the verb itself."""
-    entry = registry.entry("command", name)
-    summary, panel = entry.summary, entry.panel or OTHERS
-    if entry.package != "textveil":
-        try:
-            target: Any = registry.load("command", name)
-        except TextveilError:
-            summary += ", which cannot be imported"
-        else:
-            summary = (
-                str(getattr(target, "about", None) or target.__doc__ or summary)
-                .strip()
-                .partition("\n")[0]
-                .rstrip(".")
-            )
-            panel = getattr(target, "panel", None) or OTHERS
-    return Command(name=name, help=summary, rich_help_panel=panel)
+    panel = registry.entry("command", name).panel
+    if panel is None:
+        with suppress(TextveilError):
+            panel = getattr(registry.load("command", name), "panel", None)
+    return Command(name=name, help=registry.about("command", name), rich_help_panel=panel or OTHERS)
 
 
 def textveil() -> Any:

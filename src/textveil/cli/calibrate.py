@@ -1,13 +1,13 @@
 """The verb `table calibrate`.
 
 In: public texts, a table and a language model. Out: the largest logit, which is Cape's clipping bound, and quantiles.
-Not here: how logits are measured (`models.calibration`), and the picture of them (`evaluate.pictures`).
+Not here: how logits are measured (`models.calibration`), and the picture of them (`textveil_bench.pictures`).
 """
 
 import math
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from textveil.cli import evaluation, progress, shell
 from textveil.cli.shell import say
 from textveil.cli.texts import Field
 from textveil.cli.verbs import verb
+from textveil.config.extras import BENCH, library
 from textveil.files import streams
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ def calibrate(
     ] = None,
     plot: Annotated[
         str | None,
-        typer.Option("--plot", metavar="FILE", help="Draw a histogram: a .png, .svg or .pdf."),
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw a histogram: a .png, .svg or .pdf; by textveil-bench.",
+        ),
     ] = None,
 ) -> None:
     """Measure how large a language model's logits get on public texts. The mechanism cape needs that as its bound.
@@ -66,12 +71,13 @@ def calibrate(
     The largest logit becomes a public part of the mechanism, so the texts must be public, too: they are not protected.
     """
     from textveil.cli import demo
-    from textveil.evaluate import pictures
     from textveil.models import Ragged, load_context, measure_logits
     from textveil.table import load_table
     from textveil.text import tokenize
 
+    pictures: Any = None
     if plot is not None:
+        pictures = library("textveil_bench.pictures", {"textveil_bench": BENCH})
         pictures.check_name(Path(plot))
     for path in texts or ():
         evaluation.refuse_same(path, output)

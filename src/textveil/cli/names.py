@@ -47,7 +47,8 @@ def list_names(
     elif kind == PROFILES:
         rows = _profiles()
     elif kind in kinds:
-        rows = {name: registry.entry(kinds[kind], name).summary for name in _names(kinds[kind])}
+        rows = {name: registry.about(kinds[kind], name) for name in _names(kinds[kind])}
+        rows |= dict.fromkeys(registry.absent(kinds[kind]), f"in {registry.BENCH}")
     else:
         raise UnknownName("kind of names", kind, (*kinds, PROFILES))
     if as_json:
@@ -116,7 +117,9 @@ def explain(
     """Say what is behind a name: what a mechanism guarantees and needs, what an attack finds, what a profile sets."""
     from textveil.config import registry
 
-    kinds = [kind for kind in registry.KINDS if name in registry.names(kind)]
+    kinds = [
+        kind for kind in registry.KINDS if name in registry.names(kind) + registry.absent(kind)
+    ]
     if name in _profiles():
         _explain_profile(name)
     elif not kinds:

@@ -29,7 +29,6 @@ EXTRAS = {
     "langgraph": "textveil[langchain]",
     "litellm": "textveil[litellm]",
     "llama_index": "textveil[llamaindex]",
-    "matplotlib": "textveil[evaluate]",
     "mcp": "textveil[mcp]",
     "nemo_curator": "textveil[nemo]",
     "open_webui": "textveil[openwebui]",
@@ -44,12 +43,10 @@ EXTRAS = {
     "psycopg": "textveil[store]",
     "pyarrow": "textveil[files]",
     "pyspark": "textveil[spark]",
-    "rapidfuzz": "textveil[evaluate]",
     "ray": "textveil[ray]",
-    "sacrebleu": "textveil[evaluate]",
     "scipy": "textveil[evaluate]",
     "sentence_transformers": "textveil[torch]",
-    "sklearn": "textveil[evaluate]",
+    "sklearn": "textveil[sklearn]",
     "spacy": "textveil[spacy]",
     "sqlalchemy": "textveil[store]",
     "stanza": "textveil[stanza]",
@@ -59,6 +56,9 @@ EXTRAS = {
     "uvicorn": "textveil[gateway]",
 }
 """The extra for each library, by import name."""
+
+BENCH = "./packages/textveil-bench"
+"""Where pip finds textveil-bench."""
 
 PACKAGES = {
     "data_juicer": "py-data-juicer",
@@ -74,6 +74,7 @@ PACKAGES = {
     "prometheus_client": "prometheus-client",
     "sentence_transformers": "sentence-transformers",
     "sklearn": "scikit-learn",
+    "textveil_bench": "textveil-bench",
 }
 """Names of libraries that differ from their import names."""
 

@@ -18,7 +18,14 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args, get_origin
 
-from textveil.errors import ConfigError, TextveilWarning, UnknownName
+from textveil.config import extras
+from textveil.errors import (
+    ConfigError,
+    MissingExtra,
+    TextveilError,
+    TextveilWarning,
+    UnknownName,
+)
 
 KindOfName = Literal[
     "table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"
@@ -41,7 +48,6 @@ class Entry:
         budget: for a mechanism, whether it needs a budget at all.
         codes: for a mechanism, whether it draws among the codes of a table, so that `table.codes` must be set.
         panel: of a command, the heading under which `textveil --help` lists it.
-        on_request: of an attack or measure, whether it is run only if it is named: it takes minutes, or needs more.
         package: the distribution that registers the name.
     """
 
@@ -51,7 +57,6 @@ class Entry:
     budget: bool = True
     codes: bool = False
     panel: str | None = None
-    on_request: bool = False
     package: str = "textveil"
 
 
@@ -157,15 +162,6 @@ TABLES: dict[str, Entry] = {
 }
 
 ATTACKS: dict[str, Entry] = {
-    "neighbour": Entry(
-        target="textveil.evaluate.attack.neighbour:Neighbour",
-        summary="the private word among the nearest words of the released one (Pr@k, KNN@k)",
-    ),
-    "masked": Entry(
-        target="textveil.evaluate.attack.masked:Masked",
-        summary="a masked language model fills each released position from the words around it",
-        on_request=True,
-    ),
     "bayes": Entry(
         target="textveil.evaluate.attack.bayes:Bayes",
         summary="the best guess of an attacker who knows the mechanism and how people write (MAP)",
@@ -173,38 +169,8 @@ ATTACKS: dict[str, Entry] = {
     "learned": Entry(
         target="textveil.evaluate.attack.learned:Learned",
         summary="the best guess of an attacker who also learned from public texts what stands beside what",
-        on_request=True,
-    ),
-    "window": Entry(
-        target="textveil.evaluate.attack.window:WindowAttack",
-        summary="the joint best guess of all words of a text, for mechanisms that mix neighbours",
-        on_request=True,
-    ),
-    "semantic": Entry(
-        target="textveil.evaluate.attack.semantic:Semantic",
-        summary="how close in meaning the best guesses come, by word and by text",
-        on_request=True,
-    ),
-    "membership": Entry(
-        target="textveil.evaluate.attack.membership:Membership",
-        summary="whether a release was made from a given word or text (likelihood ratio)",
-    ),
-    "linkage": Entry(
-        target="textveil.evaluate.attack.linkage:Linkage",
-        summary="which of many texts is the original, by the mask alone and with the released words",
-    ),
-    "attribute": Entry(
-        target="textveil.evaluate.attack.attribute:Attribute",
-        summary="a private label of each text, by a classifier trained on releases",
-        on_request=True,
-    ),
-    "llm": Entry(
-        target="textveil.evaluate.attack.llm:Reconstruction",
-        summary="a language model behind an endpoint of your choice reconstructs the original text",
-        on_request=True,
     ),
 }
-
 
 DETECTORS: dict[str, Entry] = {
     "patterns": Entry(
@@ -238,39 +204,6 @@ DETECTORS: dict[str, Entry] = {
     "presidio": Entry(
         target="textveil.protect.adapters:load_presidio",
         summary="Microsoft Presidio with its default recognizers (extra presidio)",
-    ),
-}
-
-MEASURES: dict[str, Entry] = {
-    "retention": Entry(
-        target="textveil.evaluate.measure.words:retention",
-        summary="the share of protected words that are released unchanged",
-    ),
-    "cosine": Entry(
-        target="textveil.evaluate.measure.words:cosine",
-        summary="how close the released word is to the private one",
-    ),
-    "oov": Entry(
-        target="textveil.evaluate.measure.words:unknown",
-        summary="the share of protected words outside the table",
-    ),
-    "rouge-l": Entry(
-        target="textveil.evaluate.measure.texts:rouge",
-        summary="Rouge-L between each text and its release",
-    ),
-    "bleu": Entry(
-        target="textveil.evaluate.measure.texts:bleu",
-        summary="BLEU between the texts and their releases",
-    ),
-    "mapping": Entry(
-        target="textveil.evaluate.measure.mapping:sets",
-        summary="how many outputs a word can have (N_x, N_w, S_w)",
-        on_request=True,
-    ),
-    "perplexity": Entry(
-        target="textveil.evaluate.measure.fluency:perplexity",
-        summary="how well the texts read to a masked language model, before and after",
-        on_request=True,
     ),
 }
 
@@ -390,21 +323,6 @@ COMMANDS: dict[str, Entry] = {
         summary="Let a language model make a release read well",
         panel="Privatize texts",
     ),
-    "attack": Entry(
-        target="textveil.cli.attack:attack",
-        summary="What attackers recover from a release of your texts",
-        panel="Evaluate",
-    ),
-    "measure": Entry(
-        target="textveil.cli.measure:measure",
-        summary="How much a release changes your texts, and how freely",
-        panel="Evaluate",
-    ),
-    "audit": Entry(
-        target="textveil.cli.audit:audit",
-        summary="Prove or refute what a mechanism claims",
-        panel="Evaluate",
-    ),
     "table": Entry(
         target="textveil.cli.tables:table",
         summary="Build and inspect tables of word vectors",
@@ -433,17 +351,49 @@ BUILT_IN: dict[KindOfName, dict[str, Entry]] = {
     "detector": DETECTORS,
     "format": FORMATS,
     "attack": ATTACKS,
-    "measure": MEASURES,
+    "measure": {},
     "protocol": PROTOCOLS,
     "store": STORES,
     "command": COMMANDS,
 }
+
+ELSEWHERE: Mapping[KindOfName, tuple[str, ...]] = {
+    "attack": (
+        "attribute",
+        "linkage",
+        "llm",
+        "masked",
+        "membership",
+        "neighbour",
+        "semantic",
+        "window",
+    ),
+    "measure": ("bleu", "cosine", "mapping", "oov", "perplexity", "retention", "rouge-l"),
+    "command": (
+        "attack",
+        "audit",
+        "bench",
+        "lm-eval",
+        "measure",
+        "report",
+        "reproduce",
+        "sweep",
+    ),
+}
+"""Names that another distribution of this project offers, `BENCH`."""
+
+BENCH = f"textveil-bench: pip install {extras.BENCH}"
 
 
 def names(kind: KindOfName) -> list[str]:
     """All names of a kind: the built-in ones in their order, then those of other packages, sorted."""
     own = _built_in(kind)
     return [*own, *sorted(_offers(kind).keys() - own.keys())]
+
+
+def absent(kind: KindOfName) -> list[str]:
+    """The names of a kind that `BENCH` would add: none where it is installed."""
+    return sorted({*ELSEWHERE.get(kind, ())} - {*names(kind)})
 
 
 def is_folder(name: str) -> bool:
@@ -457,6 +407,7 @@ def entry(kind: KindOfName, name: str) -> Entry:
 
     Raises:
         UnknownName: there is no such name; the nearest one is suggested.
+        MissingExtra: the distribution that offers it is not installed.
         ConfigError: two packages offer the same name.
     """
     own = _built_in(kind)
@@ -465,6 +416,9 @@ def entry(kind: KindOfName, name: str) -> Entry:
     if kind == "table" and is_folder(name):
         return Entry(target="textveil.table.store:load", summary="a table in a folder")
     offers = _offers(kind)
+    if name not in offers and name in ELSEWHERE.get(kind, ()):
+        what = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
+        raise MissingExtra(f"{what} is in {BENCH}")
     if name not in offers:
         raise UnknownName(kind, name, [*own, *offers])
     points = offers[name]
@@ -478,11 +432,24 @@ def entry(kind: KindOfName, name: str) -> Entry:
     )
 
 
+def about(kind: KindOfName, name: str) -> str:
+    """A line about a name, for lists: where another package offers it, the first one that it says of itself."""
+    found = entry(kind, name)
+    if found.package == "textveil":
+        return found.summary
+    try:
+        target: Any = load(kind, name)
+    except TextveilError:
+        return f"{found.summary}, which cannot be imported"
+    said = str(getattr(target, "about", None) or target.__doc__ or found.summary)
+    return said.strip().partition("\n")[0].rstrip(".")
+
+
 def load(kind: KindOfName, name: str) -> Callable[..., Any]:
     """Imports the callable behind a name; for a table's folder, its loader.
 
     Raises:
-        UnknownName: there is no such name.
+        UnknownName, MissingExtra: as for `entry`.
         ConfigError: another package registers it, and it cannot be imported.
     """
     found = entry(kind, name)

@@ -1,7 +1,7 @@
 """Numbers that are held as logarithms: their sums, their shares, and the highest of them.
 
 In: arrays. Out: arrays.
-Not here: what the numbers are probabilities of (`attack`, `measure`, `risk`).
+Not here: what the numbers are probabilities of (`attack`, `risk`).
 """
 
 from collections.abc import Iterator

@@ -29,7 +29,6 @@ import numpy as np
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import (
-    CHOOSING,
     DRAWS,
     Case,
     Learned,
@@ -50,6 +49,12 @@ from textveil.mechanism import Contextual, Layout, Windowed
 from textveil.protect import PUBLIC
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
 from textveil.text import Kind, Released
+
+CHOOSING = (
+    "Choosing among draws of a text by what you see here breaks the bound, and each further draw adds its epsilon. Try "
+    "options on public texts."
+)
+"""Said wherever somebody sees how well a release is protected, and may want another one."""
 
 GUESSES = 100
 """Candidates per word whose probability is known, if the attacker has so many; for others a bound is shown."""

@@ -1,7 +1,7 @@
 """scikit-learn: a transformer of texts, for pipelines.
 
 In: texts, one a row. Out: released texts.
-Not here: attackers that are classifiers (`evaluate.attack`).
+Not here: attackers that are classifiers (`textveil_bench.attack`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -10,13 +10,14 @@ from tests.fixtures import NOUNS
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.errors import ConfigError, UnknownName
-from textveil.evaluate.attack import Case, attack, prior
+from textveil.evaluate.attack import Case, prior
 from textveil.evaluate.attack.bayes import Bayes
 from textveil.evaluate.attack.channel import exact_map
 from textveil.evaluate.attack.joint import decode
 from textveil.evaluate.attack.posterior import posterior
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
+from textveil_bench.attack import attack
 
 C = 2.5
 CANARY = "zzcanaryzz"

@@ -9,12 +9,13 @@ from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil import Privatizer
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, candidates, channel, context, load
+from textveil.evaluate.attack import Case, candidates, channel, context
 from textveil.evaluate.attack.knowledge import learn
 from textveil.evaluate.attack.posterior import posterior
 from textveil.mechanism import Block, conditional
 from textveil.models.context import load_context
 from textveil.randomness.streams import SeededRandomness
+from textveil_bench.attack import load
 
 TEXTS = [
     "the anchor and the bakery by the old harbor",

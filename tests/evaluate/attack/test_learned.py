@@ -11,7 +11,7 @@ from tests.models.conftest import byte_level, save
 
 from textveil.config.frozen import plain
 from textveil.errors import ConfigError, InputError, MissingExtra, ModelError
-from textveil.evaluate.attack import Bayes, Case, attack, trigram
+from textveil.evaluate.attack import Bayes, Case, trigram
 from textveil.evaluate.attack import learned as module
 from textveil.evaluate.attack.beam import LIKELIEST, Trigrams
 from textveil.evaluate.attack.knowledge import GENERAL, learn, smoothed
@@ -22,6 +22,7 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table import EmbeddingTable
 from textveil.table.book import Books
+from textveil_bench.attack import attack
 
 C = 3.0
 

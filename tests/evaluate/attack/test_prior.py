@@ -9,13 +9,13 @@ from tests.fixtures import NOUNS, gaussian_rows
 from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil.evaluate.attack import Case, prior
-from textveil.evaluate.attack.masked import Masked
 from textveil.evaluate.attack.posterior import posterior
 from textveil.models import Ragged, load_context
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.table import frequency
 from textveil.table.embedding import EmbeddingTable
+from textveil_bench.attack.masked import Masked
 
 TEXTS = ["The lemon, and the river-bridge.", "apple", "Was it a pillow in the garden?"]
 

@@ -9,15 +9,16 @@ from scipy import stats
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Bayes, Case, attack
+from textveil.evaluate.attack import Bayes, Case
 from textveil.evaluate.attack.bayes import steps
-from textveil.evaluate.attack.neighbour import Neighbour
 from textveil.evaluate.attack.posterior import after, posterior
 from textveil.pipeline.consistent import Repeats
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 from textveil.session import Session
 from textveil.table import EmbeddingTable
+from textveil_bench.attack import attack
+from textveil_bench.attack.neighbour import Neighbour
 
 EPSILON = 1.5
 SIZE = 4

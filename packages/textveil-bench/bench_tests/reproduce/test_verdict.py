@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bench_tests import synthetic
-from textveil.evaluate.intervals import Interval
 from textveil_bench import compare
+from textveil_bench.intervals import Interval
 from textveil_bench.reproduce.computed import Table
 from textveil_bench.reproduce.document import repeated
 from textveil_bench.reproduce.targets import read

@@ -17,13 +17,12 @@ import numpy as np
 
 from textveil.config import Config, ProtectOptions
 from textveil.errors import ConfigError, EndpointError
-from textveil.evaluate import attack, intervals, measure
 from textveil.evaluate.attack import Attack, Case, Outcome, channel, looks
 from textveil.guarantee import Guarantee
 from textveil.pipeline import SWEPT, Privatizer, Rehearsal, sweep
 from textveil.randomness import Ids, Randomness, SeededRandomness, Values
 from textveil.text import tokenize
-from textveil_bench import rows
+from textveil_bench import attack, intervals, measure, rows
 from textveil_bench.detections import remembered
 from textveil_bench.examples import DataSet
 from textveil_bench.exposure import METRIC, exposed

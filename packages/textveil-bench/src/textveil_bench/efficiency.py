@@ -23,9 +23,9 @@ from pydantic import Field
 
 from textveil.config import options
 from textveil.errors import MechanismError, TextveilError
-from textveil.evaluate import intervals
 from textveil.randomness import SeededRandomness
 from textveil.text import counts
+from textveil_bench import intervals
 from textveil_bench.process import peak_memory
 
 Report = Callable[[str, int, int], None]

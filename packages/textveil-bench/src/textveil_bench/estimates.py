@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from textveil.errors import ConfigError
-from textveil.evaluate.intervals import LEVEL, Interval
 from textveil.randomness import Flags, SeededRandomness, Values
+from textveil_bench.intervals import LEVEL, Interval
 
 RESAMPLES = 2_000
 

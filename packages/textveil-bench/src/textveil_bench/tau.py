@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from textveil.errors import ConfigError, InputError
-from textveil.evaluate.intervals import Interval, mean
 from textveil.models import SentenceEncoder, load_sentences
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import GROUPS
+from textveil_bench.intervals import Interval, mean
 
 Report = Callable[[str, int, int], None]
 

@@ -1,7 +1,7 @@
 """Examples after release: an example is privatized as one text, then split into its fields again.
 
 In: examples, a privatizer's results. Out: `ReleasedExample`s, each with one `ReleasedField` per field.
-Not here: how they are judged (`tasks`), and the attacks, which see the whole text (`textveil.evaluate`).
+Not here: how they are judged (`tasks`), and the attacks, which see the whole text (`attack`).
 
 The fields of an example form one text, separated by an empty line: a question and its paragraph are released together,
 and if equal words of a text have equal releases, that holds across both.

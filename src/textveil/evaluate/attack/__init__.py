@@ -1,7 +1,7 @@
-"""Attacks: what an adversary gets from releases.
+"""Attackers who know the program: what they get from releases.
 
-In: a case, that is releases and their originals, and attackers with options. Out: outcomes, and a report of them.
-Not here: proofs and tests of what is claimed (`audit`), and how useful a release is (`measure`).
+In: a case, that is releases and their originals, and attackers with options. Out: outcomes.
+Not here: other attackers, and reports of what all of them found (`textveil_bench.attack`).
 """
 
 from textveil.evaluate.attack.bayes import Bayes
@@ -19,34 +19,24 @@ from textveil.evaluate.attack.prior import (
     static,
     within,
 )
-from textveil.evaluate.attack.reconstruction import cosines
-from textveil.evaluate.attack.report import CHOOSING, Findings, Rate, attack, load, of_names, rates
 
 __all__ = [
-    "CHOOSING",
     "DRAWS",
     "PRIORS",
     "Attack",
     "Bayes",
     "Case",
-    "Findings",
     "Learned",
     "Outcome",
     "PriorName",
-    "Rate",
     "Report",
     "StaticName",
     "Truth",
     "View",
-    "attack",
     "checked",
-    "cosines",
     "language_model",
-    "load",
     "looks",
-    "of_names",
     "quiet",
-    "rates",
     "static",
     "within",
 ]

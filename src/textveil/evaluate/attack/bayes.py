@@ -1,7 +1,7 @@
 """The Bayes attacker: the best guess of someone who knows the mechanism, and what is usually written (MAP).
 
 In: a case. Out: how often the private row is the likeliest, and among the k likeliest, under each prior.
-Not here: the posterior itself (`posterior`), and guesses of several words together (`window`).
+Not here: the posterior itself (`posterior`), and guesses of several words together (`joint`).
 """
 
 from collections.abc import Iterator, Mapping

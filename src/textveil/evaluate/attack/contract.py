@@ -65,7 +65,8 @@ class Outcome:
 class Attack(Protocol):
     """An attacker with options; frozen.
 
-    Guesses are made from `case.view` alone; `case.truth` only says whether they are right.
+    Guesses are made from `case.view` alone; `case.truth` only says whether they are right. One that takes minutes, or
+    needs more than releases, has `on_request = True`: it is run only where somebody names it.
     """
 
     name: ClassVar[str]

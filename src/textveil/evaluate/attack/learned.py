@@ -140,6 +140,7 @@ class Learned:
 
     name: ClassVar[str] = "learned"
     averages: ClassVar[Literal[True]] = True
+    on_request: ClassVar[Literal[True]] = True
     public: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(default=(), repr=False)
     k: Annotated[int, Field(ge=2, le=1000, strict=True)] = 10
     candidates: Annotated[int, Field(ge=50, le=1000, strict=True)] = 100

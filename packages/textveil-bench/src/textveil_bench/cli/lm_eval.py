@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.cli import evaluation, progress, shell, verb
+from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL
 
 if TYPE_CHECKING:
@@ -202,12 +203,12 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Non
         )
     for row in rows:
         table.add_row(*(_spelled(row[name]) for name in columns))
-    evaluation.draw(table)
+    rates.draw(table)
 
 
 def _spelled(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, float):
-        return evaluation.number(value)
+        return rates.number(value)
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -15,6 +15,7 @@ import typer
 from textveil.cli import evaluation, note, progress, say, verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import streams
+from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL, Folder, Processes, kept
 
 if TYPE_CHECKING:
@@ -207,22 +208,22 @@ def _show(found: Plain) -> None:
         say(
             f"\n{data}: {own[0]['examples']:,} examples, seeds {', '.join(map(str, own[-1]['seeds']))}"
         )
-        evaluation.draw(_cells(own))
+        rates.draw(_cells(own))
     for table in found["tables"]:
         say(f"\n{table['title']}")
-        evaluation.draw(_plain_table(table["columns"], table["rows"]))
+        rates.draw(_plain_table(table["columns"], table["rows"]))
         _sentences("", table["notes"])
     ours = [each for each in found["published"] if each["value"] is not None]
     if ours:
         say("\nBeside the paper")
-        evaluation.draw(_published(ours))
+        rates.draw(_published(ours))
     if missing := len(found["published"]) - len(ours):
         say(
             f"\n{missing} of {len(found['published'])} published values have no value of ours beside them."
         )
     if found["claims"]:
         say("\nThe paper's claims in our rows (first less second, 95% interval)")
-        evaluation.draw(_claims(found["claims"]))
+        rates.draw(_claims(found["claims"]))
     _sentences("Not run", [f"{panel}: not run: {why}" for panel, why in found["not_run"].items()])
     _sentences("What differs from the paper", found["differs"])
     _sentences("Where the paper is wrong, or cannot be right as it stands", found["contradicts"])
@@ -253,7 +254,7 @@ def _published(values: Iterable[Plain]) -> "Table":
             each["series"],
             each["metric"],
             each["source"],
-            evaluation.number(each["published"]),
+            rates.number(each["published"]),
             own,
             each["says"],
         )
@@ -292,8 +293,8 @@ def _table(columns: Sequence[str], *, words: int) -> "Table":
 def _interval(figure: Plain) -> str:
     ends = (figure["low"], figure["high"])
     if None in ends or ends[0] == ends[1]:
-        return evaluation.number(figure["value"])
-    return f"{evaluation.number(figure['value'])} ({evaluation.number(ends[0])} to {evaluation.number(ends[1])})"
+        return rates.number(figure["value"])
+    return f"{rates.number(figure['value'])} ({rates.number(ends[0])} to {rates.number(ends[1])})"
 
 
 def _sentences(title: str, sentences: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from textveil.cli import Typed, evaluation, group, progress, say, shell, verb
 from textveil.cli.texts import Field
 from textveil.errors import ConfigError
 from textveil.files import streams
+from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL
 
 sweep = group(
@@ -32,7 +33,7 @@ sweep = group(
 )
 def sweep_tau(
     typed: Typed,
-    file: evaluation.TextFile,
+    file: rates.TextFile,
     taus: Annotated[
         str, typer.Option("--taus", metavar="T,...", help="The thresholds, from -1 to 1.")
     ] = "0.3,0.4,0.5,0.6,0.7",
@@ -62,7 +63,7 @@ def sweep_tau(
     sentence vectors, the share of words in each group, and the mean budget. For that the groups need unequal budgets;
     where they are equal, 2:1:4:3 is taken (groups.budgets=heuristic).
     """
-    from textveil.evaluate import pictures
+    from textveil_bench import pictures
 
     if output is not None:
         pictures.check_name(Path(output))
@@ -88,7 +89,7 @@ def sweep_tau(
     if query is None:
         texts = evaluation.texts(file, field, limit)
     else:
-        texts, queries = evaluation.texts_with_labels(file, field, query, limit)
+        texts, queries = rates.texts_with_labels(file, field, query, limit)
     with progress.bars(unit=" texts") as report:
         rows = tau.tau(
             texts,
@@ -101,7 +102,7 @@ def sweep_tau(
         )
     shown = [row.to_json() for row in rows]
     if as_json:
-        evaluation.write_json({**evaluation.circumstances(resolved, file), "rows": shown}, None)
+        evaluation.write_json({**rates.circumstances(resolved, file), "rows": shown}, None)
     else:
         _show(shown)
     if output is not None:

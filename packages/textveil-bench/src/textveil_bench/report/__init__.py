@@ -1,7 +1,7 @@
 """A page that shows the utility of mechanisms and the success of attackers: one file, from rows alone.
 
 In: series of rows, texts before and after. Out: HTML; figures as files on request.
-Not here: the numbers (`compare`), and how figures are drawn (`textveil.evaluate.pictures`).
+Not here: the numbers (`compare`), and how figures are drawn (`textveil_bench.pictures`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,9 +10,9 @@ from importlib.resources import files
 from itertools import count, islice
 from pathlib import Path
 
-from textveil.evaluate import pictures
 from textveil.files import writing
 from textveil.show import page
+from textveil_bench import pictures
 from textveil_bench.compare import Cell, MetricKey, Series
 from textveil_bench.report import curves, options, tables
 from textveil_bench.report.curves import PanelGroup

@@ -1,17 +1,17 @@
 """Figures of trade-offs: utility against attacks, against the budget, and against local DP.
 
 In: a study. Out: groups of panels.
-Not here: the effect of options (`options`), and how a panel is drawn (`textveil.evaluate.pictures`).
+Not here: the effect of options (`options`), and how a panel is drawn (`textveil_bench.pictures`).
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from textveil.evaluate.intervals import Interval
-from textveil.evaluate.pictures import Curve, Map, Mark, Panel, Point
 from textveil_bench.compare import Cell, Data, MetricKey, Series
 from textveil_bench.estimates import Estimate
+from textveil_bench.intervals import Interval
+from textveil_bench.pictures import Curve, Map, Mark, Panel, Point
 from textveil_bench.report.study import Study
 
 NAMES = {

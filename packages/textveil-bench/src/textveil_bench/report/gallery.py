@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from textveil.evaluate.overlap import matches
+from textveil_bench.overlap import matches
 from textveil_bench.report.markup import Html, budget, element, joined, unfolding
 from textveil_bench.report.study import Study
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from textveil.evaluate import pictures
-from textveil.evaluate.intervals import Interval
-from textveil.evaluate.pictures import Look, Mark, Panel
+from textveil_bench import pictures
+from textveil_bench.intervals import Interval
+from textveil_bench.pictures import Look, Mark, Panel
 
 LONG = 14
 """Number of lines above which a table is folded."""

@@ -7,9 +7,9 @@ Not here: mechanisms against each other (`curves`).
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from textveil.evaluate.pictures import COLOURS, MARKERS, MOST, Curve, Look, Map, Panel, Point
 from textveil_bench.compare import Cell, Data, MetricKey, Series
 from textveil_bench.estimates import Estimate, difference, mean
+from textveil_bench.pictures import COLOURS, MARKERS, MOST, Curve, Look, Map, Panel, Point
 from textveil_bench.report.curves import PanelGroup, axis, exactly, option
 from textveil_bench.report.markup import budget
 from textveil_bench.report.study import LEVELS, Study

@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import pairwise
 from math import inf
 
-from textveil.evaluate.pictures import COLOURS, DASHES, MARKERS, MOST, Look
 from textveil_bench.compare import Cell, Data, MetricKey, SeedScores, Series, chance
 from textveil_bench.estimates import Estimate
+from textveil_bench.pictures import COLOURS, DASHES, MARKERS, MOST, Look
 
 LEVELS = (0.05, 0.1, 0.2)
 """Risks at which everything is compared."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from textveil.evaluate.intervals import Interval
 from textveil_bench.compare import Cell, Series
+from textveil_bench.intervals import Interval
 from textveil_bench.reproduce.run import Reproduced
 from textveil_bench.reproduce.targets import AtRisk, Target, WantedMetric
 from textveil_bench.reproduce.verdict import SECONDS, Beside, Judged, figure

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from textveil.evaluate.intervals import Interval
-from textveil.evaluate.pictures import COLOURS, MARKERS, Curve, Look, Panel, Point
+from textveil_bench.intervals import Interval
+from textveil_bench.pictures import COLOURS, MARKERS, Curve, Look, Panel, Point
 from textveil_bench.report import Section, compose
 from textveil_bench.report.curves import PanelGroup
 from textveil_bench.report.markup import Html, element, joined, spelled, table

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from textveil.evaluate import intervals
 from textveil.models import Endpoint, repair
 from textveil.protect import TABLE1
 from textveil.table import load_table
-from textveil_bench import cells
+from textveil_bench import cells, intervals
 from textveil_bench import run as runs
 from textveil_bench.reproduce.computed import ComputeOptions, Table, Value
 from textveil_bench.reproduce.targets import Scale, changed, load

@@ -32,10 +32,10 @@ from typing import Any, Literal
 import numpy as np
 
 from textveil.errors import ConfigError
-from textveil.evaluate.intervals import LEVEL, Interval
 from textveil_bench import compare
 from textveil_bench.compare import Cell, Series
 from textveil_bench.estimates import Estimate, at, best, difference
+from textveil_bench.intervals import LEVEL, Interval
 from textveil_bench.report.markup import budget
 from textveil_bench.reproduce.computed import Table
 from textveil_bench.reproduce.targets import (

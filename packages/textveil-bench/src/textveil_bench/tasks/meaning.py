@@ -1,7 +1,7 @@
 """Meaning: how similar a release is to its original, according to a sentence encoder.
 
 In: originals and releases. Out: the cosine of their sentence vectors.
-Not here: cosines of words (`textveil.evaluate.measure`), and of attackers' guesses (`textveil.evaluate.attack`).
+Not here: cosines of words (`textveil_bench.measure`), and of attackers' guesses (`textveil.evaluate.attack`).
 """
 
 from collections.abc import Iterator, Sequence

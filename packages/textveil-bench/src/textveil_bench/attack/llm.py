@@ -1,0 +1,184 @@
+"""Reconstruction by a language model: it reads a release and writes the most likely original.
+
+In: released texts, and an endpoint that you name. Out: the share of protected words that it found; Rouge-L.
+Not here: how an endpoint is asked (`endpoint`), and small models that run here (`masked`).
+
+Nothing but the released text, and what is public about it, is sent.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from textveil.config import options
+from textveil.evaluate.attack.bayes import NOTHING_PROTECTED
+from textveil.evaluate.attack.case import Case, View
+from textveil.evaluate.attack.contract import Outcome, Report, quiet
+from textveil.models import Address, Endpoint, Key
+from textveil.randomness import Ids, Randomness
+from textveil.text import Item, Kind, tokenize
+from textveil_bench.attack.reconstruction import NEAR, cosines, written
+from textveil_bench.overlap import matches, rouge_l
+
+NO_ENDPOINT = "it needs an endpoint: set attack.llm.url and attack.llm.model"
+
+INSTRUCTIONS = """\
+A program for private text has changed the text that you are given. It took each word by itself, and replaced it by \
+one that it drew at random with the mechanism "{mechanism}"; a replacement may be near in meaning to the word that \
+stood there, may be that very word, or may have nothing to do with it. {public}{placeholders}Order and number of the \
+words are those of the original.
+
+Work out the original text: what would a person have written, so that every word fits the others, and fits what it \
+was replaced by? Answer with the whole of the most likely original and with nothing else: no remarks, no quotation \
+marks. It has {words} words; a punctuation mark counts as one."""
+
+PUBLIC = "Frequent function words and punctuation marks were left as they are. "
+PLACEHOLDERS = 'Where "<WORD>" or the like stands, nothing is known of the word. '
+
+
+@options()
+class Reconstruction:
+    """Asks a language model behind an OpenAI-compatible endpoint for the original of each release.
+
+    The answer is cut into words. Where it has as many as the release, words answer each other by position. Else the
+    words that passed are looked up in the answer (longest common subsequence). What stands between two that were found
+    is paired by position where it has as many words; else the protected words are paired with the answer's from the
+    left, as far as there are both. A protected word without a partner is not found.
+
+    What it finds is a lower bound of what language models can find in these texts. It may know published texts by
+    heart, and then finds more in them than it would in others.
+
+    Args:
+        url: where the API begins, such as http://127.0.0.1:8080/v1.
+        model: the model's name at the endpoint.
+        key: what the endpoint asks for; else the environment variable TEXTVEIL_LLM_KEY.
+        temperature: from 0, the likeliest answer, to 2.
+        timeout: seconds that the endpoint may be silent.
+        limit: texts that are sent at most, the first that have a protected word.
+    """
+
+    name: ClassVar[str] = "llm"
+    on_request: ClassVar[Literal[True]] = True
+    url: Address | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
+    key: Key = Field(default=None, repr=False)
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    limit: Annotated[int, Field(ge=1, strict=True)] = 100
+
+    def refusal(self, view: View) -> str:
+        """Where no endpoint is named, or nothing is protected."""
+        if self.url is None or self.model is None:
+            return NO_ENDPOINT
+        return "" if len(written(view)) else NOTHING_PROTECTED
+
+    def run(self, case: Case, *, rng: Randomness, report: Report = quiet) -> Iterator[Outcome]:
+        """The share of words found, the share that is near in meaning, and Rouge-L of the answers.
+
+        Raises:
+            EndpointError: the endpoint cannot be reached, refused, or answered without text.
+        """
+        view, truth = case.view, case.truth
+        texts = written(view)[: self.limit]
+        answers = [tokenize([answer]).words for answer in self.ask(view, texts, report)]
+        guesses: list[str | None] = [None] * len(view.items)
+        for b, answer in zip(texts.tolist(), answers, strict=True):
+            guesses[view.documents[b] : view.documents[b + 1]] = align(
+                view.released[b].items, answer
+            )
+        first = np.diff(view.item, prepend=-1) > 0  # of the pieces of a word
+        where = np.flatnonzero(first & np.isin(view.text, texts))
+        items = view.item[where].tolist()
+        note = f"{self.model} wrote {len(texts)} of {len(written(view))} texts; a lower bound"
+        found = [(guesses[i] or "").lower() == truth.words[i].lower() for i in items]
+        if len(where):
+            yield Outcome(
+                source=self.name,
+                metric="top-1",
+                where=where,
+                values=np.array(found, np.float64),
+                note=note,
+            )
+        if view.named is not None and len(
+            named := np.flatnonzero(np.isin(view.text_of_name, texts))
+        ):
+            names = [
+                (guesses[i] or "").lower() == truth.words[i].lower()
+                for i in view.named.items[named].tolist()
+            ]
+            values = np.array(names, np.float64)
+            yield Outcome(
+                source=self.name, metric="top-1", unit="name", where=named, values=values, note=note
+            )
+        if view.words.unit == "word" and len(where):
+            told = np.array([guesses[i] is not None for i in items], bool)
+            rows, _ = view.origin.lookup([guesses[i] or "" for i in items])
+            near = cosines(view.origin, rows, truth.rows[where]) >= NEAR
+            yield Outcome(
+                source=self.name,
+                metric=f"cosine >= {NEAR:g}",
+                where=where,
+                values=(told & near).astype(np.float64),
+                note=f"{note}; cosine of the rows of guess and private word",
+                headline=False,
+            )
+        originals = [truth.words[view.documents[b] : view.documents[b + 1]] for b in texts.tolist()]
+        overlaps = [
+            rouge_l(answer, original) for answer, original in zip(answers, originals, strict=True)
+        ]
+        yield Outcome(
+            source=self.name,
+            metric="Rouge-L",
+            unit="text",
+            where=texts,
+            values=np.array(overlaps),
+            note=f"{note}; words that pass count as found",
+            headline=False,
+        )
+
+    def ask(self, view: View, texts: Ids, report: Report = quiet) -> list[str]:
+        """What the model takes the originals of these texts to be."""
+        endpoint = Endpoint(
+            url=self.url or "",
+            model=self.model or "",
+            key=self.key,
+            temperature=self.temperature,
+            timeout=self.timeout,
+        )
+        mechanism = view.mechanism.claim(view.table).mechanism
+        public = PUBLIC if view.words.stopwords == "pass" else ""
+        prompts = []
+        for released in (view.released[b] for b in texts.tolist()):
+            placeholders = PLACEHOLDERS if released.mask.placeholders else ""
+            system = INSTRUCTIONS.format(
+                mechanism=mechanism,
+                public=public,
+                placeholders=placeholders,
+                words=len(released.items),
+            )
+            prompts.append((system, released.text))
+        answers = endpoint.ask(prompts, report=report)
+        return [
+            answer.encode(errors="replace").decode() for answer in answers
+        ]  # JSON may hold half a character
+
+
+def align(released: Sequence[Item], answer: Sequence[str]) -> list[str | None]:
+    """The answer's word for every released item, None for an item that no word answers; see `Reconstruction`."""
+    if len(answer) == len(released):
+        return list(answer)
+    passed = [item.text.casefold() if item.kind is Kind.VERBATIM else None for item in released]
+    anchors = matches(passed, [word.casefold() for word in answer])
+    guesses: list[str | None] = [None] * len(released)
+    for (i, j), (end, stop) in pairwise([(-1, -1), *anchors, (len(released), len(answer))]):
+        if i >= 0:
+            guesses[i] = answer[j]
+        gap, words = list(range(i + 1, end)), answer[j + 1 : stop]
+        if len(gap) != len(words):
+            gap = [at for at in gap if passed[at] is None]
+        for at, word in zip(gap, words, strict=False):
+            guesses[at] = word
+    return guesses

@@ -1,0 +1,123 @@
+"""The pipeline against its mechanism: it asks for the given budget, shows what is drawn and prints what is spent.
+
+In: a subject. Out: the finding `pipeline`.
+Not here: whether the mechanism keeps its claim (`exact`, `sampled`), and which words are replaced (`totality`). Words
+are looked at as they are drawn: what re-ranking makes of them follows from the release.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from textveil.config import Rerank
+from textveil.mechanism import Block, Restricting, Role
+from textveil.pipeline import Result
+from textveil.protect import listed
+from textveil.randomness import Ints, Values
+from textveil.text import Kind
+from textveil_bench.audit.finding import ROUNDING, Finding
+from textveil_bench.audit.subject import Subject
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Call:
+    """One draw: what the mechanism was given, and what it returned."""
+
+    block: Block
+    parameter: Values
+    released: Ints
+
+
+class Recording:
+    """A mechanism that keeps every draw it is asked for; everything is the mechanism's own."""
+
+    def __init__(self, mechanism: Any) -> None:
+        self._mechanism, self.calls = mechanism, list[Call]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mechanism, name)
+
+    def privatize(self, table: Any, block: Block, parameter: Values, *, rng: Any) -> Any:
+        """As the mechanism does it."""
+        released = self._mechanism.privatize(table, block, parameter, rng=rng)
+        self.calls.append(
+            Call(block=block, parameter=np.array(parameter), released=np.array(released))
+        )
+        return released
+
+
+def pipeline(subject: Subject) -> Finding:
+    """One text: parameters, statement and shown words follow from the mechanism's `calibrate`, `spend` and draws."""
+    recording = Recording(subject.mechanism)
+    words = subject.table.words
+    text = " ".join(
+        [*words[:20], *(word.capitalize() for word in words[20:40]), "Zyqxorvian", *words[-20:]]
+    )
+    result = subject.with_parts(mechanism=recording, rerank=Rerank()).privatize(text)
+    if len(recording.calls) == 1:
+        problems = [
+            *_parameters(subject, recording.calls[0], result),
+            *_shown(subject, recording.calls[0], result),
+        ]
+    else:
+        problems = [f"the mechanism is asked for {len(recording.calls)} draws of one text"]
+    return Finding(
+        check="pipeline",
+        evidence="observed",
+        verdict="violated" if problems else "holds",
+        why="; ".join(problems)
+        or "it asks for the budget, shows what is drawn and prints what is spent",
+    )
+
+
+def _parameters(subject: Subject, call: Call, result: Result) -> list[str]:
+    """Whether the budget that was asked for is drawn with, and what that spends is printed."""
+    layout, mechanism, guarantee = call.block.layout, subject.mechanism, result.guarantee
+    due = mechanism.parameters(subject.table, layout)
+    if due is None:
+        pieces = np.bincount(layout.unit_of)  # of a word; they share its budget
+        due = mechanism.calibrate(subject.table, layout, subject.epsilon / pieces[layout.words])
+    problems = []
+    if not np.allclose(call.parameter, due, rtol=ROUNDING, atol=0, equal_nan=True):
+        problems.append("the parameter that is drawn with is not that of the budget")
+    if not np.allclose(guarantee.parameter, call.parameter, rtol=ROUNDING, atol=0, equal_nan=True):
+        problems.append("the parameter in the statement is not the one that is drawn with")
+    public = listed(result.private.words, subject.privatizer.words)
+    spent = np.bincount(
+        layout.words, mechanism.spend(subject.table, layout, call.parameter), minlength=len(public)
+    ).astype(np.float64)
+    spent[layout.unit_of[layout.roles == Role.PASS]] = np.inf
+    items = {item.start: item for item in result.released.items}
+    for word in layout.unit_of[layout.roles == Role.HOLE].tolist():
+        if word not in items or items[word].kind is not Kind.PLACEHOLDER:
+            spent[word] = np.inf  # neither the mechanism nor a placeholder stands for it
+    if not np.allclose(guarantee.epsilon_per_word, spent[~public], rtol=ROUNDING, atol=0):
+        problems.append("the epsilon in the statement is not what the mechanism spends")
+    if isinstance(mechanism, Restricting) and guarantee.restricted is not None:
+        within = np.bincount(layout.words, mechanism.within(subject.table, layout, call.parameter))
+        if not np.isclose(guarantee.within, within.max(), rtol=ROUNDING, atol=0):
+            problems.append(
+                "the restricted epsilon in the statement is not what the mechanism spends"
+            )
+    return problems
+
+
+def _shown(subject: Subject, call: Call, result: Result) -> list[str]:
+    """Whether what is shown is what was drawn."""
+    pieces = subject.privatizer.pieces
+    rows: dict[int, list[int]] = {}
+    for word, row in zip(call.block.layout.words.tolist(), call.released.tolist(), strict=True):
+        rows.setdefault(word, []).append(row)
+    items = {item.start: item for item in result.released.items}
+    for word, drawn in rows.items():
+        if word not in items:
+            return ["a word is drawn and not shown"]
+        if min(drawn) < 0:
+            if items[word].kind is not Kind.PLACEHOLDER:
+                return ["a word is shown where a placeholder was drawn"]
+            continue
+        due = subject.table.words[drawn[0]] if pieces is None else pieces.join([np.array(drawn)])[0]
+        if items[word].text.lower() != due.lower():
+            return ["another word is shown than was drawn"]
+    return []

@@ -1,0 +1,123 @@
+"""The verb `audit`.
+
+In: a mechanism's name, or all of them. Out: what is claimed, and what was found or proved, as a table or JSON; the exit
+code is 1 if a claim is violated or cannot be checked.
+Not here: the checks (`textveil_bench.audit`).
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.cli import progress, shell
+from textveil.cli.options import Typed
+from textveil.cli.shell import say
+from textveil.cli.verbs import verb
+from textveil.errors import ConfigError
+from textveil_bench.cli.rates import PANEL
+
+if TYPE_CHECKING:
+    from textveil_bench.audit import Finding
+
+
+@verb(
+    "textveil audit exponential --small",
+    "textveil audit d-chi-stencil --epsilon 20 -o mechanism.L=4",
+    "textveil audit --all --small --json",
+    "textveil audit noise --checks sampled,streams --table glove",
+    "textveil audit codebook --codes 24 --small",
+    options=("epsilon", "table", "codes", "profile", "config", "setting"),
+    default=None,
+    panel=PANEL,
+)
+def audit(
+    typed: Typed,
+    mechanism: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MECHANISM", help="See `textveil list mechanisms`.", show_default=False
+        ),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Audit every mechanism, those of other packages included.")
+    ] = False,
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small", help="Fewer words and draws: seconds for a mechanism instead of minutes."
+        ),
+    ] = False,
+    checks: Annotated[
+        str | None, typer.Option("--checks", metavar="NAME,...", help="Run only these checks.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per finding.")] = False,
+) -> None:
+    """Prove or refute what a mechanism claims.
+
+    The exit code is 1 if a claim is violated or cannot be checked.
+
+    Where the distribution of outputs can be computed, the check is exact. Elsewhere samples give a lower bound of the
+    privacy loss; a mechanism that keeps its claim fails such a check once in a million times. Without --epsilon the
+    budget is the one that gives local DP 12.
+    """
+    from textveil.config import registry
+    from textveil_bench.audit import CHECKS, Configured
+    from textveil_bench.audit import audit as run
+
+    if every == (mechanism is not None):
+        raise ConfigError("give the name of a mechanism, or --all")
+    if every and "epsilon" in typed.values:
+        raise ConfigError(
+            "--epsilon means something else for each mechanism; leave it out with --all"
+        )
+    names = registry.names("mechanism") if every else [mechanism]
+    only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
+    builds = []
+    for name in names:
+        options = partial(typed.config, complete=False, mechanism__name=name)
+        named = "table.codes" in typed.values or any(
+            each.startswith("table.codes=") for each in typed.settings
+        )
+        if every and registry.entry("mechanism", name or "").codes and not named:
+            options = partial(options, table__codes=CODES)
+        builds.append(Configured(name=name or "", resolve=options))
+    with progress.bars(unit=" checks") as report:
+        broken = _say(run(*builds, small=small, only=only, report=report), as_json)
+    if broken:
+        shell.note(
+            f"{broken} claims are violated or could not be checked"
+            if broken > 1
+            else "a claim is violated or could not be checked"
+        )
+        raise typer.Exit(1)
+
+
+CODES = "24"
+"""The general book over which mechanisms that need one are audited with --all."""
+
+
+def _say(findings: Iterable["Finding"], as_json: bool) -> int:
+    """Prints findings as they come; returns how many fail."""
+    broken, last = 0, None
+    for each in findings:
+        broken += each.fails
+        if as_json:
+            say(json.dumps(each.to_json(), ensure_ascii=False))
+            continue
+        if each.mechanism != last:
+            say(("" if last is None else "\n") + each.mechanism)
+            say(f"  {'check':12}{'claimed':>10}{'found':>10}  {'evidence':12}{'verdict':15} why")
+            last = each.mechanism
+        numbers = f"{_short(each.claimed):>10}{_short(each.found):>10}"
+        say(f"  {each.check:12}{numbers}  {each.evidence:12}{each.verdict:15} {each.why}")
+    return broken
+
+
+def _short(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "infinite" if math.isinf(value) else f"{value:.4g}"

@@ -1,0 +1,104 @@
+"""The verb `measure`.
+
+In: a file of private texts and a configuration. Out: figures with intervals, and no text.
+Not here: what is measured (`textveil_bench.measure`), and how a file is read and rows are shown (`rates`).
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textveil.cli import evaluation, progress, shell
+from textveil.cli.texts import Field
+from textveil.cli.verbs import verb
+from textveil.errors import InputError
+from textveil_bench.cli import rates
+
+if TYPE_CHECKING:
+    from textveil.config import Config
+
+
+@verb(
+    "textveil measure letters.txt --mechanism noise --epsilon 60",
+    "textveil measure letters.txt --metrics all",
+    "textveil measure reviews.tsv --field sentence --limit 500 --profile paper-noise --metrics retention,mapping",
+    "textveil measure letters.jsonl --mechanism d-chi-stencil -o mechanism.L=4 --epsilon 100 --by",
+    "textveil measure letters.txt --profile paper-noise --json --output figures.json",
+    panel=rates.PANEL,
+)
+def measure(
+    config: "Config",
+    file: rates.TextFile,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="NAME,...|all",
+            help="See `textveil list measures`. The default is the quick ones; `all` may take minutes.",
+        ),
+    ] = None,
+    field: Field = None,
+    limit: evaluation.Limit = None,
+    draws: Annotated[
+        int, typer.Option("--draws", metavar="N", help="For mapping: draws of each word.")
+    ] = 1000,
+    words: Annotated[
+        int, typer.Option("--words", metavar="N", help="For mapping: distinct words looked at.")
+    ] = 200,
+    by: rates.By = False,
+    every: Annotated[bool, typer.Option("--every", help="Also the minor figures.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with all figures.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Write all figures there, as --json prints them."
+        ),
+    ] = None,
+) -> None:
+    """Measure how much a release changes your texts, and how freely.
+
+    The texts of a file are privatized. Only figures are printed or written, nothing of the texts.
+
+    retention, cosine and oov (words outside the table) are about words; rouge-l and bleu about texts; mapping says how
+    many outputs a word may have (N_x, N_w, S_w), perplexity how the texts read to a masked language model. These two
+    look at a part of the words, always the same.
+    """
+    rates.check(config)
+    from textveil.evaluate.attack import Case
+    from textveil.pipeline import Privatizer
+    from textveil_bench.measure import check
+    from textveil_bench.measure import measure as measured
+
+    if metrics is None:
+        names = tuple(rates.quick("measure"))
+    else:
+        names = check(metrics.split(",") if metrics != "all" else None)
+    evaluation.refuse_same(file, output)
+    texts = evaluation.texts(file, field, limit)
+    with progress.bars(unit=" words") as report:
+        case = Case.of(Privatizer.from_config(config), texts)
+        if not len(case.view.drawn) and not case.view.names:
+            raise InputError("no word of these texts is protected, so there is nothing to measure")
+        found = measured(
+            case,
+            metrics=names,
+            draws=draws,
+            words=words,
+            rng=evaluation.simulation(config),
+            report=report,
+        )
+    document = {**rates.circumstances(config, file), **found.to_json()}
+    if as_json:
+        evaluation.write_json(document, None)
+    else:
+        rates.show(document["rows"], by=by, every=every)
+        for note in rates.notes(document):
+            shell.note(shell.wrap(f"Note: {note}"))
+    for name, reason in found.silent.items():
+        shell.note(shell.wrap(f"{name}: not measured: {reason}"))
+    if metrics is None:
+        shell.note(shell.wrap(rates.left_out("measure", names, "--metrics")))
+    if output is not None:
+        evaluation.write_json(document, output)

@@ -1,0 +1,107 @@
+"""Confidence intervals of rates and means, for values that come in clusters.
+
+In: values, and the text that each belongs to. Out: an estimate with its interval.
+Not here: what is measured (`attack`, `measure`, `audit`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from textveil.errors import ConfigError
+from textveil.randomness import Ids, Values
+
+LEVEL = 0.95
+
+FEW = 10
+"""Clusters below which their spread is not estimated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """An estimate, and the two ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def clopper_pearson(hits: float, trials: float, level: float = LEVEL) -> tuple[float, float]:
+    """The exact two-sided interval of a probability, from hits among independent trials.
+
+    Args:
+        hits: from 0 to `trials`; need not be whole, for effective sample sizes.
+        trials: above 0.
+        level: the least probability with which it holds the truth, above 0 and below 1.
+
+    Raises:
+        ConfigError: an argument is out of range.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934).
+    """
+    if not (0 <= hits <= trials and trials > 0 and 0 < level < 1):
+        raise ConfigError(
+            "an interval needs 0 <= hits <= trials, trials above 0 and a level between 0 and 1"
+        )
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    return low, high
+
+
+def mean(values: Values, clusters: Ids, level: float = LEVEL, *, share: bool = True) -> Interval:
+    """The mean of values that come in clusters (words in texts), with its interval.
+
+    The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or 1 get the interval
+    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others Student's. Fewer than
+    `FEW` clusters tell little of the spread between clusters: the values then count as independent, as the draws are,
+    and the interval speaks of these very texts, not of others like them. Intervals of values that are not negative end
+    at 0, and those of shares at 1.
+
+    Args:
+        values: float64 [m], m of 1 or more.
+        clusters: int64 [m], the number of each value's cluster.
+        level: of confidence.
+        share: whether values from 0 to 1 are shares; else those that are all 0 or 1 get Student's interval too.
+
+    Raises:
+        ConfigError: there are no values.
+
+    Source: Korn and Graubard, Survey Methodology 24 (1998), for proportions.
+    """
+    m = len(values)
+    if m == 0:
+        raise ConfigError("a mean needs one value at least")
+    from scipy.special import stdtrit
+
+    _, which = np.unique(clusters, return_inverse=True)
+    alone = which.max() + 1 < FEW
+    if alone:
+        which = np.arange(m)
+    value = float(values.mean())
+    deviations = np.bincount(which, values - value)
+    groups = len(deviations)
+    variance = float(np.square(deviations).sum()) / m**2 * groups / max(1, groups - 1)
+    quantile = float(stdtrit(max(1, groups - 1), (1 + level) / 2))
+    if share and np.isin(values, (0.0, 1.0)).all():
+        size = float(m)
+        if value in (0.0, 1.0) and not alone:
+            size = float(
+                groups
+            )  # how alike the values of a cluster are cannot be seen: as alike as can be
+        elif variance > 0 and not alone:
+            independent = float(stdtrit(m - 1, (1 + level) / 2))
+            size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)
+        low, high = clopper_pearson(value * size, size, level)
+        return Interval(value=value, low=low, high=high)
+    if groups == 1:
+        return Interval(value=value, low=-np.inf, high=np.inf)
+    reach = quantile * variance**0.5
+    low, high = value - reach, value + reach
+    if values.min() >= 0:
+        low = max(low, 0.0)
+    if share and values.min() >= 0 and values.max() <= 1:
+        high = min(high, 1.0)
+    return Interval(value=value, low=low, high=high)

@@ -1,0 +1,16 @@
+"""Measures: how much a release changes, how free a word is, and how the text reads.
+
+In: a case, that is releases and their originals. Out: figures with intervals.
+Not here: what an adversary gets from a release (`attack`), and what is promised of it (`guarantee`).
+"""
+
+from textveil_bench.measure.contract import silent
+from textveil_bench.measure.report import Measurements, check, measure, outcomes
+
+__all__ = [
+    "Measurements",
+    "check",
+    "measure",
+    "outcomes",
+    "silent",
+]

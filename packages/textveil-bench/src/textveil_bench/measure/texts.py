@@ -1,0 +1,94 @@
+"""How much of a text is left: Rouge-L and BLEU between the original and the release.
+
+In: a case. Out: outcomes, a value for each text.
+Not here: single words (`words`), and how the text reads (`fluency`).
+
+All words count, also those that pass, in small letters and as they were cut; texts without a word are left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from textveil.evaluate.attack import Case, Outcome
+from textveil.randomness import Ids, Values
+from textveil_bench.measure.contract import silent
+from textveil_bench.overlap import rouge_l
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEUScore
+
+
+@silent("no text has a word")
+def rouge(case: Case) -> Iterator[Outcome]:
+    """Rouge-L F1 of each release with its original, from 0 to 1."""
+    where, originals, releases = _pairs(case)
+    values = np.array([rouge_l(one, other) for one, other in zip(releases, originals, strict=True)])
+    yield Outcome(source="rouge-l", metric="Rouge-L", unit="text", where=where, values=values)
+
+
+@silent("no text has a word")
+def bleu(case: Case) -> Iterator[Outcome]:
+    """BLEU of the releases against their originals, from 0 to 100: the mean over texts, and of all texts as a corpus.
+
+    By sacrebleu with tokenize=none and exponential smoothing; of single texts with effective_order, so that short ones
+    are not 0 for want of four words. The interval of the corpus is that of the jackknife over texts; it has no slices.
+
+    Source: Post, A Call for Clarity in Reporting BLEU Scores (2018).
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    where, originals, releases = _pairs(case)
+    if not len(where):
+        return
+    single = BLEU(tokenize="none", effective_order=True)
+    scores = [
+        single.sentence_score(" ".join(released), [" ".join(original)])
+        for released, original in zip(releases, originals, strict=True)
+    ]
+    signature = "sacrebleu, tokenize=none, smoothing exp"
+    each = Outcome(
+        source="bleu",
+        metric="BLEU",
+        unit="text",
+        where=where,
+        values=np.array([score.score for score in scores]),
+        share=False,
+        note=f"mean over texts; {signature}, effective_order",
+    )
+    yield each
+    note = f"all texts as one; {signature}"
+    yield replace(each, metric="corpus BLEU", values=_corpus(scores), note=note, sliced=False)
+
+
+def _corpus(scores: "Sequence[BLEUScore]") -> Values:
+    """Corpus BLEU for each text, plus what the text adds to it: the mean is corpus BLEU, the spread the jackknife's."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    counts = np.array(
+        [[*score.counts, *score.totals, score.sys_len, score.ref_len] for score in scores]
+    )
+
+    def bleu(sums: Ids) -> float:
+        correct, total = sums[:4].tolist(), sums[4:8].tolist()
+        return BLEU.compute_bleu(
+            correct, total, int(sums[8]), int(sums[9]), smooth_method="exp"
+        ).score
+
+    everything = counts.sum(axis=0)
+    without = np.array([bleu(everything - own) for own in counts])
+    influence: Values = (len(scores) - 1) * (without.mean() - without)
+    return bleu(everything) + influence
+
+
+def _pairs(case: Case) -> tuple[Ids, list[list[str]], list[list[str]]]:
+    """The numbers of the texts that have words, and their original and released words in small letters."""
+    bounds = case.view.documents.tolist()
+    where = np.flatnonzero(case.lengths)
+    spans = [slice(bounds[b], bounds[b + 1]) for b in where.tolist()]
+    originals, releases = (
+        [word.lower() for word in words] for words in (case.truth.words, case.view.items)
+    )
+    return where, [originals[span] for span in spans], [releases[span] for span in spans]

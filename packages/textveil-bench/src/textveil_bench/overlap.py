@@ -1,0 +1,32 @@
+"""Overlap: how many words two texts have in common, in the same order.
+
+In: two sequences of words. Out: Rouge-L, or the pairs of words that match.
+Not here: how texts become words (`words`), and what is compared with what (`attack`, `measure`).
+"""
+
+from collections.abc import Hashable, Sequence
+
+
+def rouge_l(one: Sequence[str], other: Sequence[str]) -> float:
+    """Rouge-L: the F1 of the longest common subsequence of words, from 0 to 1, whatever their casing.
+
+    Twice the length of that subsequence, over the lengths of both; 1 where neither has a word.
+
+    Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries (2004), section 3.1, with beta = 1.
+    """
+    from rapidfuzz.distance import LCSseq
+
+    if not (one or other):
+        return 1.0
+    common = LCSseq.similarity(
+        [word.casefold() for word in one], [word.casefold() for word in other]
+    )
+    return 2 * common / (len(one) + len(other))
+
+
+def matches(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """The pairs of a longest common subsequence: where each stands in `one` and in `other`, both rising."""
+    from rapidfuzz.distance import LCSseq
+
+    blocks = LCSseq.editops(one, other).as_matching_blocks()
+    return [(block.a + i, block.b + i) for block in blocks for i in range(block.size)]

@@ -1,0 +1,288 @@
+"""Pictures of rates, over everything and by group, word frequency and text length; of how often values occur.
+
+In: rows or counts of plain data, as reports give them. Out: a figure.
+Not here: the rates themselves (`attack`, `measure`), and how figures are written (`style`).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from textveil.errors import ConfigError
+from textveil_bench.pictures.style import COLOURS, MARKERS, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = Mapping[str, Any]
+
+SLICES = {"group": "budget group", "frequency": "word frequency", "length": "text length"}
+
+SLICED = 4
+"""Lines in a panel by property; more of them hide one another."""
+
+BARS = 60
+"""At most so many in a histogram; neighbouring cells are joined."""
+
+
+def rates(rows: Sequence[Row], *, title: str, subtitle: str = "", scale: str = "share") -> "Figure":
+    """One figure: rates with their intervals on the left, and by each property that the rows tell on the right.
+
+    Args:
+        rows: those of one attack, with the fields of its JSON; only headlines are drawn, at most eight.
+        title: what was attacked, and how.
+        subtitle: a second, smaller line.
+        scale: what the axis of the values is called.
+
+    Raises:
+        ConfigError: no row is a headline.
+    """
+    from matplotlib.figure import Figure
+
+    shown = [row for row in rows if row["headline"]]
+    lines = list(dict.fromkeys(map(_line, shown)))[: len(COLOURS)]
+    if not lines:
+        raise ConfigError("a picture needs at least one headline rate")
+    parts = [
+        name
+        for name in SLICES
+        if any(row["slice"] == name and _line(row) in lines[:SLICED] for row in shown)
+    ]
+    height = max(3.4, 1.6 + 0.36 * len(lines))
+    figure = Figure(figsize=(4.6 + 3.0 * len(parts), height), layout="constrained")
+    axes = figure.subplots(
+        1, 1 + len(parts), width_ratios=[1.5, *([1.0] * len(parts))], squeeze=False
+    )[0]
+    _overall(axes[0], shown, lines, scale)
+    for axis, name in zip(axes[1:], parts, strict=True):
+        _by(axis, [row for row in shown if row["slice"] == name], lines[:SLICED], name)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    if subtitle:
+        figure.text(0.01, 0.0, subtitle, ha="left", va="top", fontsize=8, color="#555555")
+    return figure
+
+
+def densities(
+    counts: Mapping[str, Sequence[int]],
+    *,
+    lowest: float,
+    width: float,
+    mark: tuple[str, float],
+    title: str,
+    scale: str,
+) -> "Figure":
+    """One figure: how values are spread, each kind by itself, with one value marked.
+
+    Args:
+        counts: for each kind, how many of its values are in each cell; at least one value a kind.
+        lowest: where the first cell begins.
+        width: of a cell.
+        mark: what is marked, and where.
+        title: what the values are of.
+        scale: what the axis of the values is called.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for (name, cells), colour in zip(counts.items(), COLOURS, strict=False):
+        step = -(-len(cells) // BARS)
+        joined = [
+            sum(cells[i : i + step]) / (step * width * sum(cells))
+            for i in range(0, len(cells), step)
+        ]
+        edges = [lowest + step * width * i for i in range(len(joined) + 1)]
+        axis.stairs(joined, edges, label=name, color=colour, fill=True, alpha=0.5)
+    axis.axvline(
+        mark[1], color="#555555", linestyle="--", linewidth=1.2, label=f"{mark[0]}: {mark[1]:.2f}"
+    )
+    axis.set_xlabel(scale, fontsize=8)
+    axis.set_ylabel("density", fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
+def curves(
+    panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]],
+    *,
+    title: str,
+    scale: str,
+    columns: int | None = None,
+) -> "Figure":
+    """One figure: a panel for each risk, in it what is got at that risk, a curve for each mechanism.
+
+    Args:
+        panels: what each horizontal axis is called, and the points of each curve in it, from left to right; at most
+            eight curves, and the same names have the same colour in all panels.
+        title: what was compared.
+        scale: what the vertical axis is called.
+        columns: panels side by side; None: all of them.
+    """
+    from matplotlib.figure import Figure
+
+    columns = columns or len(panels)
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(1.6 + 4.2 * columns, 1 + 3.6 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
+    names = list(dict.fromkeys(name for _, drawn in panels for name in drawn))
+    shown: dict[str, Any] = {}
+    for axis, (risk, drawn) in zip(axes.flat, panels, strict=False):
+        for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
+            if name in drawn:
+                x, y = zip(*drawn[name], strict=True)
+                shown[name] = axis.plot(
+                    x, y, marker=marker, color=colour, markersize=5, linewidth=1.2
+                )[0]
+        axis.set_xlabel(risk, fontsize=9)
+        axis.tick_params(labelsize=8)
+        axis.set_xlim(left=0)
+        tidy(axis)
+    for axis in axes[:, 0]:
+        axis.set_ylabel(scale, fontsize=9)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    inside = {name: shown[name] for name in names if name in shown}
+    figure.legend(
+        inside.values(), inside, loc="outside lower center", ncols=4, frameon=False, fontsize=8
+    )
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
+def thresholds(rows: Sequence[Row], *, title: str) -> "Figure":
+    """One figure: how near releases stay to their originals against the threshold of importance, and the four groups.
+
+    Args:
+        rows: those of a sweep of tau, with the fields of its JSON, by rising threshold.
+        title: what was privatized, and how.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    taus = [row["tau"] for row in rows]
+    values = [row["similarity"] for row in rows]
+    ends = [
+        [
+            value if isinstance(row[name], str) else row[name]
+            for row, value in zip(rows, values, strict=True)
+        ]
+        for name in ("low", "high")
+    ]
+    reach = [
+        [v - low for v, low in zip(values, ends[0], strict=True)],
+        [high - v for v, high in zip(values, ends[1], strict=True)],
+    ]
+    left.errorbar(
+        taus,
+        values,
+        yerr=reach,
+        color=COLOURS[0],
+        marker=MARKERS[0],
+        markersize=5,
+        linewidth=1.2,
+        capsize=3,
+    )
+    left.set_ylabel(
+        "mean cosine of original and release\n(sentence vectors, 95% interval)", fontsize=9
+    )
+    for group, colour, marker in zip(rows[0]["shares"], COLOURS, MARKERS, strict=False):
+        shares = [row["shares"][group] for row in rows]
+        right.plot(
+            taus, shares, marker=marker, color=colour, markersize=5, linewidth=1.2, label=group
+        )
+    right.set_ylabel("share of words that are not public", fontsize=9)
+    right.set_ylim(0, 1.02)
+    right.legend(frameon=False, fontsize=8)
+    for axis in (left, right):
+        axis.set_xlabel("importance threshold tau (cosine of word and task)", fontsize=9)
+        axis.set_xticks(taus)
+        axis.tick_params(labelsize=8)
+        tidy(axis)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
+def _line(row: Row) -> str:
+    setting = ", ".join(
+        [*(["names"] if row.get("unit") == "name" else []), *map(str, row["setting"].values())]
+    )
+    return f"{row['metric']} ({setting})" if setting else str(row["metric"])
+
+
+def _overall(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], scale: str) -> None:
+    places = {line: -i for i, line in enumerate(lines)}
+    based = False
+    for row in rows:
+        line = _line(row)
+        if row["slice"] != "all" or line not in places:
+            continue
+        i = -places[line]
+        axis.errorbar(
+            row["value"],
+            places[line],
+            xerr=_reach(row),
+            fmt=MARKERS[i],
+            color=COLOURS[i],
+            capsize=3,
+        )
+        if row["baseline"] is not None:
+            axis.plot(
+                row["baseline"],
+                places[line],
+                "|",
+                color="#555555",
+                markersize=14,
+                markeredgewidth=2,
+            )
+            based = True
+    axis.set_yticks(list(places.values()), list(places))
+    axis.set_ylim(-len(lines) + 0.4, 0.6)
+    axis.set_xlabel(
+        f"{scale}, 95% interval" + (";  | without the released words" if based else ""), fontsize=8
+    )
+    axis.tick_params(labelsize=8)
+    _from_zero(axis.set_xlim, rows)
+    tidy(axis, "x")
+
+
+def _by(axis: "Axes", rows: Sequence[Row], lines: Sequence[str], name: str) -> None:
+    parts = list(dict.fromkeys(row["part"] for row in rows))
+    for i, line in enumerate(lines):
+        own = [row for row in rows if _line(row) == line]
+        if own:
+            x = [parts.index(row["part"]) + (i - len(lines) / 2) * 0.05 for row in own]
+            reach = [[_reach(row)[k][0] for row in own] for k in (0, 1)]
+            style = {"linestyle": "none"} if name == "group" else {"linewidth": 1.2}
+            axis.errorbar(
+                x, [row["value"] for row in own], yerr=reach, marker=MARKERS[i], color=COLOURS[i], capsize=2,
+                markersize=5, **style,
+            )  # fmt: skip
+    labels = [part.partition(" (")[0].removesuffix(" quarter") for part in parts]
+    axis.set_xticks(
+        range(len(parts)), labels, fontsize=8, rotation=20, ha="right", rotation_mode="anchor"
+    )
+    axis.set_title(f"by {SLICES[name]}", fontsize=9, loc="left")
+    axis.tick_params(labelsize=8)
+    _from_zero(axis.set_ylim, [row for row in rows if _line(row) in lines])
+    tidy(axis, "y")
+
+
+def _reach(row: Row) -> list[list[float]]:
+    """How far the interval reaches below and above the value; an end that is not known reaches nowhere."""
+    low = row["value"] if row["low"] is None else row["low"]
+    high = row["value"] if row["high"] is None else row["high"]
+    return [[max(0.0, row["value"] - low)], [max(0.0, high - row["value"])]]
+
+
+def _from_zero(limit: Any, rows: Sequence[Row]) -> None:
+    """Shares are shown from 0 to 1, where they are far from it from 0 to their own height."""
+    ends = [
+        row[name] for row in rows for name in ("value", "high", "baseline") if row[name] is not None
+    ]
+    highest = max(ends)
+    lowest = min(row["value"] if row["low"] is None else row["low"] for row in rows)
+    limit(min(0.0, lowest * 1.05), 1.02 if 0.4 < highest <= 1 else highest * 1.1 or 1.0)

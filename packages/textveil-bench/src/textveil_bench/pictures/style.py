@@ -1,0 +1,158 @@
+"""How pictures look: colours and signs, axes, and the forms in which they are written.
+
+In: figures. Out: files; SVG that stands in a page and takes on its colours and its type.
+Not here: what is drawn (the modules beside this one).
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from textveil.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, RULE = "#1a1a1a", "#dddddd"
+"""Of type and of grids. In a page they become its own colours, which are others in the dark."""
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", INK, "#8C8C00")
+MARKERS = "osD^vP*X"
+"""The colours of Okabe and Ito 2008, which people who see no red or green tell apart, and a sign for each besides."""
+
+SUFFIXES = (".svg", ".png", ".pdf")
+
+_TYPE: Any = {  # matplotlib types its options by a list of all names
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.parse_math": False,  # names may have a dollar sign
+    "axes.unicode_minus": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How a curve is told from others.
+
+    Attributes:
+        colour: one of `COLOURS`.
+        marker: one of `MARKERS`.
+        hollow: whether its signs are outlines.
+    """
+
+    colour: str
+    marker: str
+    hollow: bool = False
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Figures made inside have type and axes in `INK`."""
+    from matplotlib import rc_context
+
+    with rc_context(_TYPE):
+        yield
+
+
+def tidy(axis: "Axes", lines: Literal["both", "x", "y"] = "both") -> None:
+    """A light grid behind what is drawn, and no frame at the top and the right."""
+    axis.grid(axis=lines, color=RULE)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def check_name(path: Path) -> None:
+    """Refuse, before the work, a name that ends in no format of pictures.
+
+    Raises:
+        ConfigError: it is such a one.
+    """
+    if path.suffix not in SUFFIXES:
+        raise ConfigError(
+            f"a picture's name must end in {', '.join(SUFFIXES)}, got {path.suffix!r}"
+        )
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format that the name ends in; the same figure is the same file.
+
+    Raises:
+        ConfigError: the name ends in another.
+    """
+    from matplotlib import rc_context
+
+    check_name(path)
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    with rc_context({"svg.hashsalt": "textveil"}):  # else names inside of SVG are drawn at random
+        figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
+
+
+def inline(figure: "Figure", name: str, label: str) -> str:
+    """A figure as SVG that stands in a page of HTML: it has the page's type, and its colours of type and of lines.
+
+    Args:
+        figure: made within `style`.
+        name: letters and digits that no other figure of the page has: what ids begin with.
+        label: what a reader who does not see it is told.
+    """
+    from matplotlib import rc_context
+
+    drawn = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "textveil"}):
+        figure.savefig(drawn, format="svg", transparent=True, metadata={"Date": None})
+    found = drawn.getvalue()
+    found = found[found.index("<svg") :].strip()
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', found))
+    found = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style .*?</style>", "", found, flags=re.DOTALL
+    )
+    found = re.sub(
+        r' id="([^"]+)"', lambda own: f' id="{name}-{own[1]}"' if own[1] in used else "", found
+    )
+    found = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", found).replace("xlink:href", "href")
+    found = re.sub(r"font-family: [^;\"]*;? ?", "", found)  # that of the page
+    found = re.sub(r' d="[^"]+"', lambda own: re.sub(r"(\.\d\d)\d+", r"\1", own[0]), found)
+    found = found.replace(INK, "currentColor").replace(RULE, "var(--rule)")
+    box = re.search(r'viewBox="[^"]+"', found)
+    opening = f'<svg {box[0] if box else ""} role="img" aria-label="{escape(label)}">'
+    return re.sub(r"\n\s*", "\n", opening + found[found.index(">") + 1 :])
+
+
+def swatch(look: Look) -> str:
+    """The line and sign of a curve as SVG, for legends in HTML."""
+    from matplotlib.markers import MarkerStyle
+    from matplotlib.transforms import Affine2D
+
+    marker = MarkerStyle(look.marker)
+    outline = marker.get_path().transformed(
+        Affine2D(marker.get_transform().get_matrix()).scale(5, -5).translate(14, 7)
+    )
+    letters = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}
+    steps = (
+        letters[int(code)] + ("" if code == 79 else " ".join(f"{number:.2f}" for number in points))
+        for points, code in outline.iter_segments()
+    )
+    colour = look.colour.replace(INK, "currentColor")
+    fill = "none" if look.hollow else colour
+    line = "" if look.hollow else f'<path d="M0 7H28" stroke="{colour}" stroke-width="1.6"/>'
+    return (
+        f'<svg class="swatch" viewBox="0 0 28 14" aria-hidden="true">{line}'
+        f'<path d="{"".join(steps)}" fill="{fill}" stroke="{colour}" stroke-width="1.2"/></svg>'
+    )
+
+
+def dash(pattern: str) -> str:
+    """A horizontal line in a pattern of lengths as SVG, for legends in HTML."""
+    return (
+        '<svg class="swatch" viewBox="0 0 28 14" aria-hidden="true">'
+        f'<path d="M0 7H28" stroke="currentColor" stroke-width="1.4" stroke-dasharray="{pattern}"/></svg>'
+    )
