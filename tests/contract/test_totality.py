@@ -63,9 +63,9 @@ def test_no_unknown_word_is_shown(
         ("cape", "wordpiece"): BudgetError if epsilon == 8 else None,
     }
     if expected := refused.get((name, unit)):
-        words = WordsOptions(unit=unit)  # type: ignore[arg-type]
+        options = WordsOptions(unit=unit)  # type: ignore[arg-type]
         with pytest.raises(expected) as error:
-            Privatizer(name, epsilon=epsilon, table=table, words=words).privatize(TEXT)
+            Privatizer(name, epsilon=epsilon, table=table, words=options).privatize(TEXT)
         assert not any(word in str(error.value) for word in STRANGE if len(word) > 3)
         return
     privatizer = Privatizer(name, epsilon=epsilon, table=table, words=WordsOptions(unit=unit))  # type: ignore[arg-type]
