@@ -20,9 +20,9 @@ from tests.corpus.disturbed import Disturbed, Doubled, Dying
 from textveil import corpus
 from textveil.config import layers
 from textveil.corpus import RowOptions
-from textveil.corpus.executors import executor_of
 from textveil.corpus.keys import KeyFile
 from textveil.corpus.mapping import OWNER
+from textveil.corpus.runs import executor_of
 from textveil.errors import ConfigError, InputError
 from textveil.randomness import KeyedRandomness
 from textveil.session import SessionStore

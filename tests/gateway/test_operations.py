@@ -28,7 +28,7 @@ from textveil.gateway.policy import PolicyRule
 from textveil.gateway.process import ServingProcess
 from textveil.gateway.record import OTHER, RequestRecord
 from textveil.session import SessionStore, Spend
-from textveil.session.sql.store import GONE
+from textveil.session.sql.database import GONE
 
 CANARY = "Blorvequine"
 KEY = {"Authorization": "Bearer sk-of-the-client"}

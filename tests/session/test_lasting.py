@@ -12,7 +12,7 @@ from textveil.errors import ConfigError, StoreError
 from textveil.gateway import Gateway
 from textveil.guarantee import summarize
 from textveil.session import FileStore, Session, SessionStore
-from textveil.session.sql import store as stores
+from textveil.session import stored as stores
 from textveil.session.sql.links import StoredLinks
 
 WIDE = 0.1

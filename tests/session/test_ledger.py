@@ -16,8 +16,9 @@ pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 import sqlalchemy as sa
 
 from textveil.session.sql import ledger as ledgers
-from textveil.session.sql.ledger import EVERY, Ledger
-from textveil.session.sql.store import SQLStore
+from textveil.session.sql.database import EVERY
+from textveil.session.sql.ledger import Ledger
+from textveil.session.stored import SQLStore
 
 ONE = Spend(metric="chord", table="small", epsilon=MICRO, ldp=2 * MICRO, words=1)
 

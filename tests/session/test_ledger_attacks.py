@@ -16,9 +16,10 @@ pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 import sqlalchemy as sa
 
+from textveil.session.sql.database import GONE, StoreFile
 from textveil.session.sql.ledger import NEWEST, Ledger
 from textveil.session.sql.seal import derived
-from textveil.session.sql.store import GONE, SQLStore, StoreFile
+from textveil.session.stored import SQLStore
 
 ONE = Spend(metric="chord", table="small", epsilon=MICRO, ldp=2 * MICRO, words=1)
 TABLES = ("accounts", "entries", "limits")
@@ -354,7 +355,7 @@ def test_what_is_kept_apart_is_never_behind_another_process(path, tmp_path):
             if each.read_text() > "0" * 15 + "2"
         ]
         newest = kept.read_text()
-        store.ledger.keep(
+        store.keep_heads(
             {store.ledger._name(["anna", "chord", "small"]): (2, bytes(32))}
         )  # that came late
         assert (made, kept.read_text()) == ([1, 2, 3], newest)
@@ -479,7 +480,7 @@ def require_gone(store):
 
 @pytest.mark.parametrize("going", GOING)
 def test_a_file_that_was_deleted_or_replaced_is_not_used_any_more(path, going, monkeypatch):
-    monkeypatch.setattr("textveil.session.sql.store.TRIES", 2)
+    monkeypatch.setattr("textveil.session.sql.database.TRIES", 2)
     other = path.with_name("other.db")
     for each in (other, path):
         with SQLStore(f"sqlite:///{each}") as made:
@@ -523,7 +524,7 @@ def test_a_schema_that_was_dropped_or_replaced_is_not_used_any_more(
 ):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
-    monkeypatch.setattr("textveil.session.sql.store.SAME", 0)
+    monkeypatch.setattr("textveil.session.sql.database.SAME", 0)
     with SQLStore(postgres) as store, attacker(postgres) as write:
         store.ledger.reserve("anna", ONE)
         write("drop schema public cascade")

@@ -25,8 +25,9 @@ pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 from tests.readable import readable
 
-from textveil.session.sql import seal, store
-from textveil.session.sql.store import SQLStore
+from textveil.session.sql import seal
+from textveil.session.sql.database import Database
+from textveil.session.stored import SWEPT, SQLStore
 
 CANARIES = (
     "Quillimar Zyxqorvian",
@@ -252,10 +253,10 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
     begun = int(time.time())
     kept = SQLStore(url, keep=timedelta(days=1))
     release(kept.open("anna"), ("PERSON", "Maria Silva"))
-    monkeypatch.setattr(store, "_now", lambda: begun + 86_000)
+    monkeypatch.setattr(Database, "now", lambda _: begun + 86_000)
     kept.open("berta")
     assert {each.subject for each in kept.sessions()} == {"anna", "berta"}
-    monkeypatch.setattr(store, "_now", lambda: begun + 87_000)
+    monkeypatch.setattr(Database, "now", lambda _: begun + 87_000)
     kept.open("berta")
     assert [each.subject for each in kept.sessions()] == ["berta"]
 
@@ -263,10 +264,10 @@ def test_sessions_end_when_their_time_is_over(url, monkeypatch):
 def test_a_session_whose_time_is_over_is_never_opened(url, monkeypatch):
     begun = int(time.time())
     kept = SQLStore(url, keep=timedelta(days=1))
-    for i in range(store.SWEPT + 3):
+    for i in range(SWEPT + 3):
         release(kept.open(f"subject {i}"), ("PERSON", "Maria Silva"))
-    monkeypatch.setattr(store, "_now", lambda: begun + 90_000)
-    assert kept.open(f"subject {store.SWEPT + 2}").restore("<PERSON_1>") == "<PERSON_1>"
+    monkeypatch.setattr(Database, "now", lambda _: begun + 90_000)
+    assert kept.open(f"subject {SWEPT + 2}").restore("<PERSON_1>") == "<PERSON_1>"
 
 
 def test_a_file_that_is_no_database_is_one_error_and_stays(url, tmp_path):

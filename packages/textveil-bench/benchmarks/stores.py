@@ -352,7 +352,7 @@ def killed(kind: str, points: int, *, clear: bool = False) -> dict[str, Any]:
         context = multiprocessing.get_context(
             "forkserver"
         )  # which has the libraries, and no connection
-        context.set_forkserver_preload(["__main__", "sqlalchemy", "textveil.session.sql.store"])
+        context.set_forkserver_preload(["__main__", "sqlalchemy", "textveil.session.stored"])
         for point in range(points):
             pipes = [context.Pipe(duplex=False) for _ in range(KILLED)]
             writers = [

@@ -229,11 +229,11 @@ STORES: dict[str, Entry] = {
         target="textveil.session.stores:FileStore", summary="one session in a file, in clear"
     ),
     "sqlite": Entry(
-        target="textveil.session.sql.store:SQLStore",
+        target="textveil.session.stored:SQLStore",
         summary="encrypted, in a file for one machine (extra store)",
     ),
     "postgresql": Entry(
-        target="textveil.session.sql.store:SQLStore",
+        target="textveil.session.stored:SQLStore",
         summary="encrypted, in a server for several (extra store)",
     ),
 }

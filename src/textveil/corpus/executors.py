@@ -1,8 +1,8 @@
-"""Who draws: this process, or several that it starts; an engine of clusters by its name.
+"""Who draws: this process, or several that it starts.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
-Not here: what an item is, such as a part of a file (`drawing`), what a process needs to draw one, and the engines
-(`ray`, `spark`).
+Not here: what an item is, such as a part of a file (`drawing`), what a process needs to draw one, and the engines of
+clusters (`ray`, `spark`).
 """
 
 import os
@@ -12,13 +12,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from textveil.corpus.keys import KeyHandle
-from textveil.errors import ConfigError, TextveilError, shown
+from textveil.errors import ConfigError, TextveilError
 from textveil.runtime import limit_threads
 
 Item = TypeVar("Item")
@@ -57,43 +57,6 @@ class Executor(Protocol):
             secret: the release key, where it is kept on this machine, or the address of a store.
         """
         ...
-
-
-def executor_of(
-    executor: "str | Executor", jobs: int, cluster: str | None, stack: ExitStack
-) -> "Executor":
-    """The executor of a name, or the one that is given.
-
-    Args:
-        executor: "local", "ray" or "spark", or an executor.
-        jobs: how many processes draw; 0 is one per usable core.
-        cluster: the address of a cluster; None starts one on this machine.
-        stack: ends what is started.
-
-    Raises:
-        ConfigError: there is no such name, or what it needs is not there.
-    """
-    if not isinstance(executor, str):
-        return executor
-    if jobs < 0:
-        raise ConfigError(
-            f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}"
-        )
-    if executor == "local":
-        if cluster is not None:
-            raise ConfigError("--cluster is for the executors ray and spark")
-        return stack.enter_context(
-            Local(jobs or cores(), advice="Retry with fewer --jobs and --resume.", retries=RETRIES)
-        )
-    if executor == "ray":
-        from textveil.corpus.ray import Ray
-
-        return stack.enter_context(Ray(jobs, cluster=cluster))
-    if executor == "spark":
-        from textveil.corpus.spark import Spark
-
-        return stack.enter_context(Spark(jobs, cluster=cluster))
-    raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
 
 
 class Local:

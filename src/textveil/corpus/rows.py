@@ -12,7 +12,8 @@ from textveil.config import Config
 from textveil.errors import ConfigError, InputError, quote
 from textveil.files import Batch, TextColumns
 from textveil.files.formats import Source, source
-from textveil.session.stores import DEFAULT, LONGEST, check
+from textveil.session.state import LONGEST, check
+from textveil.session.stores import DEFAULT
 
 Ids = Literal["column", "content", "row"]
 """What tells texts apart: a column of the rows, the text itself, or the file and the number of the row in it."""

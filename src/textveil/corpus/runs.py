@@ -16,14 +16,14 @@ from pathlib import Path
 from textveil.config import Config
 from textveil.corpus import release
 from textveil.corpus.drawing import Part, PartDrawing
-from textveil.corpus.executors import Executor, executor_of
+from textveil.corpus.executors import RETRIES, Executor, Local, cores
 from textveil.corpus.keys import KeyHandle
 from textveil.corpus.mapping import SQLITE, MappingStore, StoreAddress
 from textveil.corpus.plan import INPUT, MANIFEST, BegunRun, begin, claimed, key_path, pins_of
 from textveil.corpus.release import Done
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import InputFile, Survey, Surveyed, require_unique
-from textveil.errors import ConfigError, InputError, listed, quote_file
+from textveil.errors import ConfigError, InputError, listed, quote_file, shown
 from textveil.files import storage, streams
 from textveil.files.fields import titles
 from textveil.pipeline import Privatizer, with_budget
@@ -157,6 +157,43 @@ def run(
         if not keep_key:
             release.end(place, key)
         return done
+
+
+def executor_of(
+    executor: str | Executor, jobs: int, cluster: str | None, stack: ExitStack
+) -> Executor:
+    """The executor of a name, or the one that is given.
+
+    Args:
+        executor: "local", "ray" or "spark", or an executor.
+        jobs: how many processes draw; 0 is one per usable core.
+        cluster: the address of a cluster; None starts one on this machine.
+        stack: ends what is started.
+
+    Raises:
+        ConfigError: there is no such name, or what it needs is not there.
+    """
+    if not isinstance(executor, str):
+        return executor
+    if jobs < 0:
+        raise ConfigError(
+            f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}"
+        )
+    if executor == "local":
+        if cluster is not None:
+            raise ConfigError("--cluster is for the executors ray and spark")
+        return stack.enter_context(
+            Local(jobs or cores(), advice="Retry with fewer --jobs and --resume.", retries=RETRIES)
+        )
+    if executor == "ray":
+        from textveil.corpus.ray import Ray
+
+        return stack.enter_context(Ray(jobs, cluster=cluster))
+    if executor == "spark":
+        from textveil.corpus.spark import Spark
+
+        return stack.enter_context(Spark(jobs, cluster=cluster))
+    raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
 
 
 def _inputs(inputs: Sequence[str | Path], output: storage.Storage) -> list[str]:

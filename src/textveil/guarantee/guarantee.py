@@ -1,20 +1,20 @@
-"""Statements: what is proved about one released text, as data and as JSON.
+"""Statements: what is proved about one released text, as data, as JSON, and in words.
 
 In: a mechanism's claim, epsilon per word, the names of the mask's fields. Out: `Guarantee`.
-Not here: how a statement reads (`wording`), composition over releases and texts (`accounting`), and the proofs
-(docs/understand/guarantees.md).
+Not here: how numbers and things are called (`wording`), composition over releases and texts (`accounting`), and the
+proofs (docs/understand/guarantees.md).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil.guarantee import wording
 from textveil.guarantee.claim import Claim, Kind, Restricted
+from textveil.guarantee.wording import count, listing, number, things
 from textveil.randomness import Ints, Values
 
 Unit = Literal["word", "wordpiece"]
@@ -88,8 +88,29 @@ class Loss(NamedTuple):
     alike: bool = False
 
     def __str__(self) -> str:
-        """As a phrase: "PERSON: 1 draw of a name, at most 6"; see `wording.loss`."""
-        return wording.loss(self)
+        """What values of one type have lost.
+
+        "PERSON: 4 draws of names, at most 6 each, 24 for one person who has all of them".
+
+        Draws, not values: what several mechanisms draw, or several levels of a book, is drawn by each of them.
+        """
+        said = [
+            f"{count(self.drawn, 'draw')} of {f'a {self.by}' if self.drawn == 1 else f'{self.by}s'}"
+        ]
+        if self.released > self.drawn:
+            said.append(f"released {self.released:,} times in all")
+        if self.infinite:
+            said.append(
+                f"no finite bound for {'any' if self.infinite == self.drawn else f'{self.infinite:,}'} of them"
+            )
+        if (finite := self.drawn - self.infinite) > 0:
+            others = "of the others " if self.infinite else ""
+            said.append(f"at most {number(self.most / 1e6)}{' each' if finite > 1 else ''}")
+            if finite > 1:
+                said.append(
+                    f"{number(self.total / 1e6)} for one person who has all {others or 'of them'}".rstrip()
+                )
+        return f"{self.label}: {', '.join(said)}"
 
     def to_json(self) -> dict[str, object]:
         """As plain data, in epsilons."""
@@ -231,16 +252,81 @@ class Guarantee:
     # ---- in words ------------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """The statement in one plain sentence: what was done to the words, and what that guarantees."""
-        return wording.summary(self)
+        """The statement in one plain sentence: what was done to the words, and what that guarantees.
+
+        Promises that hold for some pairs of words only are not in it; `headline` and `explain` have them.
+        """
+        parts = [*(_by_group(self) if self.groups else _together(self)), *_public(self)]
+        if not self.protected:
+            parts = ["no word was protected", *parts] if parts else ["there were no words"]
+        if self.repeatable:
+            parts.append("repeatable, so no protection against anyone who knows the seed")
+        if self.claim.found and self.protected:
+            parts.append(self.claim.found)
+        said = "; ".join(parts)
+        where = f"in {self.texts:,} texts" if self.texts > 1 else ""
+        if self.kind == "none":
+            whole = (
+                "as a whole" if any(math.isfinite(group.epsilon) for group in self.groups) else ""
+            )
+            where = " ".join(
+                filter(None, ("no guarantee", where, whole, f"({'; '.join(self.reasons)})"))
+            )
+        said = f"{where}: {said}" if where else said
+        return f"{said[0].upper()}{said[1:]}."
 
     def headline(self) -> str:
         """The statement in three lines: the bound, where it holds, and what is released besides."""
-        return wording.headline(self)
+        said = (_bound, _within_codes, _aside, _spent_by_group, _per_person)
+        return "\n".join(("".join(each(self) for each in said), _domain(self), _besides(self)))
 
     def explain(self) -> str:
         """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
-        return wording.explain(self)
+        claim = self.claim
+        lines = [self.headline(), ""]
+        if self.kind == "metric":
+            lines += [
+                _PAIRS,
+                f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
+                f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
+            ]
+        elif self.kind == "ldp":
+            lines += [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
+        if self.protected and self.kind != "none":
+            spent = self.epsilon_per_word
+            total, everywhere = number(self.total(spent)), number(self.total(self.ldp_per_word))
+            lines += [
+                f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(self.texts)}.",
+                f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
+            ]
+            if self.kind == "metric" and math.isfinite(claim.most):
+                lines.append(
+                    f"The mechanism caps distances, so the bound for any two words is at most {number(claim.most)}, "
+                    "whatever their distance."
+                )
+        if self.restricted:
+            lines += _explain_restricted(self, self.restricted)
+        drawn = self.parameter[np.isfinite(self.parameter)]
+        if claim.parameter and len(drawn):
+            lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
+        if self.unit == "wordpiece":
+            lines.append(
+                "A word's epsilon is the sum over its word pieces; two words are as far apart as their farthest pieces."
+            )
+        lines.append(
+            f"{_INPUTS.get(self.oov, _INPUTS['surrogate'])} "
+            f"{self.oov_share:.1%} of the words not on the public list were outside the table."
+        )
+        if self.placeholders:
+            lines.append(
+                f"{_became(self.placeholders, count(self.placeholders, 'word'))}: epsilon 0 for the value; "
+                "position and type show, as the mask says."
+            )
+        if claim.found:
+            lines.append(f"{claim.found[0].upper()}{claim.found[1:]}.")
+        lines += [f"Assumes: {text}." for text in claim.assumptions]
+        lines += [f"Note: {text}." for text in claim.caveats]
+        return "\n".join(lines)
 
     @property
     def repeatable(self) -> bool:
@@ -368,6 +454,340 @@ class Guarantee:
                 "infinite": tuple(packed["infinite"]),
             }
         )
+
+
+# ---- one sentence ------------------------------------------------------------------------------------------
+
+
+def _together(guarantee: Guarantee) -> Iterator[str]:
+    """What became of the words that are not public, where words are not grouped."""
+    claim, values = guarantee.claim, guarantee.epsilon_per_word
+    promised = claim.kind != "none"
+    bare = int(guarantee.total(np.isinf(values))) if promised else 0
+    drawn = guarantee.protected + guarantee.repeated - guarantee.placeholders - bare
+    if drawn and promised:
+        spent = values[np.isfinite(values) & (values > 0)]
+        level = f"{_epsilon(spent)} ({_any_two(guarantee)})"
+        if claim.kind == "metric" and len(spent):
+            level = f"{_epsilon(spent)} per unit of {claim.metric} distance{_plus(claim.additive, ' plus ')}"
+            if math.isfinite(most := float(claim.ldp(spent).max())):
+                level += f", at most {number(most)} for {_any_two(guarantee)}"
+        yield f"{count(drawn, 'word')} {_replaced(guarantee)} at {level}{_alike(guarantee)}"
+    elif drawn:
+        gone = " or left out" if "dropped words" in guarantee.mask else ""
+        passed = " or passed unprotected" if guarantee.infinite else ""
+        yield f"{count(drawn, 'word')} put through {claim.mechanism}{gone}{passed}"
+    if guarantee.placeholders:
+        yield _became(guarantee.placeholders, count(guarantee.placeholders, "word"))
+    if bare:
+        yield f"{count(bare, 'word')} {_unprotected(guarantee)}"
+
+
+def _by_group(guarantee: Guarantee) -> Iterator[str]:
+    """What became of the words that are not public, group by group; epsilons are in local DP."""
+    drawn = [
+        group
+        for group in guarantee.groups
+        if group.by not in ("name", FIGURE, "placeholder", "nothing")
+    ]
+    names = [group for group in guarantee.groups if group.by == "name"]
+    promised = [group for group in drawn if math.isfinite(group.epsilon)]
+    if len({number(group.epsilon) for group in promised}) > 1:
+        said = [f"{_of_group(group)} at {_epsilon(group.epsilon)}" for group in promised]
+    else:
+        said = (
+            [f"{count(_words(promised), 'word')} at {_epsilon(promised[0].epsilon)}"]
+            if promised
+            else []
+        )
+    if names:
+        said.append(
+            f"{count(_words(names), 'name')} at {_epsilon(*(group.epsilon for group in names))}"
+        )
+    if said:
+        said[0] = said[0].replace(" at ", f" {_replaced(guarantee)} at ", 1)
+        yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
+    if through := _words(drawn) - _words(promised):
+        yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
+    for group in guarantee.groups:
+        if group.by == FIGURE:
+            alike = " (all dates alike)" if group.unit == "day" else ""
+            yield f"{things(group.label, group.words)} moved{alike} at epsilon {_per_unit(group)}"
+    if holes := [group for group in guarantee.groups if group.by == "placeholder"]:
+        yield _became(_words(holes), listing([things(group.label, group.words) for group in holes]))
+    if passed := _words([group for group in guarantee.groups if group.by == "nothing"]):
+        yield f"{count(passed, 'word')} {_unprotected(guarantee)}"
+
+
+def _public(guarantee: Guarantee) -> Iterator[str]:
+    """What passed because it is on the public list."""
+    words = guarantee.words - guarantee.covered - guarantee.punctuation
+    said = [count(words, "common word")] * (words > 0)
+    said += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
+    if said:
+        yield f"{listing(said)} passed"
+
+
+def _epsilon(*values: float | Values) -> str:
+    """The largest of some epsilons: "epsilon 8", or "epsilon up to 8" where some are smaller."""
+    found = np.concatenate([np.atleast_1d(each) for each in values])
+    low, high = found.min(initial=math.inf), found.max(initial=0.0)
+    return f"epsilon {'up to ' if number(min(low, high)) != number(high) else ''}{number(high)}"
+
+
+def _any_two(guarantee: Guarantee) -> str:
+    """The words that the bound compares."""
+    if guarantee.unit == "wordpiece":
+        return "any two words of as many pieces"
+    return "any two words" if guarantee.oov == "surrogate" else "any two words of the table"
+
+
+def _replaced(guarantee: Guarantee) -> str:
+    codes = guarantee.claim.codes
+    among = (
+        f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes"
+        if codes
+        else ""
+    )
+    if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
+        among = f" among at most {max(codes):,} codes"
+    return f"{'drawn' if guarantee.draws else 'replaced'}{among}"
+
+
+def _alike(guarantee: Guarantee) -> str:
+    alike = ", equal words alike" if guarantee.repeated else ""
+    if guarantee.lasting:
+        alike = ", equal words alike in all sessions of this subject"
+    return (
+        f"{alike}, {guarantee.drawn_before:,} as drawn before" if guarantee.drawn_before else alike
+    )
+
+
+def _of_group(group: Group) -> str:
+    """How many words a group has, and which group it is."""
+    adjective = _ADJECTIVES.get(group.label)
+    return (
+        things(group.label, group.words)
+        if adjective is None
+        else count(group.words, f"{adjective} word")
+    )
+
+
+_ADJECTIVES = {
+    "sensitive-important": "sensitive and important",
+    "sensitive": "sensitive",
+    "important": "important",
+    "other": "other",
+}
+
+
+def _words(groups: Sequence[Group]) -> int:
+    return sum(group.words for group in groups)
+
+
+FIGURE = "figure"
+"""What dates, ages and amounts that are moved are replaced by; see `Group.by`."""
+
+
+def _per_unit(group: Group) -> str:
+    return f"{number(group.per_unit)} per {group.unit}"
+
+
+def _became(n: int, what: str) -> str:
+    return f"{what} became {'a placeholder' if n == 1 else 'placeholders'}"
+
+
+def _unprotected(guarantee: Guarantee) -> str:
+    """What became of words with an infinite epsilon: they passed, or a paper's own rule for unknown words applied."""
+    ruled = guarantee.oov in ("uniform", "drop") or (
+        "moved numbers" in guarantee.mask and not guarantee.groups
+    )
+    return "went unprotected" if ruled else "passed unprotected"
+
+
+# ---- three lines -------------------------------------------------------------------------------------------
+
+
+def _bound(guarantee: Guarantee) -> str:
+    claim = guarantee.claim
+    name = claim.mechanism
+    if guarantee.kind == "none":
+        return f"{name}: no finite bound holds: {'; '.join(guarantee.reasons)}."
+    if not guarantee.protected:
+        return f"{name}: no word was protected, so there is nothing to bound."
+    distinct = "distinct " * bool(guarantee.repeated)  # equal words that are replaced alike are one
+    each = (
+        f"each of {guarantee.protected:,} {distinct}protected words"
+        if guarantee.protected > 1
+        else "the protected word"
+    )
+    each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
+    if guarantee.kind == "ldp" or guarantee.epsilon == 0:
+        return f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} for {_any_two(guarantee)} (local DP)."
+    words = "words" if guarantee.unit == "word" else "words of as many pieces"
+    return (
+        f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} per unit of {claim.metric} distance"
+        f"{_plus(claim.additive, ', plus ')}, and at most {number(guarantee.epsilon_ldp)} for any two {words} of "
+        f"{claim.table} (diameter {number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
+    )
+
+
+def _within_codes(guarantee: Guarantee) -> str:
+    """What holds for words that have one code, which the mechanism does not tell apart."""
+    if not guarantee.claim.codes or guarantee.kind == "none" or not guarantee.epsilon:
+        return ""
+    codes = guarantee.claim.codes
+    if len(codes) > 1:
+        said = ", ".join(
+            f"{label} {each:,}" for label, each in zip(_ADJECTIVES, codes, strict=True)
+        )
+        return f" For two words of one group and one of its codes it is 0 (codes by group: {said})."
+    return f" For two words of one of its {codes[0]:,} codes it is 0."
+
+
+def _aside(guarantee: Guarantee) -> str:
+    """The promise for some pairs of words: after the bound, and never without saying which pairs."""
+    promise, within = guarantee.restricted, guarantee.within
+    if promise is None:
+        return ""
+    if promise.kind == "ldp" or within == 0:
+        bound = f"epsilon at most {number(within)} (local DP)"
+    else:
+        bound = (
+            f"epsilon at most {number(within)} per unit of {promise.metric} distance"
+            f"{_plus(promise.additive, ', plus ')}, and at most {number(promise.ldp(within))} in all "
+            f"(diameter {number(promise.diameter, 5)})"
+        )
+    return f" Between {promise.domain} only: {bound}."
+
+
+def _spent_by_group(guarantee: Guarantee) -> str:
+    """What each group spends; where no bound holds for all words, it holds only between texts with the same mask."""
+    if not guarantee.groups:
+        return ""
+    said = ", ".join(_spends(group) for group in guarantee.groups)
+    domain = f"By group, for {_any_two(guarantee)}"
+    if guarantee.kind == "none":
+        domain = f"Between texts with the same mask, by group and for {_any_two(guarantee)}"
+    return f" {domain}: {said}."
+
+
+def _per_person(guarantee: Guarantee) -> str:
+    """What one person loses who is behind all values of a session."""
+    said = "; ".join(map(str, guarantee.per_person))
+    return f" In the session so far, for {_any_two(guarantee)}: {said}." if said else ""
+
+
+def _spends(group: Group) -> str:
+    words = count(group.words, group.by if group.by in ("placeholder", "name", FIGURE) else "word")
+    if group.by == FIGURE:
+        most = f", at most {number(group.epsilon)}" if math.isfinite(group.epsilon) else ""
+        return f"{group.label} {_per_unit(group)}{', all dates alike' if group.unit == 'day' else most} ({words})"
+    if group.by == "nothing":
+        return f"{group.label} passes ({words})"
+    return f"{group.label} {'at most ' if group.epsilon else ''}{number(group.epsilon)} ({words})"
+
+
+def _domain(guarantee: Guarantee) -> str:
+    public = guarantee.words - guarantee.covered
+    passed = ""
+    if public:
+        passed = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
+    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
+    if any(
+        group.by == FIGURE for group in guarantee.groups
+    ):  # the bound of some is infinite, and they do not pass
+        bare = _words([group for group in guarantee.groups if group.by == "nothing"])
+    if guarantee.claim.kind != "none" and bare:
+        passed += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
+    if not guarantee.protected:
+        return passed.strip() or "The text has no words."
+    if guarantee.kind == "none":
+        nothing = "Beyond that, nothing" if guarantee.restricted or guarantee.groups else "Nothing"
+        return f"{nothing} bounds what the output tells about the protected words.{passed}"
+    return f"This holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
+
+
+def _besides(guarantee: Guarantee) -> str:
+    draws = "Draws come from AES, keyed by the operating system."
+    if not guarantee.draws:
+        draws = "Nothing is drawn."
+    elif guarantee.repeatable:
+        draws = (
+            "No protection against anyone who knows the seed. The same seed gives the same release of the same texts "
+            "and options, and unrelated draws for others; statements of seeded releases do not add up."
+        )
+    mask = ", ".join(guarantee.mask)
+    return f"The mask is released too, and nothing is claimed about it: {mask}. {_for_one_release(guarantee)} {draws}"
+
+
+def _for_one_release(guarantee: Guarantee) -> str:
+    """What other releases of the same text amount to; those of a seed have a rule of their own."""
+    said = "This is for one release"
+    if guarantee.releases > 1:
+        said = f"This is for {guarantee.releases:,} releases together"
+    said += "." if guarantee.repeatable else "; repeated releases add up."
+    if n := guarantee.drawn_before:
+        were, they = ("was", "it spends") if n == 1 else ("were", "they spend")
+        of = "of this subject" if guarantee.lasting else "of the session"
+        said += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
+    if guarantee.lasting:
+        said += (
+            " Each word keeps its draw in all sessions of this subject, for good (words.lasting), as in a random "
+            "table: all releases together spend epsilon once for each distinct word, and words can be told by how "
+            "often they occur and what they stand beside."
+        )
+    return said
+
+
+# ---- all of it ---------------------------------------------------------------------------------------------
+
+
+def _explain_restricted(guarantee: Guarantee, promise: Restricted) -> list[str]:
+    bound = f"{number(guarantee.within)}{_plus(promise.additive)}"
+    if promise.kind == "metric":
+        bound = f"{number(guarantee.within)} * d(x_j, x'_j){_plus(promise.additive)}"
+    lines = [
+        f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
+        f"  {_LOSS} <= {bound}   for every output y.",
+    ]
+    if promise.kind == "metric":
+        lines[1] = lines[1][:-1] + ","
+        lines.append(
+            f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}."
+        )
+    if guarantee.unit == "wordpiece":
+        lines.append("For word pieces: where each piece and the one in its place are such a pair.")
+    return lines
+
+
+_PAIRS = "For every fixed mask and any two texts x, x' consistent with it that differ only in protected word j:"
+_INPUTS = {
+    "surrogate": "Inputs: any string; a word outside the table is first mapped to a row by a public function.",
+    "placeholder": "Inputs: the table's words; a word outside the table becomes a placeholder, which the mask shows.",
+    "error": "Inputs: the table's words; a text with any other word is refused, which shows too.",
+    "keep": "Inputs: the table's words; a word outside the table passes unprotected.",
+    "uniform": "Inputs: the table's words; in place of any other a word is drawn evenly from the table.",
+    "drop": "Inputs: the table's words; any other word is left out.",
+}
+_LOSS = "|ln Pr[y | x] - ln Pr[y | x']|"
+_METRICS = {
+    "chord": "the chord (distance between unit rows)",
+    "euclidean": "the Euclidean distance (between raw rows)",
+    "l1": "the l1 distance",
+}
+
+
+def _between(low: float, high: float) -> str:
+    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+
+
+def _texts(n: int) -> str:
+    return "the text" if n == 1 else f"the {n:,} texts"
+
+
+def _plus(additive: float, sign: str = " + ") -> str:
+    return f"{sign}{number(additive)}" if additive else ""
 
 
 def _plain(value: object) -> object:

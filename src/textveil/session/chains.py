@@ -11,7 +11,6 @@ as it came. Where no link is found (a clock in the first message, old messages t
 the same message of the same account is used again, and what was private in it is hidden again.
 """
 
-import hmac
 import json
 import time
 from collections import ChainMap, OrderedDict
@@ -27,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL, Spend, total
+from textveil.session.sql.seal import derived
 from textveil.session.state import Session
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ USERS = ("user", "human", "system", "developer", "besides")
 
 MODELS = ("assistant", "ai", "model", "reasoning")
 """Roles of answers."""
-
-CONVERSATIONS = "conversations"
-"""The session of a store in which the links of an account lie."""
 
 
 class Utterance(NamedTuple):
@@ -161,7 +158,7 @@ class MemoryLinks:
 
     def name(self, *parts: bytes) -> bytes:
         """See `Links`."""
-        return hmac.digest(self._key, joined(parts), "sha256")
+        return derived(self._key, *parts)
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """See `Links`."""
@@ -615,11 +612,6 @@ def written(facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, Any]:
 def read(content: bytes) -> dict[str, dict[Any, Any]]:
     """Facts by kind, as they were written, in JSON."""
     return _by_key(_pairs().model_validate_json(content))
-
-
-def joined(parts: Sequence[bytes]) -> bytes:
-    """Parts as one, so that no others are the same."""
-    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def _row(private: Mapping[Any, Any], drawn: Mapping[Any, Any]) -> bytes:

@@ -37,6 +37,16 @@ UNFOUND = ("LITERAL", "TEXT", "WORD")
 ATTEMPTS = 3
 """How often a release is spelled anew because another thread was faster; after that, the others wait."""
 
+LONGEST = 200
+"""Characters of the longest name of a subject or a session."""
+
+
+def check(subject: str, session: str) -> None:
+    """`ConfigError` where a name is none."""
+    for what, name in (("subject", subject), ("session", session)):
+        if not 0 < len(name) <= LONGEST or not name.isprintable():
+            raise ConfigError(f"the name of a {what} must have 1 to {LONGEST} printable characters")
+
 
 class Session:
     """Placeholder numbers, replaced names, consistent draws and the way back, in memory, for one owner.

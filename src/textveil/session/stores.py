@@ -1,7 +1,7 @@
 """Stores: where sessions lie between calls, and how they are opened.
 
 In: a URL; a subject and the name of a session. Out: `Session`s whose releases are committed before they are handed out.
-Not here: what a session does (`state`), and sessions in a database (`sql`).
+Not here: what a session does (`state`), and sessions in a database (`stored`).
 """
 
 import hmac
@@ -20,7 +20,7 @@ from textveil.randomness import os_entropy
 from textveil.session import store as file
 from textveil.session.chains import Links, MemoryLinks
 from textveil.session.snapshot import SessionDelta, Snapshot
-from textveil.session.state import Session
+from textveil.session.state import Session, check
 
 if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger
@@ -37,10 +37,6 @@ def no_session(subject: str, session: str) -> InputError:
     return InputError(
         f"the store has no session {name}; `textveil session list` shows those that it has"
     )
-
-
-LONGEST = 200
-"""Characters of the longest name of a subject or a session."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,10 +313,3 @@ class FileSession(Session):
             version = self._snapshot.version + 1
             self.owner, self._snapshot = read.owner, read.snapshot().at(version)
             self._content = content
-
-
-def check(subject: str, session: str) -> None:
-    """`ConfigError` where a name is none."""
-    for what, name in (("subject", subject), ("session", session)):
-        if not 0 < len(name) <= LONGEST or not name.isprintable():
-            raise ConfigError(f"the name of a {what} must have 1 to {LONGEST} printable characters")

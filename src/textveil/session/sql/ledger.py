@@ -23,17 +23,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from textveil.errors import ConfigError, LimitReached, StoreError
 from textveil.session.spending import ALL, MICRO, Spend, micro
+from textveil.session.sql.database import HEADS, Database, failures
 from textveil.session.sql.seal import NAME, Cipher, derived
 from textveil.session.sql.statements import CAP, inserted, of_ledger
-from textveil.session.stores import check
+from textveil.session.state import check
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-    from textveil.session.sql.store import SQLStore
-
-EVERY = 64
-"""After so many entries the newest link is kept so that a power cut leaves it; after each, it is kept as it comes."""
 
 NEWEST = 16
 """Links of an account that are checked whenever it is opened; `entries` checks all."""
@@ -152,7 +148,7 @@ class Ledger:
         key: of the deployment; entries are linked under a key that follows from it.
     """
 
-    def __init__(self, store: "SQLStore", key: bytes) -> None:
+    def __init__(self, store: Database, key: bytes) -> None:
         self._store = store
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
@@ -351,15 +347,11 @@ class Ledger:
 
     @contextmanager
     def _writing(self) -> "Iterator[Connection]":
-        from textveil.session.sql.store import failures
-
         with failures("changed"), self._store.writing() as connection:
             yield connection
 
     @contextmanager
     def _reading(self) -> "Iterator[Connection]":
-        from textveil.session.sql.store import failures
-
         with failures("read"), self._store.reading() as connection:
             yield connection
 
@@ -367,8 +359,6 @@ class Ledger:
     def _seen(self, subject: str | None) -> "Iterator[tuple[Connection, Iterator[Opened]]]":
         """All accounts, or those of a subject, as they are at one moment; what others add meanwhile is not seen."""
         import sqlalchemy as sa
-
-        from textveil.session.sql.store import failures
 
         accounts = self._store.tables.accounts
         asked = sa.select(accounts)
@@ -380,8 +370,8 @@ class Ledger:
             self._reading() as connection
         ):  # before the moment: what is kept apart must not be ahead of it
             names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
-            kept = {name: self._kept(name) for name in names}
-        kept.setdefault(self._name(REGISTER), self._kept(self._name(REGISTER)))
+            kept = {name: self._store.head(name) for name in names}
+        kept.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
         with failures("read"), self._store.moment() as connection:
             with _readable(REGISTER):
                 rows = {row.name: row for row in connection.execute(asked)}
@@ -441,7 +431,7 @@ class Ledger:
             if row is None:
                 self._register(connection, [label], anew=True)
                 row = self._row(connection, name)
-            return self._checked(connection, row, label, self._kept(name))
+            return self._checked(connection, row, label, self._store.head(name))
 
     def _register(
         self, connection: "Connection", labels: Sequence[Sequence[str]], *, anew: bool = False
@@ -476,7 +466,7 @@ class Ledger:
         if row is None:
             self._make(connection, REGISTER)
             row = self._row(connection, name)
-        register = self._checked(connection, row, REGISTER, self._kept(name))
+        register = self._checked(connection, row, REGISTER, self._store.head(name))
         listed = self._listed(connection, register, label[0])
         if list(label) in listed:
             raise _error(label, OLDER)
@@ -667,7 +657,9 @@ class Ledger:
             return
         row = self._row(connection, reservation.account)
         account = (
-            None if row is None else self._checked(connection, row, None, self._kept(row.name))
+            None
+            if row is None
+            else self._checked(connection, row, None, self._store.head(row.name))
         )
         if account is None:
             raise StoreError(f"an account of the ledger {OLDER}")
@@ -814,13 +806,6 @@ class Ledger:
 
     # ---- what is kept apart ------------------------------------------------------------------------------------------
 
-    def _head(self, account: bytes) -> str:
-        return f"{self._store.name.hex()}/{account.hex()}-ledger"
-
-    def _kept(self, account: bytes) -> bytes | None:
-        """The number and the link that are kept where the keys lie; None where nothing is."""
-        return self._store.drawer.get(self._head(account)) or None  # empty after a power cut
-
     def _follows(
         self, connection: "Connection", row: Any, kept: bytes, newest: Sequence[Any] = ()
     ) -> bool:
@@ -832,16 +817,6 @@ class Ledger:
         asked = {"of_account": row.name, "of_number": number}
         return bool(connection.execute(self._statements.link, asked).scalar() == link)
 
-    def keep(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
-        """Keep newest links where the keys lie, once they are on the disk; what is kept may be behind, never ahead.
-
-        Args:
-            heads: number and link by account.
-        """
-        for account, (number, link) in heads.items():
-            content = number.to_bytes(8, "big") + link
-            self._store.drawer.advance(self._head(account), content, synced=number % EVERY == 1)
-
     def bind(self, connection: "Connection") -> None:
         """Seal the accounts of a store of an earlier version, which knew no seals, in the transaction that changes it.
 
@@ -852,7 +827,7 @@ class Ledger:
         accounts = self._store.tables.accounts
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
-                label, kept = self._label(row.name, row.label), self._kept(row.name)
+                label, kept = self._label(row.name, row.label), self._store.head(row.name)
                 account = Opened(
                     label=label, row=row, caps=self._state(connection, row.name)[1], newest=()
                 )
@@ -863,9 +838,6 @@ class Ledger:
                     connection.execute(seal.values(seal=self._seal(row._mapping, account.caps)))
                     self._list(connection, label)
 
-
-HEADS = "textveil heads"
-"""What a transaction has added to accounts, among what its connection knows."""
 
 CHANGED = (
     "was changed by other programs: what was spent is not known any more. Put back the newest copy of the store, or "

@@ -7,14 +7,12 @@ Not here: what links are, and how rows are sealed (`seal`).
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from textveil.session.chains import joined
+from textveil.session.sql.database import Database, failures
+from textveil.session.sql.ledger import Ledger, Reservation
+from textveil.session.sql.seal import Seal, joined
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-    from textveil.session.sql.ledger import Reservation
-    from textveil.session.sql.seal import Seal
-    from textveil.session.sql.store import SQLStore
 
 LINK = "link"
 """The kind of such rows."""
@@ -24,14 +22,14 @@ class StoredLinks:
     """The links of an account.
 
     Args:
-        store: where they lie.
+        database: where they lie.
+        ledger: counts what is spent.
         number: of the session that holds them.
         seal: of its rows.
     """
 
-    def __init__(self, store: "SQLStore", number: int, seal: "Seal") -> None:
-        self._store, self._number, self._seal = store, number, seal
-        self.ledger = store.ledger
+    def __init__(self, database: Database, ledger: Ledger, number: int, seal: Seal) -> None:
+        self._database, self.ledger, self._number, self._seal = database, ledger, number, seal
 
     def name(self, *parts: bytes) -> bytes:
         """See `Links`."""
@@ -39,12 +37,12 @@ class StoredLinks:
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """See `Links`; contents have spaces at their end."""
-        rows = self._store.reader(self._number).named(names)
+        rows = self._database.reader(self._number).named(names)
         return {row.name: self._seal.open(LINK, row.name, row.content) for row in rows}
 
     def alone(self, connection: "Connection") -> None:
         """Let nobody else add anything before a transaction ends."""
-        self._store.version(connection, self._number, alone=True)
+        self._database.version(connection, self._number, alone=True)
 
     def put(
         self, connection: "Connection", rows: Mapping[bytes, bytes], *, replaced: bool = False
@@ -57,30 +55,26 @@ class StoredLinks:
             replaced: whether they take the place of rows that are there; else those stay.
         """
         sealed = {name: self._seal.close(LINK, name, content) for name, content in rows.items()}
-        self._store.put(connection, self._number, LINK, sealed, replaced=replaced)
+        self._database.put(connection, self._number, LINK, sealed, replaced=replaced)
 
     def add(
         self,
         once: Mapping[bytes, bytes],
         anew: Mapping[bytes, bytes],
-        reserved: Sequence["Reservation"] = (),
+        reserved: Sequence[Reservation] = (),
     ) -> None:
         """See `Links`."""
-        from textveil.session.sql.store import failures
-
-        with failures("changed"), self._store.writing() as connection:
+        with failures("changed"), self._database.writing() as connection:
             for rows, replaced in ((once, False), (anew, True)):
                 self.put(connection, rows, replaced=replaced)
             for each in reserved:
-                self._store.ledger.confirm(each, connection)
+                self.ledger.confirm(each, connection)
 
     def swap(self, name: bytes, before: bytes | None, content: bytes) -> bool:
         """See `Links`."""
-        from textveil.session.sql.store import failures
-
-        with failures("changed"), self._store.writing() as connection:
+        with failures("changed"), self._database.writing() as connection:
             self.alone(connection)
-            sealed = self._store.row(connection, self._number, name)
+            sealed = self._database.row(connection, self._number, name)
             known = None if sealed is None else self._seal.open(LINK, name, sealed)
             if known != before and (known is None or known.rstrip() != content):
                 return False

@@ -9,13 +9,13 @@ those of the account and of the session: equal values of two sessions have nothi
 """
 
 import hmac
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from textveil.config.extras import library
 from textveil.errors import StoreError
 from textveil.randomness import os_entropy
-from textveil.session.chains import joined
 
 NONCE = 12
 """Bytes of a nonce, drawn anew for each row. A key seals far fewer than 2^32 rows."""
@@ -25,6 +25,11 @@ NAME = 16
 
 PADDING = 32
 """Content is filled up to a multiple of so many bytes, so that its length says little."""
+
+
+def joined(parts: Sequence[bytes]) -> bytes:
+    """Parts as one, so that no others are the same."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
 def derived(key: bytes, *parts: bytes) -> bytes:

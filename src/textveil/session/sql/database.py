@@ -1,0 +1,420 @@
+"""The database of a store: connections, transactions, and rows of sessions as they lie in it.
+
+In: a URL, and where keys lie. Out: `Database`.
+Not here: sessions (`session.stored`), how rows are sealed (`seal`) and looked up (`view`), and the tables (`schema`).
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from threading import Lock, local
+from typing import TYPE_CHECKING, Any
+
+from textveil.config.extras import needed, require
+from textveil.errors import ConfigError, StoreError
+from textveil.session.sql import schema
+from textveil.session.sql.keys import drawer
+from textveil.session.sql.statements import of_store
+from textveil.session.sql.view import RowReader, SealedRow
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+WAIT = 60
+"""Seconds that a transaction waits for those of other processes."""
+
+CONNECTIONS = 16
+"""Connections that are kept for further use."""
+
+PAGES = 16_384
+"""KiB of a database that a connection to SQLite keeps in memory: the way to each of millions of rows."""
+
+IDLE = 1
+"""Seconds after which a connection to a server is tried before it is used."""
+
+TRIES, PAUSE = 20, 0.05
+"""How often a file is looked at that others write to, and the seconds between."""
+
+SAME = 0.1
+"""Seconds for which a database on a server is taken for the one that was opened, once it was asked."""
+
+AT_ONCE = 500
+"""Rows that are looked up in one question."""
+
+EVERY = 64
+"""After so many entries the newest link is kept so that a power cut leaves it; after each, it is kept as it comes."""
+
+HEADS = "textveil heads"
+"""What a transaction has added to accounts of the ledger, among what its connection knows."""
+
+GONE = "the store was deleted, or another one is in its place: put it back, or start again with the one that is there"
+
+
+class Database:
+    """A database that holds sessions, and what several processes do to it at once.
+
+    Args:
+        url: as for `SQLStore`.
+        keys: where keys lie.
+        keep: how long a session is kept after something was added; None for ever.
+
+    Attributes:
+        name: of the store; empty until it is known.
+        tables: its tables.
+        drawer: where keys lie, and the newest links of the ledger.
+    """
+
+    def __init__(
+        self, url: str, keys: str | os.PathLike[str] | None, keep: timedelta | None
+    ) -> None:
+        self._keep = keep
+        self._engine = _engine(url)
+        self._reader = self._engine
+        if self.dialect != "sqlite":  # which begins no transaction before it is told to
+            self._reader = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writer = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
+        self._moments = self._engine.execution_options(textveil_begins="BEGIN")
+        if self.dialect != "sqlite":
+            self._moments = self._engine.execution_options(isolation_level="REPEATABLE READ")
+        self._reading = _Reading()
+        self.tables = schema.tables()
+        self.drawer = drawer(keys)
+        self._statements = of_store(self.tables, self.dialect)
+        self._lock = Lock()
+        self._pid = os.getpid()
+        self.name, self._same_until = b"", 0.0
+        self._file = None if self.dialect != "sqlite" else StoreFile(str(self._engine.url.database))
+
+    # ---- transactions ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> "Iterator[Connection]":
+        """A connection to read from; each question is a transaction of its own."""
+        if self._reading.connection is not None:
+            yield self._reading.connection
+        else:
+            with self._connected(self._reader).connect() as connection:
+                self._require_same(connection)
+                yield connection
+
+    @contextmanager
+    def moment(self) -> "Iterator[Connection]":
+        """A connection to read from that sees everything as it is at one moment."""
+        with self._connected(self._moments).begin() as connection:
+            self._require_same(connection)
+            yield connection
+
+    @contextmanager
+    def reading_often(self) -> Iterator[None]:
+        """All that this thread reads until the end of the block is read from one connection."""
+        with self.reading() as connection:
+            mine, before = self._reading, self._reading.connection
+            mine.connection = connection
+            try:
+                yield
+            finally:
+                mine.connection = before
+
+    @contextmanager
+    def writing(self) -> "Iterator[Connection]":
+        """A transaction that is on the disk when the block has ended, or that has done nothing."""
+        with self._connected(self._writer).begin() as connection:
+            connection.info.pop(HEADS, None)  # of a transaction that did nothing
+            self._require_same(connection)
+            yield connection
+            heads = connection.info.pop(HEADS, {})
+        if heads:
+            self.keep_heads(heads)
+
+    def head(self, account: bytes) -> bytes | None:
+        """The number and the link of an account that are kept where the keys lie; None where nothing is."""
+        return self.drawer.get(self._head(account)) or None  # empty after a power cut
+
+    def _head(self, account: bytes) -> str:
+        return f"{self.name.hex()}/{account.hex()}-ledger"
+
+    def keep_heads(self, heads: Mapping[bytes, tuple[int, bytes]]) -> None:
+        """Keep newest links where the keys lie, once they are on the disk; what is kept may be behind, never ahead.
+
+        Args:
+            heads: number and link by account.
+        """
+        for account, (number, link) in heads.items():
+            content = number.to_bytes(8, "big") + link
+            self.drawer.advance(self._head(account), content, synced=number % EVERY == 1)
+
+    def _require_same(self, connection: "Connection") -> None:
+        """Raises `StoreError` where a database is not the one that was opened: a name of a file says little."""
+        now = time.monotonic()
+        if not self.name or (self._file is None and now < self._same_until):
+            return
+        driver: Any = (
+            connection.connection.driver_connection
+        )  # asked with each transaction, so without any ado
+        with suppress(self._engine.dialect.loaded_dbapi.Error):
+            known = driver.execute("SELECT name FROM textveil_store").fetchall()
+            if known == [(self.name,)]:
+                self._same_until = now + SAME
+                return
+        raise StoreError(GONE)
+
+    def _connected(self, engine: "Engine") -> "Engine":
+        """What gives connections; never to another file, nor those of the process that this one was forked from."""
+        if self._file is not None:
+            self._file.require(self.name)
+        if os.getpid() != self._pid:
+            with self._lock:
+                self._engine.dispose(close=False)
+                self._reading = _Reading()
+                self._pid = os.getpid()
+        return engine
+
+    @property
+    def dialect(self) -> str:
+        """The kind of the database."""
+        return self._engine.dialect.name
+
+    def close(self) -> None:
+        """See `SessionStore`."""
+        self._engine.dispose()
+
+    # ---- rows --------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def now() -> int:
+        """The time, in seconds since 1970."""
+        return int(time.time())
+
+    def expiry(self) -> int | None:
+        """When a session that is used now is forgotten."""
+        return (
+            None if self._keep is None else self.now() + max(1, round(self._keep.total_seconds()))
+        )
+
+    def version(
+        self, connection: "Connection", number: int, *, alone: bool = False
+    ) -> tuple[int, int]:
+        """The version of a session, and the last number of its rows.
+
+        Args:
+            connection: where to ask.
+            number: of the session.
+            alone: whether nobody else may add to the session before the transaction ends.
+        """
+        asked = self._statements.alone if alone else self._statements.version
+        found = connection.execute(asked, {"of_session": number}).first()
+        if found is None:
+            raise StoreError("this session was forgotten meanwhile; open a new one")
+        return found.version, found.last
+
+    def add(
+        self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
+    ) -> bool:
+        """Add rows to a session; false, and nothing is added, where something else was since this version."""
+        change = {"of_session": number, "since": version, "more_rows": len(rows), **self._used()}
+        if connection.execute(self._statements.added, change).rowcount != 1:
+            self.version(connection, number)
+            return False
+        if rows:
+            connection.execute(
+                self._statements.anew, [{"session": number, **row._asdict()} for row in rows]
+            )
+        return True
+
+    def put(
+        self,
+        connection: "Connection",
+        number: int,
+        kind: str,
+        rows: Mapping[bytes, bytes],
+        *,
+        replaced: bool,
+    ) -> None:
+        """Add rows that nothing else depends on.
+
+        Args:
+            connection: a transaction.
+            number: of the session.
+            kind: of the rows.
+            rows: sealed contents by name.
+            replaced: whether they take the place of rows that are there; else those stay.
+        """
+        if (
+            connection.execute(
+                self._statements.used, {"of_session": number, **self._used()}
+            ).rowcount
+            != 1
+        ):
+            self.version(connection, number)
+        if rows:
+            written = self._statements.anew if replaced else self._statements.once
+            row = {"session": number, "number": 0, "kind": kind, "tag": None}
+            connection.execute(
+                written, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)]
+            )
+
+    def row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
+        """The sealed content of one row, read in a transaction; None where there is none."""
+        asked = {"of_session": number, "values": [name]}
+        found = connection.execute(self._statements.rows["name"], asked).first()
+        return None if found is None else SealedRow(*found).content
+
+    def _used(self) -> dict[str, int | None]:
+        return {"now": self.now(), "expiry": self.expiry()}
+
+    def reader(self, number: int) -> RowReader:
+        """What reads the rows of a session."""
+        return RowReader(
+            partial(self._rows, number, "name"),
+            partial(self._rows, number, "tag"),
+            partial(self._rows, number, ""),
+        )
+
+    def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
+        """The rows of a session in which a column has one of these values; all rows without a column."""
+        found: list[SealedRow] = []
+        with failures("read"), self.reading() as connection:
+            for first in range(0, len(values), AT_ONCE):
+                some = {"values": values[first : first + AT_ONCE]} if column else {}
+                which = {} if column == "tag" else {"of_session": number}
+                asked = connection.execute(self._statements.rows[column], which | some)
+                found += [SealedRow(*row) for row in asked]
+        return found
+
+
+class StoreFile:
+    """The file of a store. SQLite goes on with one that was deleted, and with what it remembers of it.
+
+    Args:
+        path: where it lies.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.abspath(path)
+        self._uri = Path(self._path).as_uri()
+        self._own, self._seen = self._found()
+
+    def require(self, name: bytes) -> None:
+        """Raises `StoreError` where what lies there is not the store of a name any more."""
+        with suppress(OSError):
+            own, seen = self._found()
+            if own == self._own and (seen == self._seen or not name or self._has(name)):
+                self._seen = seen
+                return
+        raise StoreError(GONE)
+
+    def _found(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """What file it is; its size, and when it was written: rarely, since what is new lies beside it for a while."""
+        found = os.stat(self._path)
+        return (found.st_dev, found.st_ino), (found.st_size, found.st_ctime_ns)
+
+    def _has(self, name: bytes) -> bool:
+        """Whether the file itself is whole and has the name; it is asked again while others write to it."""
+        for _ in range(TRIES):
+            with (
+                suppress(sqlite3.Error),
+                closing(sqlite3.connect(f"{self._uri}?immutable=1", uri=True)) as driver,
+            ):
+                return [(name,)] == driver.execute("SELECT name FROM textveil_store").fetchall()
+            time.sleep(PAUSE)
+        return False
+
+
+class _Reading(local):
+    """The connection that a thread reads from."""
+
+    connection: "Connection | None" = None
+
+
+@contextmanager
+def failures(what: str) -> Iterator[None]:
+    """Turn an error of the database into one line; the error itself may hold rows."""
+    with needed():
+        import sqlalchemy as sa
+    try:
+        yield
+        return
+    except sa.exc.SQLAlchemyError as error:
+        reason = type(getattr(error, "orig", None) or error).__name__
+        if isinstance(error, sa.exc.OperationalError):
+            reason += ": is it there, may it be written, and is no other program holding it?"
+    raise StoreError(
+        f"the store cannot be {what} ({reason})"
+    ) from None  # or it would be chained where `with` ends
+
+
+def _engine(url: str) -> "Engine":
+    with needed():
+        import sqlalchemy as sa
+    if url.startswith("postgresql://"):
+        require("psycopg")
+        url = url.replace("postgresql://", "postgresql+psycopg://", 1)
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        parsed = None
+    if parsed is None or not parsed.database or parsed.database == ":memory:":
+        raise ConfigError(
+            "a store needs the name of a database: sqlite:///NAME.db or postgresql://HOST/NAME"
+        )
+    # A thread that holds a transaction may read beside it, so none must wait for the connection of another one.
+    pool: dict[str, Any] = {"hide_parameters": True, "pool_size": CONNECTIONS, "max_overflow": -1}
+    if parsed.get_backend_name() == "postgresql":
+        return _pinged(sa.create_engine(parsed, **pool))
+    path = parsed.database
+    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise StoreError("a store must name a file in a folder that exists")
+    try:
+        os.close(
+            os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        )  # SQLite gives its other files the same mode
+    except OSError as error:
+        raise StoreError(f"the store cannot be opened: {error.strerror}") from None
+    engine = sa.create_engine(parsed, connect_args={"timeout": WAIT}, **pool)
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin as `begin` says
+        for setting in (
+            "journal_mode=WAL",
+            "synchronous=FULL",  # or a power cut could lose the last commits, whose releases have gone out
+            "secure_delete=ON",
+            "foreign_keys=ON",
+            f"busy_timeout={WAIT * 1000}",
+            f"cache_size={-PAGES}",
+        ):
+            connection.execute(f"PRAGMA {setting}").close()
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        if begins := connection.get_execution_options().get("textveil_begins"):
+            connection.exec_driver_sql(begins)
+
+    return engine
+
+
+def _pinged(engine: "Engine") -> "Engine":
+    """Ask whether a connection that was idle still stands before it is used; one that does not is made anew."""
+    import sqlalchemy as sa
+
+    @sa.event.listens_for(engine, "checkin")
+    def left(_: Any, record: Any) -> None:
+        record.info["idle since"] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def taken(connection: Any, record: Any, _: Any) -> None:
+        if time.monotonic() < record.info.get("idle since", time.monotonic()) + IDLE:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+            return
+        except engine.dialect.loaded_dbapi.Error:
+            pass
+        raise sa.exc.DisconnectionError("the server has closed this connection")
+
+    return engine
