@@ -212,7 +212,9 @@ def test_no_mechanism_shows_unknown_words(run, mechanism):
 
 @pytest.mark.usefixtures("table")
 def test_one_text_per_line(run):
-    code, out, err = run("privatize", "-", *NOISE, stdin=b"\xef\xbb\xbfAnna\r\n\nthe bank\nthe")
+    code, out, err = run(
+        "privatize", "-", *NOISE, "--lines", stdin=b"\xef\xbb\xbfAnna\r\n\nthe bank\nthe"
+    )
     assert code == 0
     lines = out.split("\n")
     assert len(lines) == 5
@@ -228,18 +230,19 @@ def test_one_text_per_line(run):
 @pytest.mark.usefixtures("table")
 def test_all_as_one_text(run):
     text = b"the Anna\n\n  the\n"
-    _, out, _ = run("privatize", *NOISE, "--whole", stdin=text)
+    _, out, _ = run("privatize", *NOISE, stdin=text)
     assert re.fullmatch(r"the \w+\n\n  the\n", out)
-    _, out, _ = run("privatize", *NOISE, "--whole", "--json", stdin=text)
+    _, out, _ = run("privatize", *NOISE, "--json", stdin=text)
     assert json.loads(out)["text"].endswith("  the\n")
 
 
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(("stdin", "lines"), [(b"", 0), (b"\n", 1), (b"the", 1), (b"the\n\n", 2)])
 def test_how_many_texts_an_input_holds(run, stdin, lines):
-    code, out, _ = run("privatize", "-", *NOISE, "--json", stdin=stdin)
+    code, out, _ = run("privatize", "-", *NOISE, "--json", "--lines", stdin=stdin)
     assert code == 0
     assert len(out.splitlines()) == lines
+    assert len(run("privatize", "-", *NOISE, "--json", stdin=stdin)[1].splitlines()) == bool(stdin)
 
 
 @pytest.mark.usefixtures("table")
@@ -247,13 +250,15 @@ def test_a_file_is_read(run, tmp_path):
     path = tmp_path / "letter"
     path.write_bytes(b"the Anna\nthe")
     _, out, _ = run("privatize", str(path), *NOISE)
+    assert re.fullmatch(r"the \w+\nthe", out)
+    _, out, _ = run("privatize", str(path), *NOISE, "--lines")
     assert re.fullmatch(r"the \w+\nthe\n", out)
 
 
 @pytest.mark.usefixtures("table")
 def test_other_line_separators_do_not_divide_texts(run):
     _, out, _ = run(
-        "privatize", *NOISE, "--json", stdin="the\u2028the\x0bthe\x85the\rthe\n".encode()
+        "privatize", *NOISE, "--json", "--lines", stdin="the\u2028the\x0bthe\x85the\rthe\n".encode()
     )
     assert len(out.splitlines()) == 1
     assert json.loads(out)["text"] == "the\u2028the\x0bthe\x85the\rthe"
@@ -262,7 +267,12 @@ def test_other_line_separators_do_not_divide_texts(run):
 @pytest.mark.usefixtures("table")
 def test_originals_beside_releases(run):
     code, out, _ = run(
-        "privatize", "--mechanism", "placeholder", "--with-original", stdin=b"the\tAnna\nthe\n"
+        "privatize",
+        "--lines",
+        "--mechanism",
+        "placeholder",
+        "--with-original",
+        stdin=b"the\tAnna\nthe\n",
     )
     assert code == 0
     first, second = out.splitlines()
@@ -351,7 +361,7 @@ def test_warnings_are_one_line_each_and_said_once(run, monkeypatch):
 
     monkeypatch.setattr(privatizer.Privatizer, "_batch", warned)
     monkeypatch.setattr(privatizer, "BATCH_TEXTS", 1)
-    _, _, err = run("privatize", *NOISE, stdin=b"Anna\nAnna\nAnna\n")
+    _, _, err = run("privatize", *NOISE, "--lines", stdin=b"Anna\nAnna\nAnna\n")
     lines = err.splitlines()
     assert lines[0] == "textveil: warning: two lines"
     assert len(lines) == 2
@@ -475,12 +485,12 @@ def test_a_mechanism_refuses_a_wrong_parameter_of_its_own(run, option, value):
         (CANARY.encode("utf-16"), 0),
     ],
 )
-@pytest.mark.parametrize("whole", [False, True])
-def test_bytes_that_are_not_utf_8_are_placed_and_not_shown(run, tmp_path, stdin, position, whole):
+@pytest.mark.parametrize("lines", [False, True])
+def test_bytes_that_are_not_utf_8_are_placed_and_not_shown(run, tmp_path, stdin, position, lines):
     says = rf"must be UTF-8; byte {position} \(counted from 0\) is not"
-    refused(run("privatize", "-", *NOISE, *["--whole"] * whole, stdin=stdin), says)
+    refused(run("privatize", "-", *NOISE, *["--lines"] * lines, stdin=stdin), says)
     (tmp_path / "letter").write_bytes(stdin)
-    refused(run("privatize", str(tmp_path / "letter"), *NOISE, *["--whole"] * whole), says)
+    refused(run("privatize", str(tmp_path / "letter"), *NOISE, *["--lines"] * lines), says)
 
 
 @pytest.mark.usefixtures("table")
@@ -606,7 +616,9 @@ def test_a_full_disk_leaves_the_old_file(run, tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
     refused(
-        run("privatize", *NOISE, "--output", str(path), stdin=f"{CANARY}\n".encode() * 3),
+        run(
+            "privatize", *NOISE, "--lines", "--output", str(path), stdin=f"{CANARY}\n".encode() * 3
+        ),
         "No space left",
     )
     assert path.read_text() == "old"
@@ -640,7 +652,7 @@ def test_a_bad_text_leaves_the_old_file(run, tmp_path, monkeypatch, stdin, more,
     monkeypatch.setattr(privatizer, "BATCH_TEXTS", 1)
     path = tmp_path / "out.txt"
     path.write_text("old")
-    refused(run("privatize", *NOISE, *more, "--output", str(path), stdin=stdin), says)
+    refused(run("privatize", *NOISE, *more, "--lines", "--output", str(path), stdin=stdin), says)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["out.txt"]
 
@@ -1138,9 +1150,9 @@ def test_the_source_tree_is_not_in_the_way(tmp_path: Path):
 @pytest.mark.usefixtures("table")
 def test_statements_of_many_texts_are_summed_up_on_the_way(run, monkeypatch):
     lines = b"Anna owes the bank\n" * 25
-    whole = run("privatize", *NOISE, stdin=lines)[2]
+    whole = run("privatize", *NOISE, "--lines", stdin=lines)[2]
     monkeypatch.setattr(texts, "KEPT_STATEMENTS", 4)
-    assert run("privatize", *NOISE, stdin=lines)[2] == whole
+    assert run("privatize", *NOISE, "--lines", stdin=lines)[2] == whole
     assert "In 25 texts" in whole
 
 

@@ -50,7 +50,7 @@ def test_the_answer_is_restored(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("verb", "options"),
-    [("protect", LEAN), ("protect", (*LEAN, "--lines")), ("privatize", (*LEAN, "--whole"))],
+    [("protect", LEAN), ("protect", (*LEAN, "--lines")), ("privatize", LEAN)],
 )
 @pytest.mark.parametrize("content", ["\ufeffwrite to maria@example.org\nnow\n", "\ufeff", "now\n"])
 def test_a_byte_order_mark_stays_where_it_was(run, tmp_path, verb, options, content):
@@ -167,9 +167,10 @@ def test_a_file_is_one_prompt_or_one_per_line(run, tmp_path):
     assert [json.loads(run("protect", path, *LEAN, "--json")[1])["text"]] == [
         "<EMAIL_1>\n<EMAIL_2>\n"
     ]
-    code, out, err = run("protect", path, *LEAN, "--whole")
-    assert (code, out) == (2, "")
-    assert "a file is one prompt without it; --lines takes each line as one" in err
+    for verb in ("protect", "privatize", "groups", "risk"):
+        code, out, err = run(verb, path, *LEAN, "--whole")
+        assert (code, out) == (2, "")
+        assert "a file is one text without it; --lines takes each line as one" in err
 
 
 def test_a_file_of_rows_is_one_prompt(run, tmp_path):

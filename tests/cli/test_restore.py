@@ -285,7 +285,7 @@ def test_a_failure_before_anything_was_released_leaves_no_session(run, path):
 def test_a_failure_later_releases_nothing(run, path):
     """Nothing goes out before the session that leads back is on the disk."""
     lines = b"river stone\n" * privatizer.BATCH_TEXTS + b"\xff\n"
-    code, out, _ = run("privatize", "-", *PLACEHOLDER, "--session", path, stdin=lines)
+    code, out, _ = run("privatize", "-", "--lines", *PLACEHOLDER, "--session", path, stdin=lines)
     assert (code, out) == (2, "")
 
 

@@ -38,15 +38,22 @@ class Textveil(VerbGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The verbs under their headings, each with its summary."""
-        listed = {name: _listed(name) for name in self.list_commands(ctx)}
-        page = VerbGroup(
+        self._page().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """The names of verbs that begin so; none is imported."""
+        ctx.command = self._page()
+        return ctx.command.shell_complete(ctx, incomplete)
+
+    def _page(self) -> VerbGroup:
+        listed = {name: _listed(name) for name in self.list_commands(None)}
+        return VerbGroup(
             name=self.name,
             help=self.help,
             params=self.params,
             commands=listed,
             epilog=self.examples,
         )
-        page.format_help(ctx, formatter)
 
 
 def _listed(name: str) -> Command:
@@ -62,7 +69,6 @@ def textveil() -> Any:
     """The command."""
     made = typer.Typer(
         cls=Textveil,
-        add_completion=False,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},  # the verbs inherit it
     )
@@ -71,7 +77,7 @@ def textveil() -> Any:
     def root(
         context: typer.Context,
         version: Annotated[
-            bool, typer.Option("--version", help="Print the version and end.")
+            bool, typer.Option("--version", "-V", help="Print the version and end.")
         ] = False,
     ) -> None:
         """Private text: protect what you send to a language model, and privatize what you share.

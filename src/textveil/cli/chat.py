@@ -49,6 +49,10 @@ Timeout = Annotated[
     "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
     "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent < letter.txt",
     default="prompt",
+    brief=(
+        *("upstream", "model", "system", "transcript", "show_sent", "session", "store"),
+        *("level", "names", "config", "setting"),
+    ),
 )
 def chat(
     config: "Config",

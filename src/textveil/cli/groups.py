@@ -1,6 +1,6 @@
 """The verb `groups`.
 
-In: a text, or lines of text. Out: releases with every word in the colour of its group, on a terminal and as a page.
+In: a text, or several. Out: releases with every word in the colour of its group, on a terminal and as a page.
 Not here: how words are grouped (`protect`), and how groups look (`show`).
 """
 
@@ -27,7 +27,7 @@ def groups(
     text: texts.Text = None,
     output: texts.Output = None,
     html: texts.Html = None,
-    whole: texts.Whole = False,
+    lines: texts.Lines = False,
     session: texts.SessionFile = None,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
@@ -48,7 +48,7 @@ def groups(
     from textveil.pipeline import Privatizer
     from textveil.show import groups as shown
 
-    found = texts.few(text, whole=whole, output=output, what="groups")
+    found = texts.few(text, whole=not lines, output=output, what="groups")
     results = list(texts.released(Privatizer.from_config(config), found, session))
     statements = [result.guarantee for result in results]
     if (

@@ -174,7 +174,7 @@ SHARED: dict[str, Shared] = {
         flag="-o",
         metavar="PATH=VALUE",
         kind=list[str] | None,
-        help="Any other option, such as mechanism.L=5; repeatable. `textveil show config` lists the paths, "
+        help="Any other option, such as words.oov=keep; repeatable. `textveil show config` lists the paths, "
         "`textveil explain NAME` those of a mechanism.",
     ),
 }

@@ -1,6 +1,6 @@
 """The verb `privatize`.
 
-In: a text, or lines of text. Out: released texts, with a statement of what is guaranteed.
+In: a text, or several. Out: released texts, with a statement of what is guaranteed.
 Not here: what is done to a text (`pipeline`), and whole files (`corpus`).
 """
 
@@ -18,28 +18,32 @@ if TYPE_CHECKING:
 @verb(
     'textveil privatize "Anna owes the bank nine hundred pounds"',
     'textveil privatize "Anna owes the bank nine hundred pounds" --mechanism noise --epsilon 60 --explain',
-    "printf 'one text\\nanother text\\n' | textveil privatize - --profile paper-noise --json",
+    "printf 'one text\\nanother text\\n' | textveil privatize --lines --profile paper-noise --json",
     'textveil privatize "Anna owes the bank" --mechanism d-chi-stencil -o mechanism.L=4 -o mechanism.eta=100',
     'textveil privatize "Anna owes the bank" --mechanism placeholder --session letter.session',
     'textveil privatize "Anna owes the bank nine hundred pounds" --risk 0.10',
     options=BUDGETED,
+    brief=(
+        *("output", "lines", "session", "as_json", "statement", "profile", "mechanism", "epsilon"),
+        *("risk", "seed", "setting"),
+    ),
 )
 def privatize(
     config: "Config",
     telling: "Telling",
     text: texts.Text = None,
     output: texts.Output = None,
-    whole: texts.Whole = False,
+    lines: texts.Lines = False,
     session: texts.SessionFile = None,
     store: stored.Store = None,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
 ) -> None:
-    """Privatize a text, or every line of a file, and say what is guaranteed.
+    """Privatize a text, and say what is guaranteed.
 
-    Every protected word is drawn anew. The release goes to standard output, and what is guaranteed of it to standard
-    error, in one line: --statement says it exactly. Without --profile, --mechanism or a --config that names one, the
-    profile is `document`.
+    Every protected word is drawn anew. A file is one text; files of rows go with `textveil corpus run`. The release
+    goes to standard output, and what is guaranteed of it to standard error, in one line: --statement says it exactly.
+    Without --profile, --mechanism or a --config that names one, the profile is `document`.
     """
     texts.check(text, output, session, store=store)
     texts.check_public(config, [text])
@@ -49,7 +53,7 @@ def privatize(
         output=output,
         session=session,
         store=store,
-        whole=whole,
+        whole=not lines,
         as_json=as_json,
         with_original=with_original,
     )

@@ -34,28 +34,19 @@ class Writer(StrEnum):
     "textveil protect prompts.txt --lines --json",
     'textveil protect "Who was Marie Curie?" --level names',
     default="prompt",
+    brief=(
+        *("session", "store", "output", "lines", "as_json", "diff", "source"),
+        *("level", "names", "figures", "setting"),
+    ),
 )
 def protect(
     config: "Config",
     telling: "Telling",
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TEXT|-|FILE",
-            help="A prompt, a file with one, or - for standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    text: texts.Text = None,
     session: texts.SessionFile = None,
     store: stored.Store = None,
     output: texts.Output = None,
-    lines: Annotated[
-        bool,
-        typer.Option(
-            "--lines",
-            help="Take each line of the file, or of standard input, as a prompt of its own.",
-        ),
-    ] = False,
+    lines: texts.Lines = False,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
     diff: texts.Diff = False,

@@ -1,6 +1,6 @@
 """The verb `risk`.
 
-In: a text, or lines of text. Out: releases with every private word in the colour of its risk, on a terminal and as a
+In: a text, or several. Out: releases with every private word in the colour of its risk, on a terminal and as a
 page; for their owner alone.
 Not here: how risk is assessed (`evaluate.risk`), and how it looks (`show`).
 """
@@ -43,7 +43,7 @@ def risk(
         ),
     ] = None,
     public: evaluation.Public = None,
-    whole: texts.Whole = False,
+    lines: texts.Lines = False,
     session: texts.SessionFile = None,
     as_json: texts.AsJson = False,
     with_original: texts.WithOriginal = False,
@@ -71,7 +71,7 @@ def risk(
     from textveil.session import store
     from textveil.show import risk as shown
 
-    found = texts.few(text, whole=whole, output=output, what="risk")
+    found = texts.few(text, whole=not lines, output=output, what="risk")
     with progress.bars() as report:
         privatizer = Privatizer.from_config(config)
         with nullcontext() if session is None else store.kept(session) as remembered:

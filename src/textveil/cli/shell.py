@@ -24,6 +24,9 @@ from textveil.files import writing
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """Every kind of wrong usage; typer does not export it by its name."""
 
+ALL = "--help-all"
+"""Shows the help with all options; also what a context holds then."""
+
 
 def run(command: Any, name: str, arguments: Sequence[str]) -> int:
     """Run a command of typer's.
@@ -37,12 +40,16 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
         0; 2 for an error that textveil foresees, 1 for one that it does not; 130 after an interrupt; 141 when
         the reader of the output has gone.
     """
+    options, texts = _divided(arguments)
+    asked = ALL if ALL in options else None
+    arguments = [*("--help" if each == ALL else each for each in options), *texts]
     _use_utf8()
+    command._main_shell_completion({}, name)  # ends the process where a shell asks
     with warnings.catch_warnings():
         _show_warnings()
         try:
             # not command.main(), which has an answer of its own to a closed pipe
-            with command.make_context(name, list(arguments)) as context:
+            with command.make_context(name, list(arguments), obj=asked) as context:
                 command.invoke(context)
             with writing():
                 if sys.stdout is not None:
@@ -71,6 +78,12 @@ def run(command: Any, name: str, arguments: Sequence[str]) -> int:
                 error,
             )
             return 1
+
+
+def _divided(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before --, and the rest."""
+    at = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at:]
 
 
 def leave(code: int) -> int:
@@ -254,9 +267,12 @@ MOVED = {
         ("textveil protect", option): "files of rows go with `textveil corpus run --profile prompt`"
         for option in ("--field", "--column", "--jobs", "--resume")
     },
-    (
-        "textveil protect",
-        "--whole",
-    ): "a file is one prompt without it; --lines takes each line as one",
+    **{
+        (
+            f"textveil {verb}",
+            "--whole",
+        ): "a file is one text without it; --lines takes each line as one"
+        for verb in ("protect", "privatize", "groups", "risk")
+    },
 }
 """Commands and options that are elsewhere now."""

@@ -24,7 +24,7 @@ Text = Annotated[
     str | None,
     typer.Argument(
         metavar="TEXT|-|FILE",
-        help="A text, a file with one text per line, or - for standard input.",
+        help="A text, a file with one, or - for standard input.",
         show_default=False,
     ),
 ]
@@ -43,9 +43,11 @@ Output = Annotated[
         "--output", metavar="FILE", help="Write the texts there; it appears when it is whole."
     ),
 ]
-Whole = Annotated[
+Lines = Annotated[
     bool,
-    typer.Option("--whole", help="Take the whole file, or all of standard input, as one text."),
+    typer.Option(
+        "--lines", help="Take each line of the file, or of standard input, as a text of its own."
+    ),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per text, with its whole statement.")

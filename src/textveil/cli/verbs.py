@@ -13,10 +13,10 @@ from inspect import Parameter
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from textveil.cli.options import PRIVACY, SHARED, Typed
-from textveil.cli.shell import say
+from textveil.cli.shell import ALL, say
 from textveil.cli.telling import TELLING, Telling
 from textveil.errors import ConfigError
 
@@ -25,12 +25,19 @@ Verb = TypeVar("Verb", bound=Callable[..., None])
 INJECTED = ("config", "typed", "telling")
 """Parameters of a verb that `verb` fills."""
 
+MOST = 12
+"""Options in the help of a verb, --help among them; --help-all shows all."""
+
+SHOWN = ("profile", "mechanism", "epsilon", "setting")
+"""Options that are shown, with the first others, where a verb has more and does not say which."""
+
 
 def verb(
     *examples: str,
     options: Iterable[str] = PRIVACY,
     default: str | None = "document",
     complete: bool = True,
+    brief: Sequence[str] = (),
     panel: str | None = None,
     on: typer.Typer | None = None,
     name: str | None = None,
@@ -48,6 +55,7 @@ def verb(
         options: which of the shared ones it has; names of `SHARED`.
         default: the profile where nothing names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
+        brief: the options in its help, at most `MOST` - 1, where it has more; () for `SHOWN` and the first others.
         panel: the heading under which `textveil --help` lists a verb of another package.
         on: the group of verbs that it belongs to; None for a verb of its own.
         name: what it is called there; else as the function is.
@@ -79,7 +87,7 @@ def verb(
         made: Any = run
         made.__signature__ = inspect.Signature(parameters)
         made.__annotations__ = {each.name: each.annotation for each in parameters}
-        made.examples, made.panel = examples, panel
+        made.examples, made.panel, made.brief = examples, panel, brief
         if on is not None:
             add(on, made, name or function.__name__)
         return made  # type: ignore[no-any-return]
@@ -91,7 +99,7 @@ def verb(
 
 
 class _Page:
-    """A command whose help fills its paragraphs, and ends with examples, each on one line however long it is."""
+    """A command whose help fills its paragraphs, shows few options, and ends with examples, each on one line."""
 
     def __init__(
         self, *, epilog: str | None = None, help: str | None = None, **options: Any
@@ -99,23 +107,41 @@ class _Page:
         command: Any = super()
         command.__init__(help=_literal(re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")), **options)
         self.examples = epilog
-        for parameter in options.get("params") or ():
+        for parameter in self.params:
             parameter.help = _literal(parameter.help or "")
+
+    def get_params(self, ctx: Any) -> Any:
+        command: Any = super()
+        found = command.get_params(ctx)
+        for parameter in found:
             if getattr(parameter, "is_flag", False) and parameter.metavar is None:
                 parameter.metavar = ""  # else it reads as if it took a value
-
-    def get_help_option(self, ctx: Any) -> Any:
-        command: Any = super()
-        option = command.get_help_option(ctx)
-        if option is not None:
-            option.metavar = ""  # a flag, too
-        return option
+        return found
 
     def format_help(self, context: Any, formatter: Any) -> None:
         command: Any = super()
+        left = () if context.obj == ALL else self._left_out()
+        for parameter in left:
+            parameter.hidden = True
         command.format_help(context, formatter)
+        for parameter in left:
+            parameter.hidden = False
         if self.examples:
             say(self.examples)
+        if left:
+            say(f"\nAll options: {context.command_path} {ALL}")
+
+    def _left_out(self) -> list[Any]:
+        """The options that the short help does not show."""
+        found = [each for each in self.params if isinstance(each, TyperOption) and not each.hidden]
+        if len(found) < MOST:
+            return []
+        shown = set(getattr(self.callback, "brief", ()))
+        if not shown:
+            shown = {each.name for each in found if each.name in SHOWN}
+            others = [each.name for each in found if each.name not in SHOWN]
+            shown |= set(others[: MOST - 1 - len(shown)])
+        return [each for each in found if each.name not in shown]
 
 
 def _literal(text: str) -> str:
@@ -176,6 +202,7 @@ def group(
         [*parameters, *(inspect.signature(alone).parameters.values() if alone is not None else ())]
     )
     root.__annotations__ = {each.name: each.annotation for each in parameters}
+    root.brief = getattr(alone, "brief", ())  # type: ignore[attr-defined]
     made.callback(invoke_without_command=True)(root)
     made.about, made.panel = about, panel
     return made  # type: ignore[no-any-return]
