@@ -769,7 +769,7 @@ def test_a_corpus(run, rows, tmp_path):
         (("a.csv", "--id-from-row", "--output", "out/"), "--others copy"),
         (
             ("a.csv", "--id-from-row", "--others", "all", "--output", "out/"),
-            "--others must be copy or drop",
+            r"--others needs copy\|drop",
         ),
         (("a.csv", "--id", "id", "--output", "out/", "--jobs", "-1"), "--jobs must be 0"),
         (("a.csv", "--id", "id", "--output", "out/", "--jobs", "x"), "--jobs needs N"),

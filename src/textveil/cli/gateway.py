@@ -8,7 +8,7 @@ Not here: what it does (`gateway`).
 import json
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,19 +17,10 @@ from textveil.cli.sessions import day
 from textveil.cli.verbs import group, verb
 from textveil.config.extras import require
 from textveil.errors import ConfigError, quote_file
+from textveil.gateway import Policy, Running, ToolServer
 
 if TYPE_CHECKING:
     from textveil.cli.options import Typed
-
-AllowHost = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-host",
-        metavar="NAME",
-        help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may be "
-        "repeated. Without keys, requests under others are refused.",
-    ),
-]
 
 
 @verb(
@@ -38,17 +29,22 @@ AllowHost = Annotated[
     "textveil gateway --policy gateway.yaml --host 0.0.0.0 --tls-cert chain.pem --tls-key key.pem",
     "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     default="prompt",
+    fields={
+        "said": (
+            *(Policy, "upstream", "hosts", "timeout", "limit", "media", "schemas", "unknown"),
+            *("users", "playground"),
+        ),
+        "running": (Running,),
+    },
+    brief=(
+        *("upstream", "policy", "host", "port", "tls_cert", "tls_key", "store", "workers"),
+        *("audit_log", "level", "setting"),
+    ),
 )
 def serve(
     typed: "Typed",
-    upstream: Annotated[
-        str | None,
-        typer.Option(
-            "--upstream",
-            metavar="URL",
-            help="The base URL of the model's API, such as http://HOST:PORT/v1; or its name in the policy.",
-        ),
-    ] = None,
+    said: dict[str, Any],
+    running: dict[str, Any],
     policy: Annotated[
         str | None,
         typer.Option(
@@ -92,26 +88,6 @@ def serve(
             "out and encrypts what is sent.",
         ),
     ] = False,
-    allow_host: AllowHost = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            help="How long to wait for the model.",
-            show_default="60 seconds",
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            metavar="BYTES",
-            min=1,
-            help="The largest request that is accepted.",
-            show_default="4000000",
-        ),
-    ] = None,
     store: Annotated[
         str | None,
         typer.Option(
@@ -122,74 +98,6 @@ def serve(
             "postgresql://HOST/NAME. Else it is kept in memory for a day.",
         ),
     ] = None,
-    media: Annotated[
-        Literal["refuse", "pass"] | None,
-        typer.Option(
-            "--media",
-            help="Images, audio, files and token ids: pass sends them.",
-            show_default="refuse",
-        ),
-    ] = None,
-    schemas: Annotated[
-        Literal["protect", "pass"] | None,
-        typer.Option(
-            "--schemas",
-            help="What programs say about their tools: protect hides identifiers in it.",
-            show_default="protect",
-        ),
-    ] = None,
-    unknown: Annotated[
-        Literal["refuse", "drop"] | None,
-        typer.Option(
-            "--unknown", help="Fields and values that are not known here.", show_default="refuse"
-        ),
-    ] = None,
-    users: Annotated[
-        Literal["pseudonym", "drop"] | None,
-        typer.Option("--users", help="Names of a program's users.", show_default="pseudonym"),
-    ] = None,
-    audit_log: Annotated[
-        str,
-        typer.Option(
-            "--audit-log",
-            metavar="FILE",
-            help="Append a line of JSON for each request: counts and times, no content. While it cannot be written, "
-            "nothing is sent.",
-        ),
-    ] = "",
-    metrics: Annotated[
-        Literal["local", "all", "off"],
-        typer.Option(
-            "--metrics", help="Who may read /metrics: programs of this machine, all, or nobody."
-        ),
-    ] = "local",
-    grace: Annotated[
-        float,
-        typer.Option(
-            "--grace",
-            metavar="SECONDS",
-            min=0,
-            help="How long open requests may take when it is stopped.",
-        ),
-    ] = 20.0,
-    queue: Annotated[
-        int,
-        typer.Option(
-            "--queue",
-            metavar="N",
-            min=1,
-            help="How many requests may wait; more are told to ask again.",
-        ),
-    ] = 200,
-    long: Annotated[
-        int,
-        typer.Option(
-            "--long",
-            metavar="CHARACTERS",
-            min=1,
-            help="From so many characters of new text on, a request waits behind others of that kind only.",
-        ),
-    ] = 20_000,
     workers: Annotated[
         int,
         typer.Option(
@@ -199,14 +107,6 @@ def serve(
             help="How many processes answer; several share conversations through --store, and each loads the models.",
         ),
     ] = 1,
-    playground: Annotated[
-        Literal["local", "everywhere", "never"] | None,
-        typer.Option(
-            "--playground",
-            help="A page at / that shows what would be sent; local: where only this machine can reach the gateway.",
-            show_default="local",
-        ),
-    ] = None,
 ) -> None:
     """Stand before a language model: what a program asks is protected, and what the model answers is restored.
 
@@ -223,8 +123,6 @@ def serve(
     from textveil.gateway import (
         Gateway,
         Playground,
-        Policy,
-        Running,
         Workers,
         check_exposure,
         check_log,
@@ -243,22 +141,12 @@ def serve(
 
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
-    said: dict[str, Any] = {"upstream": upstream, "timeout": timeout, "limit": limit}
-    said |= {
-        "media": media,
-        "schemas": schemas,
-        "unknown": unknown,
-        "users": users,
-        "playground": playground,
-    }
-    said["hosts"] = tuple(allow_host or ()) or None
     if tls_cert is not None and tls_key is not None:
         said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
 
     def read() -> Policy:
         """The policy as it is now; what is refused at the start is refused later, too."""
-        given = {name: value for name, value in said.items() if value is not None}
-        found = Policy(**given) if policy is None else read_policy(policy, **said)
+        found = Policy(**said) if policy is None else read_policy(policy, **said)
         if found.upstream is None:
             raise ConfigError(
                 "`textveil gateway` needs --upstream URL, or a policy with `upstream`"
@@ -297,9 +185,9 @@ def serve(
         first = read()
         if first.tls is not None:
             tls_context(first.tls)
-        if audit_log:
-            check_log(audit_log)  # here, where it is said once, and before the address
-        running = Running(audit_log=audit_log, metrics=metrics, grace=grace, queue=queue, long=long)
+        runs = Running(**running)
+        if runs.audit_log:
+            check_log(runs.audit_log)  # here, where it is said once, and before the address
         listening = until.enter_context(listen(host, port))
         where = f"[{host}]" if ":" in host else host
         where = f"{'http' if first.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
@@ -323,7 +211,7 @@ def serve(
             several = Workers(
                 workers,
                 listening,
-                grace=grace,
+                grace=runs.grace,
                 said=tell,
                 first=say_where,
                 reload=policy is not None,
@@ -340,7 +228,7 @@ def serve(
         encrypting = None if now.tls is None else tls_context(now.tls)
         kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
         privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
-        served = Gateway(privatizer=privatizer, policy=now, store=kept, running=running)
+        served = Gateway(privatizer=privatizer, policy=now, store=kept, running=runs)
         if begin is not None:
             begin(served, encrypting)
         if workers == 1:
@@ -492,9 +380,21 @@ def check(
     on=gateway,
     name="mcp",
     default="prompt",
+    fields={
+        "served": (ToolServer,),
+        "said": (
+            *(Policy, "tools", "other_tools", "hosts", "timeout", "media", "schemas", "unknown"),
+        ),
+    },
+    brief=(
+        *("upstream", "tools", "all_tools", "other_tools", "policy", "resources", "prompts"),
+        *("port", "session", "store", "level"),
+    ),
 )
 def mcp(
     typed: "Typed",
+    served: dict[str, Any],
+    said: dict[str, Any],
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -503,30 +403,9 @@ def mcp(
             show_default=False,
         ),
     ] = None,
-    upstream: Annotated[
-        str,
-        typer.Option(
-            "--upstream",
-            metavar="URL",
-            help="The tool server's URL (streamable HTTP), in place of -- COMMAND.",
-        ),
-    ] = "",
-    tool: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tool", metavar="NAME", help="Serve this tool, protected. For several, repeat it."
-        ),
-    ] = None,
     all_tools: Annotated[
         bool, typer.Option("--all-tools", help="Serve all tools, protected.")
     ] = False,
-    other_tools: Annotated[
-        Literal["refuse", "pass"] | None,
-        typer.Option(
-            "--other-tools",
-            help="Tools that are not named: pass serves them, and nothing of them is protected. Else they are refused.",
-        ),
-    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -537,10 +416,6 @@ def mcp(
             show_default=False,
         ),
     ] = None,
-    resources: Annotated[
-        bool, typer.Option("--resources", help="Serve resources, protected.")
-    ] = False,
-    prompts: Annotated[bool, typer.Option("--prompts", help="Serve prompts, protected.")] = False,
     port: Annotated[
         int | None,
         typer.Option(
@@ -563,45 +438,6 @@ def mcp(
         ),
     ] = None,
     store: stored.Store = None,
-    allow_host: AllowHost = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            min=0,
-            help="How long a tool may take to answer; 60 by default.",
-        ),
-    ] = None,
-    errors: Annotated[
-        str,
-        typer.Option(
-            "--errors",
-            metavar="FILE",
-            help="Append there what COMMAND writes to standard error; else it is discarded, since it may hold texts.",
-        ),
-    ] = "",
-    media: Annotated[
-        Literal["refuse", "pass"] | None,
-        typer.Option(
-            "--media",
-            help="Images, audio and files: pass gives them to the client.",
-            show_default="refuse",
-        ),
-    ] = None,
-    schemas: Annotated[
-        Literal["protect", "pass"] | None,
-        typer.Option(
-            "--schemas",
-            help="What the server says about its tools: pass hides no identifiers in it.",
-        ),
-    ] = None,
-    unknown: Annotated[
-        Literal["refuse", "drop"] | None,
-        typer.Option(
-            "--unknown", help="Fields of answers that are not known here: refused, or left out."
-        ),
-    ] = None,
 ) -> None:
     """Stand before a tool server (Model Context Protocol): what its tools answer is protected, arguments are restored.
 
@@ -611,40 +447,32 @@ def mcp(
     remembered until this ends, or encrypted in --store.
     """
     require("mcp", "uvicorn", "httpx2")
-    from textveil.gateway import Policy, ToolServer, listen, read_policy, serve_http, serve_stdio
+    from textveil.gateway import listen, read_policy, serve_http, serve_stdio
     from textveil.pipeline import Privatizer
     from textveil.session import Session
 
     if (session is None) != (store is None):
         raise ConfigError("--session goes with --store: it names what is kept there")
-    if all_tools and tool:
+    if all_tools and "tools" in said:
         raise ConfigError("--all-tools serves all tools: leave out --tool")
     if policy is not None and (typed.values or typed.settings or typed.file is not None):
         raise ConfigError(
             "--policy says how to privatize: leave out --profile, --level, -o and the like"
         )
-    said: dict[str, Any] = {
-        "tools": ("*",) if all_tools else tuple(tool or ()) or None,
-        "other_tools": other_tools,
-    }
-    said |= {"media": media, "schemas": schemas, "unknown": unknown, "timeout": timeout}
-    said["hosts"] = tuple(allow_host or ()) or None
-    given = {name: value for name, value in said.items() if value is not None}
-    read = Policy(**given) if policy is None else read_policy(policy, **given)
+    if all_tools:
+        said["tools"] = ("*",)
+    read = Policy(**said) if policy is None else read_policy(policy, **said)
     with stored.opened(session, store) as kept:
-        served = ToolServer(
+        server = ToolServer(
             privatizer=Privatizer.from_config(typed.config() if policy is None else read.config()),
             session=kept or Session(),
-            upstream=upstream,
             command=tuple(command or ()),
-            resources=resources,
-            prompts=prompts,
             policy=read,
-            errors=errors,
+            **served,
         )
         if port is None:
-            serve_stdio(served)
+            serve_stdio(server)
             return
         with listen("127.0.0.1", port) as listening:
             shell.note(f"textveil: serving http://127.0.0.1:{listening.getsockname()[1]}/mcp")
-            serve_http(served, listening)
+            serve_http(server, listening)

@@ -1,14 +1,25 @@
-"""The options that verbs share: one table, from which each verb gets its own.
+"""The options that verbs share, and those that are fields of what verbs run: tables, from which each verb gets its own.
 
 In: what was typed for them. Out: `Typed`, and the configuration that it amounts to together with the environment.
-Not here: what the options mean (`textveil.config`), and how a verb gets them (`verbs`).
+Not here: what the options mean (`textveil.config`, and the classes that have the fields), and how a verb gets them
+(`verbs`).
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from inspect import Parameter
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter, signature
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
@@ -23,11 +34,11 @@ PANEL = "How to privatize"
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """An option that several verbs have.
+    """An option that several verbs have, or that is a field.
 
     Attributes:
-        flag: as it is typed.
         help: one or two sentences.
+        flag: as it is typed; several with spaces between them.
         metavar: what stands for its value in the help; None for a flag without one.
         path: the option of a configuration that it sets; None for `--config` and `-o`, which name theirs themselves.
         also: further options that it sets when it is given.
@@ -35,10 +46,13 @@ class Shared:
         kind: the type of its value.
         default: its value where it is not given.
         panel: the heading in the help under which it stands.
+        shown: the default as the help shows it.
+        least: the least value.
+        envvar: the environment variable that gives it, too.
     """
 
-    flag: str
     help: str
+    flag: str = ""
     metavar: str | None = None
     path: str | None = None
     also: Mapping[str, str] = field(default_factory=dict)
@@ -46,6 +60,9 @@ class Shared:
     kind: Any = str | None
     default: Any = None
     panel: str | None = PANEL
+    shown: str | bool = True
+    least: float | None = None
+    envvar: str | None = None
 
     def meant(self, typed: str) -> str:
         """The value that something typed stands for.
@@ -61,10 +78,13 @@ class Shared:
         """The parameter of a verb, with what typer has to know of it."""
         option = typer.Option(
             self.default,
-            self.flag,
+            *self.flag.split(),
             metavar=self.metavar,
             help=self.help,
             rich_help_panel=self.panel,
+            show_default=self.shown,
+            min=self.least,
+            envvar=self.envvar,
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=self.kind)
 
@@ -185,6 +205,161 @@ PRIVACY = tuple(name for name in SHARED if name not in ("risk", "public"))
 
 BUDGETED = tuple(SHARED)
 """All of them: for verbs that may find a budget first."""
+
+
+FIELDS: dict[str, dict[str, Shared]] = {
+    "Policy": {
+        "upstream": Shared(
+            metavar="URL",
+            help="The base URL of the model's API, such as http://HOST:PORT/v1; or its name in the policy.",
+        ),
+        "tools": Shared(
+            flag="--tool",
+            metavar="NAME",
+            help="Serve this tool, protected. For several, repeat it.",
+        ),
+        "other_tools": Shared(
+            help="Tools that are not named: pass serves them, and nothing of them is protected."
+        ),
+        "hosts": Shared(
+            flag="--allow-host",
+            metavar="NAME",
+            help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may "
+            "be repeated. Without keys, requests under others are refused.",
+        ),
+        "timeout": Shared(metavar="SECONDS", help="How long to wait for the model, or for a tool."),
+        "limit": Shared(metavar="BYTES", help="The largest request that is accepted."),
+        "media": Shared(help="Images, audio, files and token ids: pass hands them on."),
+        "schemas": Shared(help="What is said about tools: protect hides identifiers in it."),
+        "unknown": Shared(help="Fields and values that are not known here."),
+        "users": Shared(help="Names of a program's users."),
+        "playground": Shared(
+            help="A page at / that shows what would be sent; local: where only this machine can reach the gateway."
+        ),
+    },
+    "Running": {
+        "audit_log": Shared(
+            metavar="FILE",
+            help="Append a line of JSON for each request: counts and times, no content. While it cannot be written, "
+            "nothing is sent.",
+        ),
+        "metrics": Shared(help="Who may read /metrics: programs of this machine, all, or nobody."),
+        "grace": Shared(
+            metavar="SECONDS", help="How long open requests may take when it is stopped."
+        ),
+        "queue": Shared(
+            metavar="N", help="How many requests may wait; more are told to ask again."
+        ),
+        "long": Shared(
+            metavar="CHARACTERS",
+            help="From so many characters of new text on, a request waits behind others of that kind only.",
+        ),
+    },
+    "ToolServer": {
+        "upstream": Shared(
+            metavar="URL", help="The tool server's URL (streamable HTTP), in place of -- COMMAND."
+        ),
+        "resources": Shared(help="Serve resources, protected."),
+        "prompts": Shared(help="Serve prompts, protected."),
+        "errors": Shared(
+            metavar="FILE",
+            help="Append there what COMMAND writes to standard error; else it is discarded, since it may hold texts.",
+        ),
+    },
+    "RowOptions": {
+        "fields": Shared(
+            flag="--field --column",
+            metavar="NAME",
+            help="A field with texts; repeatable. Else `text`, or in .jsonl and .parquet the only one with strings.",
+        ),
+        "id": Shared(metavar="NAME", help="The field with an id for each row, unique and copied."),
+        "subject": Shared(
+            metavar="NAME", help="The field that says whom a row is about: losses are added up."
+        ),
+        "query": Shared(
+            metavar="NAME",
+            help="The field that says what each text is for: words close to it count as important. Not kept secret.",
+        ),
+        "others": Shared(
+            help="What becomes of all other fields. With drop only the id and the texts are released."
+        ),
+        "whole": Shared(help="Take each .txt file as one text."),
+        "placeholders": Shared(
+            help="Count placeholders in each text, or give a value the same one in all rows of a subject "
+            "(--subject), which shows where it occurs again."
+        ),
+        "session": Shared(
+            metavar="NAME",
+            help="Keep what placeholders stand for, in a session NAME of each subject in the store; else it is "
+            "thrown away. `textveil restore --session SUBJECT/NAME` puts it back.",
+        ),
+    },
+    "run": {
+        "output": Shared(
+            metavar="FOLDER", help="Where the release goes: an empty or new folder, or a URI."
+        ),
+        "executor": Shared(
+            metavar="local|ray|spark",
+            help="Who draws: processes of this machine, or an engine (extras ray and spark).",
+        ),
+        "jobs": Shared(metavar="N", help="How many processes draw; 0 for one per core."),
+        "cluster": Shared(
+            metavar="ADDRESS",
+            help="Of a cluster of Ray or Spark; else one is started on this machine.",
+        ),
+        "part_rows": Shared(metavar="N", help="Rows of a file of the release."),
+        "resume": Shared(
+            help="Go on with a run that was interrupted; one that is finished is kept."
+        ),
+        "keep_key": Shared(help="Leave the key of the release until `textveil corpus finish`."),
+    },
+}
+"""Options that are fields of a class, or parameters of a function, by its name. Their types, defaults and least values
+are those of the fields, and so are their flags, if nothing else is said."""
+
+
+def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
+    """Parameters of a verb that are fields of a class, or parameters of a function; None where nothing is typed.
+
+    Args:
+        owner: the class or function.
+        names: which fields; none for all in `FIELDS`.
+    """
+    table, hints = FIELDS[owner.__name__], get_type_hints(owner, include_extras=True)
+    made = {}
+    for name in names or table:
+        shared, default = table[name], signature(owner).parameters[name].default
+        kind, least = _kind(hints[name])
+        required = default is Parameter.empty
+        option = replace(
+            shared,
+            flag=shared.flag or f"--{name.replace('_', '-')}",
+            metavar="|".join(get_args(kind)) if get_origin(kind) is Literal else shared.metavar,
+            kind=kind if required or kind is bool else kind | None,
+            default=... if required else False if kind is bool else None,
+            panel=None,
+            shown=not required
+            and (f"{default:g}" if kind is float else str(default or "") or False),
+            least=least,
+        )
+        made[name] = option.parameter(name)
+    return made
+
+
+def _kind(hint: Any) -> tuple[Any, float | None]:
+    """How typer reads a value of a field, and its least value."""
+    if get_origin(hint) in (Union, UnionType):
+        return _kind(next(each for each in get_args(hint) if each is not NoneType))
+    least = None
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        rules = [rule for note in notes for rule in getattr(note, "metadata", ())]
+        least = next((rule.ge for rule in rules if hasattr(rule, "ge")), None)
+    if get_origin(hint) is Literal:
+        return Literal[tuple(filter(None, get_args(hint)))], None
+    if get_origin(hint) is tuple:
+        return list[str], None
+    return hint if hint in (bool, int, float) else str, least
 
 
 @dataclass(frozen=True, kw_only=True)

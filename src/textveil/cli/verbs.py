@@ -7,7 +7,7 @@ Not here: the shared options (`options`), and which verbs there are (`textveil.c
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from textveil.cli.options import PRIVACY, SHARED, Typed
+from textveil.cli.options import PRIVACY, SHARED, Typed, of_fields
 from textveil.cli.shell import ALL, say
 from textveil.cli.telling import TELLING, Telling
 from textveil.errors import ConfigError
@@ -35,6 +35,7 @@ SHOWN = ("profile", "mechanism", "epsilon", "setting")
 def verb(
     *examples: str,
     options: Iterable[str] = PRIVACY,
+    fields: Mapping[str, Sequence[Any]] = {},
     default: str | None = "document",
     complete: bool = True,
     brief: Sequence[str] = (),
@@ -53,6 +54,7 @@ def verb(
     Args:
         examples: command lines that work as they stand, shown at the end of its help.
         options: which of the shared ones it has; names of `SHARED`.
+        fields: which of its parameters are dictionaries of what was typed for fields, and the arguments of `of_fields`.
         default: the profile where nothing names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
         brief: the options in its help, at most `MOST` - 1, where it has more; () for `SHOWN` and the first others.
@@ -65,6 +67,7 @@ def verb(
         own = inspect.signature(function).parameters
         shared = tuple(options) if {"config", "typed"} & own.keys() else ()
         about = tuple(TELLING) if "telling" in own else ()
+        having = {name: of_fields(*owner) for name, owner in fields.items()}
 
         @wraps(function)
         def run(**given: Any) -> None:
@@ -75,13 +78,21 @@ def verb(
                 given["typed"] = typed
             if "config" in own:
                 given["config"] = typed.config(complete=complete)
+            for name, some in having.items():
+                said = {each: given.pop(each) for each in some}
+                given[name] = {
+                    each: tuple(value) if isinstance(value, list) else value
+                    for each, value in said.items()
+                    if value not in (None, [])
+                }
             function(**given)
 
-        parameters = [
-            each.replace(kind=each.KEYWORD_ONLY)
-            for each in own.values()
-            if each.name not in INJECTED
-        ]
+        parameters: list[Parameter] = []
+        for each in own.values():
+            if each.name in having:
+                parameters += having[each.name].values()
+            elif each.name not in INJECTED:
+                parameters.append(each.replace(kind=each.KEYWORD_ONLY))
         parameters += [TELLING[each].parameter(each) for each in about]
         parameters += [SHARED[each].parameter(each) for each in shared]
         made: Any = run
