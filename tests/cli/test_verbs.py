@@ -1,15 +1,21 @@
 """How verbs are made: shared options from one table, imports when they run, verbs of other packages."""
 
 import inspect
+import os
+import re
 import subprocess
 import sys
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from unittest.mock import patch
 
 import pytest
 import typer
+from pydantic import Field
 
-from textveil import cli, config
+from textveil import __version__, cli, config
 from textveil.cli import options, shell, telling, verbs
+from textveil.cli.app import textveil
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
 
@@ -261,6 +267,130 @@ def test_verbs_of_another_package(capsys):
     code, _, err = run("broken")
     assert code == 2
     assert "the command 'broken' of the package foreign-verbs cannot be imported" in err
+
+
+# ---- help and completion -------------------------------------------------------------------------------------------
+
+
+def commands(command, path=()):
+    """All commands, each with the words that are typed for it."""
+    yield path, command
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(None):
+            yield from commands(command.get_command(None, name), (*path, name))
+
+
+def test_the_help_is_short_and_says_how_to_see_all(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for path, command in commands(textveil()):
+        assert cli.main([*path, "--help"]) == 0
+        short = capsys.readouterr().out
+        assert cli.main([*path, "--help-all"]) == 0
+        out = capsys.readouterr().out
+        listed, every = (re.findall(r"^│ [* ]*(-[\w-]+)", page, re.M) for page in (short, out))
+        assert len(listed) <= verbs.MOST, path
+        last = short.rstrip().rpartition("\n")[2]
+        assert (last == f"All options: {' '.join(['textveil', *path])} --help-all") == (
+            len(every) > len(listed)
+        )
+        assert "--help-all" not in out
+        for option in command.params:
+            assert option.opts[0] in out or not option.opts[0].startswith("-")
+        shown = set(getattr(command.callback, "brief", ()))
+        assert shown <= {each.name for each in command.params}, path
+
+
+def test_the_help_of_protect_names_no_mechanisms_and_hidden_options_work(capsys, monkeypatch):
+    assert cli.main(["protect", "--help"]) == 0
+    options_ = capsys.readouterr().out.partition("Options")[2].partition("Examples:")[0]
+    for each in ("--mechanism", "--epsilon", "--table", "--codes", "--rerank"):
+        assert each not in options_
+    assert cli.main(["protect", "maria@example.org", "--with-original", "--quiet"]) == 0
+    assert capsys.readouterr().out == "maria@example.org\t<EMAIL_1>\n"
+
+
+def test_version(capsys):
+    assert cli.main(["-V"]) == cli.main(["--version"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second == f"textveil {__version__}"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("textveil pr", {"protect", "privatize"}),
+        ("textveil protect --se", {"--session", "--seed"}),
+        ("textveil gateway k", {"keys"}),
+        ("textveil gateway --media r", {"refuse"}),
+    ],
+)
+def test_a_shell_completes(capsys, monkeypatch, words, expected):
+    monkeypatch.setenv("_TEXTVEIL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    with pytest.raises(SystemExit) as end:
+        cli.main([])
+    assert end.value.code == 0
+    assert set(capsys.readouterr().out.split()) == expected
+
+
+def test_the_completion_of_a_shell_is_shown_and_installed(tmp_path):
+    code = "import sys; from textveil.cli import main; sys.exit(main())"
+    for option in ("--show-completion", "--install-completion"):
+        found = subprocess.run(
+            [sys.executable, "-c", code, option, "bash"],
+            env={
+                **os.environ,
+                "HOME": str(tmp_path),
+                "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert found.returncode == 0, found.stderr
+        assert "_TEXTVEIL_COMPLETE=complete_bash" in found.stdout or "installed" in found.stdout
+    script = (tmp_path / ".bash_completions" / "textveil.sh").read_text()
+    assert "_TEXTVEIL_COMPLETE=complete_bash" in script
+
+
+# ---- options that are fields ---------------------------------------------------------------------------------------
+
+
+def test_an_option_is_as_its_field():
+    @dataclass(frozen=True)
+    class Owner:
+        place: str
+        name: str = ""
+        number: Annotated[int, Field(ge=1)] = 3
+        seconds: Annotated[float, Field(gt=0)] | None = None
+        both: Literal["", "a", "b"] = ""
+        many: tuple[str, ...] = ()
+        sure: bool = False
+
+    table = {name: options.Shared(help="x") for name in inspect.signature(Owner).parameters}
+    found = {}
+
+    with patch.dict(
+        options.FIELDS, {"Owner": {**table, "many": options.Shared(help="x", flag="--each")}}
+    ):
+
+        @verbs.verb(fields={"said": (Owner,)})
+        def x(said: dict[str, object]) -> None:
+            """A verb."""
+            found.update(said)
+
+    def run(*arguments):
+        found.clear()
+        return shell.run(verbs.command(x, "x"), "x", arguments)
+
+    assert run("--place", "here") == 0
+    assert Owner(**found) == Owner("here")
+    typed = ("--name", "n", "--number", "1", "--seconds", "2", "--both", "a", "--sure")
+    assert run("--place", "here", *typed, "--each", "v", "--each", "w") == 0
+    assert Owner(**found) == Owner("here", "n", 1, 2.0, "a", ("v", "w"), True)
+    for wrong in (typed, ("--place", "p", "--number", "0"), ("--place", "p", "--both", "c")):
+        assert run(*wrong) == 2
 
 
 # ---- what is elsewhere now -----------------------------------------------------------------------------------------

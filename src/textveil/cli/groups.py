@@ -67,9 +67,7 @@ def groups(
     if results and not as_json:
         marked = shows_styles(console)
         for result in results:
-            console.print(
-                shown.coloured(result.released, marked=marked), soft_wrap=not console.is_terminal
-            )
+            texts.show(console, shown.coloured(result.released, marked=marked))
         legend = shown.legend([result.released for result in results], marked=marked)
         console.print(legend, soft_wrap=not console.is_terminal)
     telling.say(statements, as_json=as_json)

@@ -339,7 +339,7 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
             default=... if required else False if kind is bool else None,
             panel=None,
             shown=not required
-            and (f"{default:g}" if kind is float else str(default or "") or False),
+            and (f"{default:g}" if isinstance(default, float) else str(default or "") or False),
             least=least,
         )
         made[name] = option.parameter(name)

@@ -102,7 +102,7 @@ def risk(
     if risks and not as_json:
         marked = shows_styles(console)
         for each in risks:
-            console.print(shown.coloured(each, marked=marked), soft_wrap=not console.is_terminal)
+            texts.show(console, shown.coloured(each, marked=marked))
         console.print(shown.legend(marked=marked), soft_wrap=not console.is_terminal)
     if risks:
         for said in filter(None, (sentence(risks), beside(config, risks), caution(risks))):

@@ -194,8 +194,8 @@ def _usage(error: Any, command: Any, path: str, arguments: Sequence[str]) -> str
         option = next((each for each in parameter.opts if each.startswith("-")), None)
         value = parameter.metavar or parameter.name
         if option is None or type(error).__name__ == "MissingParameter":
-            return f"{path} needs {value if option is None else f'{option} {value}'}; see `{path} --help`"
-        return f"{option} needs {value}; see `{path} --help`"
+            return f"{path} needs {value if option is None else f'{option} {value}'}; see `{path} {ALL}`"
+        return f"{option} needs {value}; see `{path} {ALL}`"
     if _commands(command):
         return _no_command(_commands(command), path, arguments)
     if "--" in arguments:
@@ -235,15 +235,15 @@ def _none(kind: str, typed: str) -> str:
 
 def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str]) -> str:
     options = {name: each for each in command.params for name in each.opts if name.startswith("-")}
-    options.setdefault("--help", None)
+    options.setdefault(ALL, None)
     if given in options:
         takes = "takes no value" if getattr(options[given], "is_flag", False) else "needs a value"
-        return f"{given} {takes}; see `{path} --help`"
+        return f"{given} {takes}; see `{path} {ALL}`"
     name = given.partition("=")[0]
     if (path, name) in MOVED:
         return f"{path} has no option {name}; {MOVED[path, name]}"
     near = get_close_matches(name, options, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else f"`{path} --help` lists them"
+    hint = f"did you mean {near[0]}?" if near else f"`{path} {ALL}` lists them"
     typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[
         0
     ]  # -x of a text "-xyz a"

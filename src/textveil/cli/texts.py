@@ -16,6 +16,9 @@ from textveil.errors import ConfigError, quote_file
 from textveil.files import formats, streams
 
 if TYPE_CHECKING:
+    from rich import text as rich_text
+    from rich.console import Console
+
     from textveil.config import Config
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Privatizer, Result
@@ -289,6 +292,12 @@ def write(
         sink.write(streams.tab_line(result.private.text, result.text))
     else:
         sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
+
+
+def show(console: "Console", coloured: "rich_text.Text") -> None:
+    """Print one release in colour; no line end is added to one that has one."""
+    end = "" if coloured.plain.endswith("\n") else "\n"
+    console.print(coloured, end=end, soft_wrap=not console.is_terminal)
 
 
 def write_diff(sink: streams.Output, result: "Result") -> None:
