@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from unittest.mock import patch
 
 import pytest
@@ -287,7 +287,7 @@ def test_the_help_is_short_and_says_how_to_see_all(capsys, monkeypatch):
         short = capsys.readouterr().out
         assert cli.main([*path, "--help-all"]) == 0
         out = capsys.readouterr().out
-        listed, every = (re.findall(r"^│ [* ]*(-[\w-]+)", page, re.M) for page in (short, out))
+        listed, every = (re.findall(r"^│ [* ]*(--?\w[\w-]*)", page, re.M) for page in (short, out))
         assert len(listed) <= verbs.MOST, path
         last = short.rstrip().rpartition("\n")[2]
         assert (last == f"All options: {' '.join(['textveil', *path])} --help-all") == (
@@ -369,7 +369,7 @@ def test_an_option_is_as_its_field():
         sure: bool = False
 
     table = {name: options.Shared(help="x") for name in inspect.signature(Owner).parameters}
-    found = {}
+    found: dict[str, Any] = {}
 
     with patch.dict(
         options.FIELDS, {"Owner": {**table, "many": options.Shared(help="x", flag="--each")}}

@@ -112,6 +112,9 @@ def verb(
 class _Page:
     """A command whose help fills its paragraphs, shows few options, and ends with examples, each on one line."""
 
+    params: list[Any]
+    callback: Any
+
     def __init__(
         self, *, epilog: str | None = None, help: str | None = None, **options: Any
     ) -> None:
