@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textveil.errors import ConfigError
-from textveil.protect.patterns import _RULES, Found, Patterns, _plain, _separate, checksums
+from textveil.protect.patterns import RULES, Found, Patterns, _plain, _separate, checksums
 from textveil.protect.patterns.times import whole_date
 from textveil.protect.spans import IDENTIFIERS, Detector
 
@@ -936,7 +936,7 @@ def test_found_amid_prose(type_, text):
     assert (start + len(before), end + len(before), type_) in spans(before + plain + after)
 
 
-FOUND_TYPES = {rule.type for rule in _RULES} | {"PHONE"}
+FOUND_TYPES = {rule.type for rule in RULES} | {"PHONE"}
 
 
 def test_every_type_has_examples():

@@ -3,9 +3,9 @@
 import pytest
 
 from textveil import Protector
-from textveil.protect.grouping import _country, _is_title
 from textveil.protect.lists import Lists
 from textveil.protect.spans import Span
+from textveil.protect.stages import is_only_title, publish_country
 from textveil.text import is_country
 
 
@@ -50,7 +50,10 @@ def test_a_whole_country_is_public_unless_it_is_a_given_name(
     name: str, type_: str, private: float
 ) -> None:
     text = f"in {name}."
-    assert _country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).private == private
+    assert (
+        publish_country(Span(0, 3, 3 + len(name), type_, 0.9, "tagger", 0.9), [text]).private
+        == private
+    )
 
 
 @pytest.mark.parametrize(("name", "type_"), [("France", "LOCATION"), ("Frau", "PERSON")])
@@ -64,5 +67,5 @@ def test_what_a_user_lists_is_hidden_whatever_it_is(name: str, type_: str) -> No
     [("Frau", True), ("Dr", True), ("Herr Dr.", True), ("Frau Wu", False), ("", False)],
 )
 def test_a_title_alone_names_nobody(name: str, alone: bool) -> None:
-    assert _is_title(Span(0, 0, len(name), "PERSON", 0.9, "tagger"), [name]) == alone
-    assert not _is_title(Span(0, 0, len(name), "PERSON", 0.9, "lists"), [name])
+    assert is_only_title(Span(0, 0, len(name), "PERSON", 0.9, "tagger"), [name]) == alone
+    assert not is_only_title(Span(0, 0, len(name), "PERSON", 0.9, "lists"), [name])

@@ -7,26 +7,22 @@ Any failure of a detector raises: a text that was not searched must never pass f
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from functools import lru_cache
 from inspect import Parameter, signature
-from itertools import pairwise
 from numbers import Integral, Real
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-import regex
-
 from textveil.config import registry
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
 from textveil.models import Evidence
+from textveil.protect import stages
 from textveil.protect.bounds import bind
 from textveil.protect.escapes import encoded_in, read, without_words, written
-from textveil.protect.scripts import han
-from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, Detector, Span
-from textveil.protect.structure.keys import kind_of
+from textveil.protect.spans import IDENTIFIERS, LISTED, TYPE_NAME, Detector, Span
 from textveil.text import Tokens, check_texts
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -207,37 +203,7 @@ def _real(value: Any) -> bool:
     return isinstance(value, Real)
 
 
-VALUES = "structure"
-"""The detector that knows where values begin and end."""
-
-SEPARATORS = frozenset(",;|\t")
-"""What stands between the cells of a table, without a space behind it."""
-
-FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
-"""Types that are known by a form, and are no part of a name."""
-
-FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
-"""Types of numbers that the tagger finds, and the figures that one has at least."""
-
-BARE: Mapping[str, tuple[str, ...]] = {
-    "AGE": ("AGE",),
-    "DATE": ("DATE", "BIRTH_DATE"),
-    **dict.fromkeys(
-        FIGURES,
-        (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
-    ),
-}
-"""Types of figures that the tagger finds with words around them, and what others know them to be."""
-
-GUESSED = "tagger"
-"""The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
-
-
 # ---- merging -----------------------------------------------------------------------------------------------
-
-
-FULL = 3
-"""Characters of a Chinese name that has a family name and two of a given name, at least."""
 
 
 def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
@@ -258,9 +224,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
         tokens: the words of these texts.
     """
     joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
-    apart = _divided(
-        _beside_forms(_bare(_ended(spans, tokens.texts), tokens.texts), tokens.texts), tokens.texts
-    )
+    apart = stages.run(stages.MERGING, spans, tokens)
     for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in apart):
         if joined and joined[-1][0] == text and start < joined[-1][1]:
             _, before, group = joined.pop()
@@ -289,134 +253,5 @@ def _union(group: Sequence[Span]) -> Span:
 
 def _certainty(span: Span) -> tuple[Any, ...]:
     rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
-    guessed = rank == 0 and span.source.partition(":")[0] == GUESSED
+    guessed = rank == 0 and span.source.partition(":")[0] == stages.GUESSED
     return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source
-
-
-def _ended(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; persons of the tagger that reach from a Chinese name, three characters or more, into words end there.
-
-    What users' own detectors say, and what a session knows, stays whole.
-    """
-    names = {
-        (span.text, span.start): span.end
-        for span in spans
-        if span.source == "scripts" and span.type == "PERSON" and span.end - span.start >= FULL
-    }
-    found = []
-    for span in spans:
-        end = names.get((span.text, span.start), span.end)
-        guessed = span.type == "PERSON" and span.source.partition(":")[0] == GUESSED
-        if guessed and end < span.end and han.is_made_of_words(texts[span.text][end : span.end]):
-            span = span._replace(end=end)
-        found.append(span)
-    return found
-
-
-def _bare(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans without figures of the tagger that others know, too, if it took in nothing besides but words.
-
-    One or two capitals may be a part of the number ("AB 123456"), so they keep the tagger's span.
-    """
-    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for span in sorted(spans):
-        if span.source.partition(":")[0] != GUESSED:
-            known.setdefault((span.text, span.type), []).append((span.start, span.end))
-
-    def stays(span: Span) -> bool:
-        if span.source.partition(":")[0] != GUESSED:
-            return True
-        text = texts[span.text]
-        for type_ in BARE.get(span.type, ()):
-            for start, end in _held(known.get((span.text, type_), ()), span):
-                before, behind = text[span.start : start], text[end : span.end]
-                apart = (
-                    _EDGE_BEFORE.search(before) is not None
-                    and _EDGE_BEHIND.match(behind) is not None
-                )
-                if apart and _OF_A_NUMBER.search(f"{before} {behind}") is None:
-                    return False
-        return True
-
-    return [span for span in spans if stays(span)]
-
-
-_OF_A_NUMBER = regex.compile(r"\p{N}|\b\p{Lu}{1,2}\b")
-_EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
-_EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
-
-
-def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
-    """Those of sorted places that lie in a span."""
-    first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
-    return [each for each in places[first:last] if each[1] <= span.end]
-
-
-def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
-    """The parts of sorted places, none of which overlap, that lie in a span."""
-    first = bisect_right(places, span.start, key=lambda place: place[1])
-    last = bisect_left(places, span.end, key=lambda place: place[0])
-    return [(max(start, span.start), min(end, span.end)) for start, end in places[first:last]]
-
-
-def _beside_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; names that hold what is known by its form give way to what they hold besides, other than its key."""
-    forms: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted(
-        (span.text, span.start, span.end) for span in spans if span.type in FORMED
-    ):
-        forms.setdefault(b, []).append((start, end))
-    found: list[Span] = []
-    for span in spans:
-        held = _held(forms.get(span.text, ()), span)
-        if span.type not in NAMES or not held:
-            found.append(span)
-            continue
-        free = span.start
-        for start, end in [*held, (span.end, span.end)]:
-            told = [i for i in range(free, start) if texts[span.text][i].isalnum()]
-            if told and not kind_of(texts[span.text][told[0] : told[-1] + 1]):
-                found.append(span._replace(start=told[0], end=told[-1] + 1))
-            free = max(free, end)
-    return found
-
-
-def _divided(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; those that hold values of a structure and cells beside them give way to what they hold besides.
-
-    A number of the tagger may begin or end in a value; the few figures of another cell are no part of it.
-    """
-    values: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted(
-        (span.text, span.start, span.end) for span in spans if span.source == VALUES
-    ):
-        own = values.setdefault(b, [])
-        if own and start < own[-1][1]:
-            own[-1] = own[-1][0], max(end, own[-1][1])
-        else:
-            own.append((start, end))
-    found: list[Span] = []
-    for span in spans:
-        number = span.source.partition(":")[0] == GUESSED and span.type in FIGURES
-        held = (_touched if number else _held)(values.get(span.text, ()), span)
-        text = texts[span.text]
-        between = {
-            text[i]
-            for value in held
-            for i in (value[0] - 1, value[1])
-            if span.start <= i < span.end
-            and text[i] in SEPARATORS
-            and not text[i + 1 : i + 2].isspace()
-        }
-        if span.source == VALUES or not (between or len(held) > 1):
-            found.append(span)
-            continue
-        at = span.start
-        for start, end in [*held, (span.end, span.end)]:
-            cells = [at - 1, *(i for i in range(at, start) if text[i] in between), start]
-            for before, after in pairwise(cells):
-                told = [i for i in range(before + 1, after) if text[i].isalnum()]
-                if told and not (number and sum(text[i].isdigit() for i in told) < FEWEST):
-                    found.append(span._replace(start=told[0], end=told[-1] + 1))
-            at = end
-    return found

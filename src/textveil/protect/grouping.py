@@ -18,61 +18,29 @@ from numpy.typing import NDArray
 
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
+from textveil.protect import stages
 from textveil.protect.adapters import TaggerDetector
 from textveil.protect.bounds import bind, bounds_of
-from textveil.protect.detectors import GUESSED, detector, find_all, merge, reach
-from textveil.protect.figures import AGE, DATES, age_end
+from textveil.protect.detectors import detector, find_all, merge, reach
+from textveil.protect.figures import AGE, DATES
 from textveil.protect.figures import read as read_figure
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
-from textveil.protect.odds import DOUBT, judged
-from textveil.protect.patterns.times import whole_date
+from textveil.protect.odds import DOUBT
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
-from textveil.protect.relations import is_beside_relation, is_illness, is_relation
 from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
-from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
-from textveil.protect.structure.keys import LONGEST as LONGEST_KEY
-from textveil.protect.structure.keys import is_secret, kind_of
-from textveil.protect.titles import LONGEST as LONGEST_TITLE
-from textveil.protect.titles import SHORT, bounds, is_called, is_nobody, names
+from textveil.protect.stages import OWN, PRIVATE
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.text import Tokens, is_country, lexicon, tokenize
+from textveil.text import Tokens, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
 that the public list of names gives it."""
 
-PRIVATE = 0.5
-"""From this probability on a name counts as private."""
-
-LONGEST_COUNTRY = 60
-"""Letters of a name that is looked for among countries."""
-
-NAMESAKES = frozenset(
-    {
-        "chad",
-        "england",
-        "france",
-        "georgia",
-        "holland",
-        "india",
-        "ireland",
-        "israel",
-        "jordan",
-        "kenya",
-    }
-)
-"""Countries that people are called, too."""
-
-LONGEST_RELATION = 60
-"""Characters before a name that are looked at for a relation."""
-
-NAMING = 4
-"""Letters of a longer word of a name."""
 
 SURE = 0.9
 """From this score on a name may be replaced by another name; others become placeholders, which a reader can see."""
@@ -80,8 +48,6 @@ SURE = 0.9
 SURE_FIGURE = 0.8
 """From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
 
-OWN = ("patterns", "structure", "scripts", "tagger")
-"""textveil's own detectors. Others may have types of their own, and mean what they find."""
 
 WHOLE = TEXT
 """The type of a text that becomes one placeholder because a detector failed."""
@@ -90,34 +56,6 @@ WHOLE = TEXT
 _PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
 
-NUMBERS = frozenset(
-    {
-        "PHONE",
-        "CARD",
-        "IBAN",
-        "ACCOUNT",
-        "NATIONAL_ID",
-        "MEDICAL_RECORD",
-        "LICENCE",
-        "VIN",
-        "BOOKING",
-        "ID",
-    }
-)
-"""Types of numbers: each stands in one line, and begins and ends with a letter or digit."""
-_FIGURE = regex.compile(r"\d{1,3}(?!\d)")
-"""The years of an age, before their unit."""
-_STOPPED = {
-    "ADDRESS": regex.compile(r"(?<=[\p{L}\d])\.\Z"),
-    **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
-}
-"""The full stop of a sentence behind a value, by type."""
-_NUMBER = regex.compile(
-    r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
-    r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
-    regex.VERBOSE,
-)
-"""A number, with what a telephone number begins with."""
 _WORDLY = (
     r"[[\p{L}\p{M}\p{N}\u200C\u200D]--"
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
@@ -127,11 +65,6 @@ _GLUED_BEHIND = regex.compile(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
 _UNCASED = regex.compile(r"(?![ªº])\p{Lo}")
 """A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
 
-_CONSTANT, _CONSTANT_BEFORE = (
-    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
-    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
-)
-"""A name in capitals of a program, and what of it stands before a place."""
 
 LITERAL = "LITERAL"
 """The type of what a text itself spells as a placeholder that a session has given to something else."""
@@ -426,23 +359,11 @@ class Grouping:
 
     def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span]]:
         """Sensitive parts, and names that are public."""
+        settings = stages.Settings(self.options.level, self.judges, AGE in self.moved)
         found = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
-        spans = [
-            each
-            for span in (judged(found, tokens) if self.judges else found)
-            if not any(
-                is_nothing(span, tokens.texts)
-                for is_nothing in (_is_title, _is_common, _is_illness, _is_key)
-            )
-            for each in _trimmed(span, tokens)
-        ]
-        if AGE in self.moved:
-            spans = [_whole_age(span, tokens.texts) if span.type == AGE else span for span in spans]
+        spans = stages.run(stages.STAGES, found, tokens, settings)
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
-        if self.options.level == "personal":
-            spans = [_related(_country(span, tokens.texts), tokens.texts) for span in spans]
-            spans = _reachable(spans, tokens.texts)
         others = [span for span in spans if not self._at_level(span)]
         spans = [span for span in spans if self._at_level(span)]
         return spans if self.never is None else self.never.without(spans, tokens.texts), others
@@ -600,11 +521,6 @@ def _figures(given: Sequence[object]) -> frozenset[str]:
     return frozenset(found | {str(each) for each in given if each != "all"})
 
 
-def _whole_age(span: Span, texts: Sequence[str]) -> Span:
-    """An age with the words for its unit behind it."""
-    return span._replace(end=age_end(texts[span.text], span.start, span.end))
-
-
 def _joined(tokens: Tokens, start: int, stop: int) -> str:
     """The text of the words [start, stop) of one text, with the whitespace between."""
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, side="right")) - 1]
@@ -689,163 +605,6 @@ def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
             part = part._replace(start=part.start - 1)
         found.append(part)
     return found
-
-
-def _is_title(span: Span, texts: Sequence[str]) -> bool:
-    """Whether a person that textveil found is nobody: a title, or several, alone, also one cut short ("geom.")."""
-    if span.type != "PERSON" or span.source.partition(":")[0] not in OWN:
-        return False
-    text = texts[span.text]
-    word = text[span.start : span.end]
-    return is_nobody(word) or (word in SHORT and text[span.end : span.end + 2] == ". ")
-
-
-def _is_common(span: Span, texts: Sequence[str]) -> bool:
-    """Whether what the tagger took for a name is one common word in small letters, and no relation stands before it.
-
-    So are months and weekdays that are taken for a place or an organization, with a capital, too.
-    """
-    text = texts[span.text]
-    word = text[span.start : span.end]
-    if (
-        span.type in ("LOCATION", "ORGANIZATION")
-        and span.source == GUESSED
-        and word.lower() in CALENDAR
-    ):
-        return True
-    if (
-        span.type not in NAMES
-        or span.source != GUESSED
-        or not word.isalpha()
-        or word != word.lower()
-    ):
-        return False
-    if word == word.upper() or is_relation(
-        text[max(0, span.start - LONGEST_RELATION) : span.start]
-    ):
-        return False
-    return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY
-
-
-def _is_key(span: Span, texts: Sequence[str]) -> bool:
-    """Whether what the tagger took for private is a part of a key in capitals: SENTRY_AUTH_TOKEN."""
-    if span.source != GUESSED:
-        return False
-    text = texts[span.text]
-    before, behind = (
-        _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start),
-        _CONSTANT.match(text, span.start),
-    )
-    key = before[0] + behind[0] if before and behind else ""
-    return (
-        len(key) > span.end - span.start
-        and "_" in key
-        and (is_secret(key) or kind_of(key) is not None)
-    )
-
-
-def _is_illness(span: Span, texts: Sequence[str]) -> bool:
-    """Whether what textveil took for a person is the name of an illness."""
-    if span.type != "PERSON" or span.source not in OWN:
-        return False
-    text = texts[span.text]
-    before = text[max(0, span.start - LONGEST_RELATION) : span.start]
-    return is_illness(
-        before, text[span.start : span.end], text[span.end : span.end + LONGEST_RELATION]
-    )
-
-
-def _country(span: Span, texts: Sequence[str]) -> Span:
-    """A span; a whole country that textveil found is public, unless it may be a person's name."""
-    name = texts[span.text][span.start : span.end]
-    if span.source.partition(":")[0] not in OWN or span.type not in (*NAMES, "ADDRESS"):
-        return span  # what a user listed stays sensitive, whatever it is
-    if len(name) > LONGEST_COUNTRY or not is_country(name):
-        return span
-    somebody = span.type == "PERSON" and name.lower() in NAMESAKES
-    return span if somebody else span._replace(type="LOCATION", private=0.0)
-
-
-def _related(span: Span, texts: Sequence[str]) -> Span:
-    """A span; whoever is said to be the writer's relative, neighbour or colleague is private."""
-    if span.type != "PERSON" or span.private >= PRIVATE:
-        return span
-    text = texts[span.text]
-    before, behind = (
-        text[max(0, span.start - LONGEST_RELATION) : span.start],
-        text[span.end : span.end + LONGEST_RELATION],
-    )
-    return span._replace(private=1.0) if is_relation(before) or is_beside_relation(behind) else span
-
-
-def _reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans, with all persons as private whose name is in an address or user name of their text.
-
-    In it are all longer words of the name, or the whole name as one word, or its last word with the first's initial.
-    """
-    known: list[set[str]] = [set() for _ in texts]
-    for span in spans:
-        if span.type in ("EMAIL", "HANDLE"):
-            words = [
-                atom.text
-                for atom in atoms(texts[span.text][span.start : span.end].partition("@")[0])
-            ]
-            known[span.text].update(words, ["".join(words)])
-
-    def reached(span: Span) -> bool:
-        words = [atom.text for atom in atoms(texts[span.text][span.start : span.end])]
-        long, own = {word for word in words if len(word) >= NAMING}, known[span.text]
-        if not long or not own:
-            return False
-        glued = (
-            {"".join(words), words[0][0] + words[-1], words[-1] + words[0][0]}
-            if len(words) > 1
-            else set()
-        )
-        return long <= own or not glued.isdisjoint(own)
-
-    return [
-        span._replace(private=1.0) if span.type == "PERSON" and reached(span) else span
-        for span in spans
-    ]
-
-
-def _trimmed(span: Span, tokens: Tokens) -> list[Span]:
-    """What a span names, without the full stop of a sentence.
-
-    Names are without title and possessive, dates whole, ages without their unit, guessed numbers without signs.
-    """
-    text = tokens.texts[span.text][span.start : span.end]
-    if span.type == "ORGANIZATION" and span.source == GUESSED and is_called(text):
-        span = span._replace(type="PERSON")
-    if span.type in NAMES:
-        after = tokens.texts[span.text][span.end : span.end + LONGEST_TITLE]
-        own = span.source in OWN
-        found = []
-        for first, last in names(span.type, text, after) if own else ((0, len(text)),):
-            start, end = bounds(span.type, text[first:last], (text[last:] + after)[:LONGEST_TITLE])
-            found.append(
-                span._replace(start=span.start + first + start, end=span.start + first + end)
-            )
-        return found
-    if span.source in OWN and (stopped := _STOPPED.get(span.type)) and stopped.search(text):
-        span = span._replace(end=span.end - 1)
-    if span.type == AGE and span.source == GUESSED and (figure := _FIGURE.match(text)):
-        end = span.start + figure.end()
-        return (
-            [span._replace(end=end)]
-            if age_end(tokens.texts[span.text], span.start, end) >= span.end
-            else [span]
-        )
-    if span.type == "DATE" and span.source in OWN:
-        start, end = whole_date(tokens.texts[span.text], span.start, span.end)
-        return [span._replace(start=start, end=end)]
-    if span.type not in NUMBERS or span.source.partition(":")[0] != GUESSED:
-        return [span]
-    named = [
-        (span.start + match.start(), span.start + match.end()) for match in _NUMBER.finditer(text)
-    ]
-    return [span._replace(start=start, end=end) for start, end in named] or [span]
 
 
 def _glued(tokens: Tokens, start: int, stop: int) -> bool:

@@ -87,7 +87,7 @@ _STAMP = regex.compile(
 )
 """When a line of a log was written."""
 
-_RULES = (
+RULES = (
     *accounts.RULES,
     *net.RULES,
     *keys.RULES,
@@ -103,7 +103,7 @@ _RULES = (
 )
 
 
-_SIGNS = frozenset(sign for rule in _RULES for sign in rule.signs)
+_SIGNS = frozenset(sign for rule in RULES for sign in rule.signs)
 _ASCII_SIGNS = frozenset(filter(str.isascii, _SIGNS))
 
 
@@ -176,7 +176,7 @@ class Patterns:
         )
         urls = {"URL", "SECRET"} & {*self.types}
         standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
-        for rule in _RULES:
+        for rule in RULES:
             wanted = rule.type in self.types or (rule.type == "URL" and urls)
             if not wanted or digits < rule.digits or standing.isdisjoint(rule.signs):
                 continue
