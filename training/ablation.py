@@ -372,7 +372,8 @@ def main() -> None:
         told = "guard" if row["guard"] else "" if row["earns"] else "earns nothing"
         fires = "" if row["fires"] is None else f"fires in {row['fires']}"
         console.print(
-            f"{row['part']:36} gone {change.gone:+5} public {change.touched:+4} over {change.over:+6}  {fires:14} {told}"
+            f"{row['part']:36} gone {change.gone:+5} public {change.touched:+4} "
+            f"over {change.over:+6}  {fires:14} {told}"
         )
     if not given.only and not given.measure:
         ROWS.write_text(

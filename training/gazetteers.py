@@ -3,7 +3,7 @@
 In: Faker's lists by country; the dictionaries of jieba (Chinese) and Janome (Japanese), which tell names from ordinary
 words; wordfreq's frequent words of Chinese and Korean; what is written by hand in `gazetteers/`. Out:
 `data/names/*.txt.gz` of the package.
-Not here: how names are found with them (`textveil.protect.scripts`), and the names that replace others (`names`).
+Not here: the names that replace others (`names`).
 """
 
 import gzip

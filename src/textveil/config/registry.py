@@ -181,10 +181,6 @@ DETECTORS: dict[str, Entry] = {
         target="textveil.protect.structure:Structure",
         summary="values by their keys (JSON, YAML, CSV, SQL, code, forms), and names in letters, mails and chats",
     ),
-    "scripts": Entry(
-        target="textveil.protect.scripts:Scripts",
-        summary="names in other scripts and languages than English, by lists and the words around them",
-    ),
     "tagger": Entry(
         target="textveil.protect.adapters:load_tagger",
         summary="names of people, places and organizations, by the bundled tagger or a model of your own",

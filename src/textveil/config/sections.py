@@ -157,7 +157,7 @@ class ProtectOptions:
     """Which words are sensitive and which matter to the task, and so which of four groups each word is in (STAMP).
 
     Attributes:
-        detectors: what finds sensitive parts: "patterns", "structure", "scripts", "tagger", "tagger:MODEL",
+        detectors: what finds sensitive parts: "patterns", "structure", "tagger", "tagger:MODEL",
             "spacy:NAME", "gliner:NAME", "stanza:LANGUAGE", "presidio"; in Python also objects with `name` and `find`.
             Empty: none.
         always: words or phrases that are always sensitive, ignoring case.

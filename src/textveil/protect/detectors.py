@@ -33,7 +33,7 @@ def detector(name: str) -> Detector:
     """A detector by name, loaded once per process.
 
     Args:
-        name: a registered detector: "patterns"; "structure"; "scripts"; "tagger" (the bundled one) or
+        name: a registered detector: "patterns"; "structure"; "tagger" (the bundled one) or
             "tagger:MODEL"; "spacy:PIPELINE"; "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or
             one of another package. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed
             spaCy pipeline. The part after the colon is passed as first argument to the registered callable; it
@@ -214,10 +214,7 @@ def merge(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     go before what the tagger takes for one; then the higher score wins, then the longer span, then place, type and
     source.
 
-    A name that reaches over an address or number is what stands beside it. A number that the tagger found together with
-    words around it is without them what others know it to be ("IMEI 49015..."). A Chinese name ends where its family
-    and given name do, if common words follow. A span that reaches over several values of a structure, such as cells of
-    a table, is divided between them first, so that the separators stay.
+    What stands between spans is settled first, by the stages of `MERGING`.
 
     Args:
         spans: of texts of `tokens`, in any order.

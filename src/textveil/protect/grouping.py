@@ -29,11 +29,11 @@ from textveil.protect.lists import Lists
 from textveil.protect.name_lists import load_names
 from textveil.protect.odds import DOUBT
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
-from textveil.protect.scripts.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
 from textveil.protect.spread import SOURCE as SPREAD
 from textveil.protect.spread import PrivateValue, Sought, spread
 from textveil.protect.stages import OWN, PRIVATE
+from textveil.protect.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.text import Tokens, tokenize
 

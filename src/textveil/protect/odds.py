@@ -2,7 +2,7 @@
 
 In: spans of textveil's own detectors, among them those of which the bundled tagger is in doubt; the words of their
 texts. Out: the same spans with this probability. Weights come from `training/odds.py` of the repository.
-Not here: the detectors (`adapters`, `scripts`, `structure`), and which spans count (`grouping`).
+Not here: the detectors (`adapters`, `structure`), and which spans count (`grouping`).
 
 A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
 that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged twice. A small
@@ -33,7 +33,7 @@ from textveil.protect.structure.elided import is_doubtful
 from textveil.randomness import Values
 from textveil.text import Tokens
 
-JUDGED = ("tagger", "scripts", "structure")
+JUDGED = ("tagger", "structure")
 """The detectors whose spans are candidates."""
 
 DOUBT = 3.0
@@ -41,8 +41,6 @@ DOUBT = 3.0
 
 OWN = (
     "tagger",
-    "scripts",
-    "unlikely",
     "structure",
     "detail",
     "uncased",
@@ -52,9 +50,9 @@ OWN = (
     "line",
     "relation",
 )
-"""What is known of a candidate besides evidence: who found it; whether scripts take it for public; whether it is one of
-the tagger's `DETAILS`; the share of words in scripts without capitals; whether it is one word, two, at most `SHORT`
-letters; whether it begins a line; whether words for somebody whom the writer knows stand before it."""
+"""What is known of a candidate besides evidence: who found it; whether it is one of the tagger's `DETAILS`; the share
+of words in scripts without capitals; whether it is one word, two, at most `SHORT` letters; whether it begins a line;
+whether words for somebody whom the writer knows stand before it."""
 
 DETAIL = OWN.index("detail")
 
@@ -239,13 +237,10 @@ def _own(candidate: Candidate, spans: Sequence[Span], tokens: Tokens) -> list[fl
     words = [word for word in tokens.words[slice(*_words(candidate, tokens))] if word.isalnum()]
     before = tokens.texts[text][max(0, start - BEFORE) : start]
     tagged = [span for span in spans if span.source == "tagger"]
-    listed = [span for span in spans if span.source == "scripts"]
     best = max(tagged or spans, key=lambda span: span.score)
     evidence = evidence_of(spans)
     return [
         bool(tagged),
-        bool(listed),
-        bool(listed) and max(span.private for span in listed) < 0.5,
         any(span.source == "structure" for span in spans),
         best.type in DETAILS,
         sum(_UNCASED.search(word) is not None for word in words) / max(1, len(words)),

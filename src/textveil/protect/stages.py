@@ -19,7 +19,6 @@ from textveil.protect.figures import AGE, age_end
 from textveil.protect.odds import judged
 from textveil.protect.patterns.times import whole_date
 from textveil.protect.relations import is_beside_relation, is_illness, is_relation
-from textveil.protect.scripts import han
 from textveil.protect.spans import NAMES, Span
 from textveil.protect.spelling import CALENDAR, atoms
 from textveil.protect.structure.keys import LONGEST as LONGEST_KEY
@@ -56,7 +55,7 @@ LONGEST_RELATION = 60
 NAMING = 4
 """Letters of a longer word of a name."""
 
-OWN = ("patterns", "structure", "scripts", "tagger")
+OWN = ("patterns", "structure", "tagger")
 """textveil's own detectors. Others may have types of their own, and mean what they find."""
 
 NUMBERS = frozenset(
@@ -121,9 +120,6 @@ BARE: Mapping[str, tuple[str, ...]] = {
 
 GUESSED = "tagger"
 """The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
-
-FULL = 3
-"""Characters of a Chinese name that has a family name and two of a given name, at least."""
 
 
 class Settings(NamedTuple):
@@ -354,26 +350,6 @@ def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 # ---- spans that overlap ---------------------------------------------------------------------------------------------
 
 
-def end_chinese_names(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; persons of the tagger that reach from a Chinese name, three characters or more, into words end there.
-
-    What users' own detectors say, and what a session knows, stays whole.
-    """
-    names = {
-        (span.text, span.start): span.end
-        for span in spans
-        if span.source == "scripts" and span.type == "PERSON" and span.end - span.start >= FULL
-    }
-    found = []
-    for span in spans:
-        end = names.get((span.text, span.start), span.end)
-        guessed = span.type == "PERSON" and span.source.partition(":")[0] == GUESSED
-        if guessed and end < span.end and han.is_made_of_words(texts[span.text][end : span.end]):
-            span = span._replace(end=end)
-        found.append(span)
-    return found
-
-
 def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     """The spans without figures of the tagger that others know, too, if it took in nothing besides but words.
 
@@ -544,11 +520,6 @@ STAGES = (
 """From what detectors found to what is private, in order."""
 
 MERGING = (
-    Stage(
-        name="chinese names",
-        apply=lambda spans, tokens: end_chinese_names(spans, tokens.texts),
-        why="a Chinese name of the tagger ends where its characters do",
-    ),
     Stage(
         name="wordy numbers",
         apply=lambda spans, tokens: drop_wordy_numbers(spans, tokens.texts),

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import regex
 
-from textveil.protect.scripts import han, hangul, japanese
+from textveil.protect import korean
 from textveil.protect.spans import NAMES
 from textveil.protect.spelling import TITLES
 
@@ -59,6 +59,22 @@ _SMALL = """
 """
 """Those of the doubtful ones that are nobody in small letters."""
 
+_JAPANESE = tuple(
+    """
+    様 氏 殿 先生 先輩 後輩 課長 部長 係長 次長 主任 主査 社長 専務 常務 店長 院長 所長 校長 教頭 会長 班長 組長 教授 准教授 講師 医師 看護師
+    弁護士 税理士 司法書士 行政書士 巡査 刑事 選手 監督 議員 夫妻 夫人 婦長 師長 室長 本部長 支店長 工場長 君 嬢 家
+    """.split()
+)
+
+_CHINESE = frozenset(
+    """
+    先生 女士 小姐 太太 夫人 老师 老師 师傅 師傅 经理 经 总监 主任 主管 组长 班长 院长 校长 局长 科长 处长 部长 厂长 店长 队长 医生 大夫 护士
+    教授 博士 律师 法官 警官 会计 同学 师兄 师姐 阿姨 叔叔 大爷 大妈 奶奶 爷爷 伯伯 姐 哥 总 妈妈 爸爸 家长 同志 教练 司机 助理 秘书 顾问 专员
+    客服 医师 药师
+    """.split()
+)
+"""What follows a name."""
+
 _TITLES = sorted({*TITLES, *_SURE.split()} - {*_DOUBTFUL.split()})
 
 _BEFORE = regex.compile(
@@ -93,26 +109,12 @@ _BEHIND = regex.compile(
       | [ ] (?: जी | साहब | साहिब | साब | भाई | भैया | दीदी | अंकल | आंटी | सर | मैडम | मैम | चाचा | काका | काकी | चाची )
     )++
     """,
-    japanese=[title for title in japanese.TITLES if title != "家"],
-    chinese=[title for title in han.TITLES if title not in ("经", "哥")],
-    korean=hangul.RANKS,
-    endings=[
-        "은",
-        "는",
-        "이",
-        "가",
-        "을",
-        "를",
-        "의",
-        "께",
-        "께서",
-        "에게",
-        "한테",
-        "입니다",
-        "이고",
-        "과",
-        "와",
-    ],
+    japanese=[title for title in _JAPANESE if title != "家"],
+    chinese=[title for title in _CHINESE if title not in ("经", "哥")],
+    korean=korean.RANKS,
+    endings="""
+    은 는 이 가 을 를 의 께 께서 에게 한테 입니다 이고 과 와
+    """.split(),
 )
 """What people are called behind their name, with the endings of the language."""
 
@@ -161,7 +163,7 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
             ):
                 end = behind.start()
         if _HANGUL.fullmatch(value, 0, end):
-            end = len(hangul.without_particle(value[:end]))
+            end = len(korean.without_particle(value[:end]))
         before = _BEFORE.match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from textveil.protect import load_names, may_be_name
-from textveil.protect.scripts.gazetteers import names
+from textveil.protect.gazetteers import names
 from textveil.protect.spelling import PARTICLES
 from textveil.session.reading import fold
 from textveil.text import is_ordinary, is_public, lexicon

@@ -1,7 +1,7 @@
-"""Structure: private values that their keys give away, and names in the fixed places of letters, mails and chats.
+"""Structure: private values that their keys give away.
 
-In: texts: prose, data or code, or both. Out: spans of values; keys, headers and code stay.
-Not here: what keys mean (`keys`), which values fit (`values`), where they stand (`pairs`, `tables`, `phrases`), and
+In: texts: prose, data or code, or both. Out: spans of values; keys and code stay.
+Not here: what keys mean (`keys`), which values fit (`values`), where they stand (`pairs`, `tables`), and
 identifiers that need no key (`patterns`).
 
 A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if its neighbours show
@@ -24,12 +24,12 @@ from textveil.protect.spans import Span
 from textveil.protect.structure.elided import read_elided
 from textveil.protect.structure.keys import folded
 from textveil.protect.structure.pairs import KeyedValue, KeyedValues, read_calls, read_pairs
-from textveil.protect.structure.phrases import is_ordinary, read_phrases
 from textveil.protect.structure.tables import read_inserts, read_tables
 from textveil.protect.structure.values import (
     Value,
     find,
     is_example,
+    is_ordinary,
     looks_like_name,
     no_name,
     person,
@@ -97,7 +97,7 @@ _PARTIAL = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """A detector of values by their keys, in documents, code, logs, forms, letters and chats.
+    """A detector of values by their keys, in documents, code, logs and forms.
 
     Runs locally, in time linear in the text. Broken and cut off documents are read as far as they go.
     """
@@ -136,9 +136,6 @@ def _found(text: str) -> Iterator[tuple[int, int, str]]:
     yield from _private(text, cells)
     for start, end in read_elided(text):
         yield start, end, "PERSON"
-    for named in read_phrases(text):
-        if named.type != "PERSON" or not _is_of_words(text[named.start : named.end]):
-            yield named.start, named.end, named.type
 
 
 def _is_of_words(value: str) -> bool:

@@ -4,7 +4,7 @@ In: a text, a place in it, the kind that the key announced. Out: the type and pl
 Not here: keys (`keys`), and what the neighbours of a value add (`structure`).
 """
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import regex
@@ -12,7 +12,11 @@ import regex
 from textveil.protect.name_lists import load_names
 from textveil.protect.patterns.accounts import BIC, is_bic
 from textveil.protect.patterns.rules import Expression, listed
+from textveil.text import ranks
 from textveil.text.lexicon import all_ordinary
+
+_ORDINARY = 20_000
+"""Words that are more frequent than this rank, and on no list of names, are ordinary words."""
 
 
 class Value(NamedTuple):
@@ -153,6 +157,12 @@ def is_known(word: str) -> bool:
 
 def _words(value: str) -> list[str]:
     return [word.lower() for word in _LETTERS.findall(value)]
+
+
+@lru_cache(maxsize=4096)
+def is_ordinary(word: str) -> bool:
+    """Whether a word is one of public text and not on the list of names."""
+    return not is_known(word) and ranks([word.lower()])[0] < _ORDINARY
 
 
 def no_name(value: str) -> bool:
