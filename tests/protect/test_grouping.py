@@ -86,22 +86,6 @@ def test_a_span_inside_a_word_takes_the_whole_word():
     )
 
 
-def test_common_words_and_days_are_no_names_where_a_tagger_alone_took_them_for_one():
-    def hidden(text, name="tagger", **types):
-        found = groups(text, grouping(Finds(name, **types)))
-        return [word for word, group in found.items() if group == "sensitive"]
-
-    assert hidden("Carl came on Monday in may", LOCATION="Monday|may", PERSON="Carl") == ["Carl"]
-    assert hidden("ORACLE met on FRIDAY", ORGANIZATION="ORACLE|FRIDAY") == ["ORACLE"]
-    assert hidden("they left the table", PERSON="table") == []
-    assert hidden("my friend table left", PERSON="table") == ["table"]
-    assert hidden("April came", PERSON="April") == ["April"]
-    assert hidden("on Monday the table", "mine", LOCATION="Monday", PERSON="table") == [
-        "Monday",
-        "table",
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "type_", "found", "left"),
     [

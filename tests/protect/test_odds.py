@@ -34,7 +34,7 @@ def test_spans_that_overlap_are_one_candidate_and_others_are_left_alone() -> Non
     text = "Anna Kowalska, anna@example.org"
     spans = of(
         text,
-        ("Anna", "PERSON", "scripts", 0.9, 0.9),
+        ("Anna", "PERSON", "structure", 0.9, 0.9),
         ("Anna Kowalska", "PERSON", "tagger", 0.5, 0.5),
         ("anna@example.org", "EMAIL", "patterns", 1.0, 1.0),
         ("Kowalska", "PERSON", "lists", 1.0, 1.0),
@@ -61,13 +61,12 @@ def test_what_is_known_of_a_candidate_by_itself() -> None:
         text,
         of(
             text,
-            ("王明", "PERSON", "scripts", 0.9, 0.3),
+            ("王明", "PERSON", "structure", 0.9, 0.3),
             ("Bo Lind", "PERSON", "tagger", 0.5, 0.75),
         ),
     )
     assert first == dict.fromkeys(OWN, 0) | {
-        "scripts": 1,
-        "unlikely": 1,
+        "structure": 1,
         "uncased": 1,
         "two": first["two"],
         "one": first["one"],
@@ -183,7 +182,7 @@ def test_a_text_is_judged_by_itself() -> None:
         "",
         "Dear Ms Okafor, Tom Reid is ill.",
     ]
-    spans = [span for name in ("scripts", "tagger") for span in detector(name).find(texts)]
+    spans = [span for name in ("structure", "tagger") for span in detector(name).find(texts)]
     together = odds.judged(spans, tokenize(texts))
     alone = [
         span._replace(text=b)
@@ -206,7 +205,7 @@ def test_names_are_judged_unless_all_of_them_are_hidden(
     assert made is not None
     assert made.judges == judges
     other = Grouping.of(
-        ProtectOptions(detectors=("patterns", "scripts"), level=level), NameOptions()
+        ProtectOptions(detectors=("patterns", "structure"), level=level), NameOptions()
     )
     assert other is not None
     assert not other.judges

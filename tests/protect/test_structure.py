@@ -60,7 +60,6 @@ FOUND = {
         'customer_name: str = "⟦Yewande Balogun⟧"',
         'p.setFirstName("⟦Zanele⟧"); p.setTitle("Chart");',
         'df = DataFrame({"Name": ["⟦Zanele Mokoena⟧", "⟦Tom Abara⟧"], "City": ["⟦Durban⟧", "⟦Leeds⟧"]})',
-        "/** @author ⟦Ingrid Baumgartner⟧ */",
         "UPDATE clients SET phone = '⟦0262 41 77 08⟧' WHERE last_name = '⟦Hautefeuille⟧';",
     ),
     "tags": (
@@ -77,13 +76,6 @@ FOUND = {
         'BEGIN:VEVENT\nORGANIZER;CN="⟦Perihan Aksoy⟧":mailto:x@example.org\nSUMMARY:Stand-up\nEND:VEVENT',
         "dn: uid=⟦bthapa⟧,ou=people\ncn: ⟦Bishnu Thapa⟧\nsn: ⟦Thapa⟧\nmail: ⟦bishnu.thapa@example.org⟧\n",
     ),
-    "mails": (
-        "From: ⟦Costanza Fumagalli⟧ <c.f@example.org>\nTo: ⟦Efisio Pitzalis⟧\nSubject: receipts",
-        "Von: ⟦Ueli Zgraggen⟧ <u@example.org>\nAn: Team\nBetreff: Schlüssel",
-        "On Tue, 3 May 2022 at 10:12 ⟦Zuzanna Wilk⟧ <z@example.org> wrote:\n> yes",
-        "Am 3. Mai schrieb ⟦Torben Kaiser⟧:\n> ja",
-        "Author: ⟦Aroha Ngata⟧ <aroha@example.org>\nDate:   Mon May 2\n\n    Fix\n\n    Signed-off-by: ⟦Gary Dhaliwal⟧ <g@example.org>",
-    ),
     "forms": (
         "Name of injured:   ⟦Yevhen Kostiuchenko⟧\nDate of birth:     ⟦22.06.1994⟧        Age: ⟦31⟧\nEmployer:          ⟦Brackenhurst Timber Ltd⟧, yard\n",
         "Patient: ⟦BERMÚDEZ OCHANDO, Rocío⟧   NHC: ⟦00448127⟧\n",
@@ -94,35 +86,6 @@ FOUND = {
         "Заявитель: ⟦Хлебодаров Никодим⟧ (⟦n.hlebodarov⟧), каб. 417",
         "Tenant(s): ⟦Zanele Mokoena⟧ and ⟦Tom Abara⟧\nRent: 900",
         "Present: ⟦D. Featherstonhaugh⟧ (chair), ⟦Parveen Sandhu⟧, ⟦Gethin⟧\n",
-    ),
-    "letters": (
-        "Dear ⟦Ms Achterberg⟧,\n\nthank you.\n\nBest regards,\n⟦Rosalind Achebe-Clarke⟧\nForm tutor",
-        "Hi ⟦Colm⟧,\nI moved.\n\nThanks a mill,\n⟦Caoimhe⟧",
-        "Sehr geehrte ⟦Frau Lehmkuhl⟧,\n\nnein.\n\nMit freundlichen Grüßen\n⟦U. Winter⟧",
-        "Chère ⟦Madame Petit⟧,\n\nmerci.\n\nCordialement,\n⟦A. Lebreuilly⟧",
-        "Estimado ⟦señor Rangel⟧:\n\ngracias\n\nAtentamente,\n⟦S. Prieto⟧",
-        "Уважаемая ⟦Таисия Демьяновна⟧!\n\nСпасибо.\n\nС уважением,\n⟦Гурам Лежава⟧",
-        "尊敬的⟦葛大壮⟧：\n您的订单已发货。",
-        "鬼頭様のご連絡\n⟦鬼頭様⟧\n\nいつもお世話になっております。",
-        "Sent from ⟦Priyanka⟧'s iPhone",
-    ),
-    "introductions": (
-        "Hello, my name is ⟦Zainab Bello-Hughes⟧ and I need help.",
-        "I'm ⟦Colm⟧, from accounts.",
-        "Meu nome é ⟦Rafael Teixeira⟧, CPF 529.982.247-25",
-        "Adım ⟦Deniz Aksoy⟧, TC kimlik no 10000000146",
-        "my name is ⟦Lucy Adeyemi⟧, SSN 536-22-8145",
-        "ich heiße ⟦Torben Kaiser⟧ und suche Arbeit",
-        "je m'appelle ⟦Anaïs Lebreuilly⟧.",
-        "我叫⟦巩丽娟⟧，来自成都。",
-        "私は⟦鬼頭⟧です。",
-        "меня зовут ⟦Никодим⟧, я новенький",
-        "मेरा नाम ⟦लोकेन्द्र⟧ है",
-    ),
-    "chats": (
-        "[19:02] ⟦Bisi Okoro⟧: Good evening\n[19:05] ⟦Tolani⟧: what happened\n[19:06] ⟦Bisi Okoro⟧: Pressure.",
-        "03/08/2025, 18:15 - ⟦Shreya Kulkarni⟧: lands 06:40\n03/08/2025, 18:15 - Mum: ok\n",
-        "⟦gia_zane⟧: chi porta la torta\n⟦pippo.er⟧: io\n⟦gia_zane⟧: bene\n⟦pippo.er⟧: ciao\n",
     ),
 }
 

@@ -1,16 +1,10 @@
 """Titles: where a name begins and ends, without the words by which people are called."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from textveil import Protector, Session
-from textveil.config import NameOptions, ProtectOptions
-from textveil.protect.grouping import Grouping
 from textveil.protect.name_lists import load_names
-from textveil.protect.spans import Span
 from textveil.protect.titles import _DOUBTFUL, _SMALL, _TITLES, bounds, is_called, is_nobody, names
-from textveil.text import tokenize
 
 
 @pytest.mark.parametrize(
@@ -151,27 +145,6 @@ def test_a_name_that_is_a_title_elsewhere_is_hidden(text: str, name: str) -> Non
     released = Protector("prompt").protect(text, Session()).text
     assert name not in released
     assert "<PERSON_1>" in released
-
-
-def test_one_common_word_in_small_letters_is_no_name_unless_a_relation_says_so() -> None:
-    def found(text: str, word: str) -> list[str]:
-        class Guesses:
-            name = "tagger"
-
-            def find(self, texts: Sequence[str]) -> list[Span]:
-                return [
-                    Span(0, text.index(word), text.index(word) + len(word), "PERSON", 0.9, "tagger")
-                ]
-
-        grouping = Grouping.of(ProtectOptions(detectors=(Guesses(),)), NameOptions())
-        assert grouping is not None
-        return [text[span.start : span.end] for span in grouping.look(tokenize([text]), None).spans]
-
-    assert found("the keys of the clinic are here", "clinic") == []
-    assert found("my neighbour bear is ill", "bear") == ["bear"]
-    assert found("the keys of agnieszka are here", "agnieszka") == ["agnieszka"]
-    assert found("the keys of the Clinic are here", "Clinic") == ["Clinic"]
-    assert found("the keys of rose are here", "rose") == ["rose"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from textveil import Protector
 from textveil.errors import ConfigError, InputError
-from textveil.protect.scripts.unmeasured import unmeasured
+from textveil.protect.unmeasured import unmeasured
 from textveil.session.state import Session
 
 THAI = "Write to สมชาย ใจดี about the invoice."
@@ -32,14 +32,14 @@ def test_what_was_not_measured_is_named(text: str, names: tuple[str, ...]) -> No
 
 
 def test_the_result_says_so_and_the_text_passes() -> None:
-    result = Protector(protect={"detectors": ["patterns", "scripts"]}).protect(THAI)
+    result = Protector(protect={"detectors": ["patterns"]}).protect(THAI)
     assert result.unmeasured == ("Thai",)
     assert result.to_json()["unmeasured"] == ["Thai"]
     assert result.text == THAI
 
 
 def test_strict_makes_placeholders_of_it() -> None:
-    guard = Protector(protect={"detectors": ["patterns", "scripts"], "unmeasured": "strict"})
+    guard = Protector(protect={"detectors": ["patterns"], "unmeasured": "strict"})
     session = Session()
     sent = guard.protect(THAI, session).text
     assert sent == "Write to <TEXT_1> about the invoice."
@@ -48,7 +48,7 @@ def test_strict_makes_placeholders_of_it() -> None:
 
 
 def test_refuse_releases_nothing_and_shows_no_text() -> None:
-    guard = Protector(protect={"detectors": ["patterns", "scripts"], "unmeasured": "refuse"})
+    guard = Protector(protect={"detectors": ["patterns"], "unmeasured": "refuse"})
     with pytest.raises(InputError, match="not measured for Thai text") as raised:
         guard.protect(THAI)
     assert "สมชาย" not in str(raised.value)

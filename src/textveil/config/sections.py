@@ -166,7 +166,8 @@ class ProtectOptions:
         never_matching: regular expressions whose matches are not sensitive.
         level: which of what is found counts as sensitive: "identifiers" only what has a form (numbers, addresses,
             secrets); "personal" also names of private persons, and of places and organizations that tell where they
-            live or work; "names" every name, public ones too.
+            live or work; "names" every name, public ones too. Without a tagger among the detectors names are found
+            behind keys alone (`name: ...`).
         types: types that count as sensitive; "all", or as in `placeholders`.
         placeholders: types that become typed placeholders whatever the budget; "identifiers" are those with a fixed
             form, "names" persons, places and organizations, "all" every type.

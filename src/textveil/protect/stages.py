@@ -7,12 +7,11 @@ Not here: the detectors (`detectors`), the loop over the table and what a span's
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
 import regex
 
 from textveil.protect.figures import AGE, age_end
@@ -20,12 +19,10 @@ from textveil.protect.odds import judged
 from textveil.protect.patterns.times import whole_date
 from textveil.protect.relations import is_beside_relation, is_illness, is_relation
 from textveil.protect.spans import NAMES, Span
-from textveil.protect.spelling import CALENDAR, atoms
-from textveil.protect.structure.keys import LONGEST as LONGEST_KEY
-from textveil.protect.structure.keys import is_secret, kind_of
+from textveil.protect.spelling import atoms
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
 from textveil.protect.titles import SHORT, bounds, is_called, is_nobody, names
-from textveil.text import Tokens, is_country, lexicon
+from textveil.text import Tokens, is_country
 
 PRIVATE = 0.5
 """From this probability on a name counts as private."""
@@ -90,11 +87,6 @@ _NUMBER = regex.compile(
 )
 """A number, with what a telephone number begins with."""
 
-_CONSTANT, _CONSTANT_BEFORE = (
-    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
-    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
-)
-"""A name in capitals of a program, and what of it stands before a place."""
 
 VALUES = "structure"
 """The detector that knows where values begin and end."""
@@ -102,21 +94,10 @@ VALUES = "structure"
 SEPARATORS = frozenset(",;|\t")
 """What stands between the cells of a table, without a space behind it."""
 
-FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
-"""Types that are known by a form, and are no part of a name."""
 
 FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
 """Types of numbers that the tagger finds, and the figures that one has at least."""
 
-BARE: Mapping[str, tuple[str, ...]] = {
-    "AGE": ("AGE",),
-    "DATE": ("DATE", "BIRTH_DATE"),
-    **dict.fromkeys(
-        FIGURES,
-        (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
-    ),
-}
-"""Types of figures that the tagger finds with words around them, and what others know them to be."""
 
 GUESSED = "tagger"
 """The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
@@ -194,33 +175,6 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     return is_nobody(word) or (word in SHORT and text[span.end : span.end + 2] == ". ")
 
 
-def is_common_word(span: Span, texts: Sequence[str]) -> bool:
-    """Whether what the tagger took for a name is one common word in small letters, and no relation stands before it.
-
-    So are months and weekdays that are taken for a place or an organization, with a capital, too.
-    """
-    text = texts[span.text]
-    word = text[span.start : span.end]
-    if (
-        span.type in ("LOCATION", "ORGANIZATION")
-        and span.source == GUESSED
-        and word.lower() in CALENDAR
-    ):
-        return True
-    if (
-        span.type not in NAMES
-        or span.source != GUESSED
-        or not word.isalpha()
-        or word != word.lower()
-    ):
-        return False
-    if word == word.upper() or is_relation(
-        text[max(0, span.start - LONGEST_RELATION) : span.start]
-    ):
-        return False
-    return int(lexicon.marks([word], np.array([0, 1]))[0]) == lexicon.ORDINARY
-
-
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
     """Whether what textveil took for a person is the name of an illness."""
     if span.type != "PERSON" or span.source not in OWN:
@@ -229,23 +183,6 @@ def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
     before = text[max(0, span.start - LONGEST_RELATION) : span.start]
     return is_illness(
         before, text[span.start : span.end], text[span.end : span.end + LONGEST_RELATION]
-    )
-
-
-def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
-    """Whether what the tagger took for private is a part of a key in capitals: SENTRY_AUTH_TOKEN."""
-    if span.source != GUESSED:
-        return False
-    text = texts[span.text]
-    before, behind = (
-        _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start),
-        _CONSTANT.match(text, span.start),
-    )
-    key = before[0] + behind[0] if before and behind else ""
-    return (
-        len(key) > span.end - span.start
-        and "_" in key
-        and (is_secret(key) or kind_of(key) is not None)
     )
 
 
@@ -350,43 +287,6 @@ def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 # ---- spans that overlap ---------------------------------------------------------------------------------------------
 
 
-def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans without figures of the tagger that others know, too, if it took in nothing besides but words.
-
-    One or two capitals may be a part of the number ("AB 123456"), so they keep the tagger's span.
-    """
-    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for span in sorted(spans):
-        if span.source.partition(":")[0] != GUESSED:
-            known.setdefault((span.text, span.type), []).append((span.start, span.end))
-
-    def stays(span: Span) -> bool:
-        if span.source.partition(":")[0] != GUESSED:
-            return True
-        text = texts[span.text]
-        for type_ in BARE.get(span.type, ()):
-            for start, end in _held(known.get((span.text, type_), ()), span):
-                before, behind = text[span.start : start], text[end : span.end]
-                apart = (
-                    _EDGE_BEFORE.search(before) is not None
-                    and _EDGE_BEHIND.match(behind) is not None
-                )
-                if apart and _OF_A_NUMBER.search(f"{before} {behind}") is None:
-                    return False
-        return True
-
-    return [span for span in spans if stays(span)]
-
-
-_OF_A_NUMBER = regex.compile(r"\p{N}|\b\p{Lu}{1,2}\b")
-
-
-_EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
-
-
-_EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
-
-
 def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
     """Those of sorted places that lie in a span."""
     first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
@@ -398,28 +298,6 @@ def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, i
     first = bisect_right(places, span.start, key=lambda place: place[1])
     last = bisect_left(places, span.end, key=lambda place: place[0])
     return [(max(start, span.start), min(end, span.end)) for start, end in places[first:last]]
-
-
-def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """The spans; names that hold what is known by its form give way to what they hold besides, other than its key."""
-    forms: dict[int, list[tuple[int, int]]] = {}
-    for b, start, end in sorted(
-        (span.text, span.start, span.end) for span in spans if span.type in FORMED
-    ):
-        forms.setdefault(b, []).append((start, end))
-    found: list[Span] = []
-    for span in spans:
-        held = _held(forms.get(span.text, ()), span)
-        if span.type not in NAMES or not held:
-            found.append(span)
-            continue
-        free = span.start
-        for start, end in [*held, (span.end, span.end)]:
-            told = [i for i in range(free, start) if texts[span.text][i].isalnum()]
-            if told and not kind_of(texts[span.text][told[0] : told[-1] + 1]):
-                found.append(span._replace(start=told[0], end=told[-1] + 1))
-            free = max(free, end)
-    return found
 
 
 def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
@@ -474,21 +352,17 @@ STAGES = (
         why="scores names and details by how they look and by what else their text holds",
         runs=lambda settings: settings.scores,
     ),
-    Stage(name="titles", apply=_without(is_only_title), why="a title alone names nobody"),
     Stage(
-        name="common words",
-        apply=_without(is_common_word),
-        why="a common word in small letters is no name",
+        name="titles",
+        apply=_without(is_only_title),
+        why="a title alone names nobody",
+        guard="`Herr Doktor, was tun?` keeps its doctor",
     ),
     Stage(
         name="illnesses",
         apply=_without(is_illness_name),
         why="an illness is named after somebody, and is nobody",
-    ),
-    Stage(
-        name="keys in capitals",
-        apply=_without(is_part_of_key),
-        why="a part of a variable's name is no value",
+        guard="what was diagnosed is what is asked about: `Hashimoto's`",
     ),
     Stage(name="trim", apply=trim, why="a span is what it names, without titles and units"),
     Stage(
@@ -508,6 +382,7 @@ STAGES = (
         name="relatives",
         apply=_each(raise_relative),
         why="whoever the writer knows is private",
+        guard="`my neighbour Rose` is private, whoever else has the name",
         runs=_is_personal,
     ),
     Stage(
@@ -520,16 +395,6 @@ STAGES = (
 """From what detectors found to what is private, in order."""
 
 MERGING = (
-    Stage(
-        name="wordy numbers",
-        apply=lambda spans, tokens: drop_wordy_numbers(spans, tokens.texts),
-        why="a number that others know is no number with words around it",
-    ),
-    Stage(
-        name="forms",
-        apply=lambda spans, tokens: cut_out_forms(spans, tokens.texts),
-        why="a name ends where an address or number begins",
-    ),
     Stage(
         name="cells",
         apply=lambda spans, tokens: divide_between_cells(spans, tokens.texts),
