@@ -170,6 +170,7 @@ class Ruler:
 
     texts: Sequence[Labelled]
     made: Grouping
+    remembered: Sequence[Remembered]
 
     @classmethod
     def of(cls, texts: Sequence[Labelled]) -> "Ruler":
@@ -181,7 +182,7 @@ class Ruler:
         (tagger,) = (each for each in remembered if each.name == "tagger")
         if WORK.exists():
             tagger.answers.update(pickle.loads(WORK.read_bytes()))
-        ruler = cls(texts, made)
+        ruler = cls(texts, made, remembered)
         for first in range(0, len(texts), 200):  # within the time limit of a detector
             ruler.run(range(first, min(first + 200, len(texts))))
         WORK.parent.mkdir(exist_ok=True)
@@ -204,14 +205,14 @@ class Ruler:
         which = [*base] if part.texts is None else sorted(part.texts)
         changed: dict[str, Counts] = defaultdict(Counts)
         if which:
-            for each in self.made.detectors:
-                if each.name == part.of:
-                    kept, each.answers = each.answers, {}  # type: ignore[attr-defined]
+            asked = [each for each in self.remembered if each.name == part.of]
+            kept = [each.answers for each in asked]
+            for each in asked:
+                each.answers = {}
             with switched_off(part):
                 found = self.run(which)
-            for each in self.made.detectors:
-                if each.name == part.of:
-                    each.answers = kept  # type: ignore[attr-defined]
+            for each, answers in zip(asked, kept, strict=True):
+                each.answers = answers
             for i in which:
                 changed[self.texts[i].language] += found[i] - base[i]
         return changed
