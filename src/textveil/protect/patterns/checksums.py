@@ -7,8 +7,9 @@ Not here: where numbers are found (`rules`).
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date
+from importlib import import_module
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -53,45 +54,39 @@ def is_short_birth(value: str) -> bool:
 # ---- schemes ---------------------------------------------------------------------------------------------------------
 
 
-def luhn(value: str) -> bool:
-    """ISO/IEC 7812-1, annex B: cards and many others."""
-    d = digits(value)[::-1]
-    return bool(d) and (sum(d[::2]) + sum(sum(divmod(2 * v, 10)) for v in d[1::2])) % 10 == 0
+def _standard(*modules: str) -> Callable[[str], bool]:
+    """Makes a check by modules of python-stdnum, of which one must accept the number.
+
+    They are loaded when a number is first checked.
+    """
+
+    def is_valid(value: str) -> bool:
+        for name in modules:
+            number = value if name in _SIGNED else compact(value)
+            try:
+                if import_module(f"stdnum.{name}").is_valid(number):
+                    return True
+            except Exception:
+                continue
+        return False
+
+    is_valid.__name__ = f"is_{'_or_'.join(modules)}"
+    return is_valid
+
+
+_SIGNED = ("fi.hetu", "se.personnummer")
+"""Modules to which the sign between date and number tells the century."""
+
+luhn = _standard("luhn")
+"""ISO/IEC 7812-1, annex B: cards and many others."""
+verhoeff = _standard("verhoeff")
+"""Verhoeff's scheme."""
 
 
 def mod97(value: str) -> bool:
     """ISO 7064 mod 97-10 with the first four characters moved to the end: IBAN."""
     whole = compact(value)
     return int("".join(str(int(c, 36)) for c in whole[4:] + whole[:4])) % 97 == 1
-
-
-_TURN = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
-
-
-def _dihedral(a: int, b: int) -> int:
-    """The product in the dihedral group of order ten."""
-    if a < 5:
-        return (a + b) % 5 if b < 5 else 5 + (a + b) % 5
-    return 5 + (a - b) % 5 if b < 5 else (a - b) % 5
-
-
-def verhoeff(value: str) -> bool:
-    """Verhoeff's scheme: the permuted digits multiply to the identity in the dihedral group."""
-    state = 0
-    for place, digit in enumerate(reversed(digits(value))):
-        for _ in range(place % 8):
-            digit = _TURN[digit]
-        state = _dihedral(state, digit)
-    return state == 0
-
-
-def mod11_10(value: str) -> bool:
-    """ISO 7064 mod 11,10."""
-    d = digits(value)
-    product = 10
-    for v in d[:-1]:
-        product = ((v + product) % 10 or 10) * 2 % 11
-    return (11 - product) % 10 == d[-1]
 
 
 def is_base58check(value: str) -> bool:
@@ -139,121 +134,60 @@ def entropy(value: str) -> float:
 
 # ---- national numbers ------------------------------------------------------------------------------------------------
 
-
-def is_nhs(value: str) -> bool:
-    """England: NHS number."""
-    d = digits(value)
-    return 11 - weighted(d, range(10, 1, -1)) % 11 in (d[-1], 11 if d[-1] == 0 else -1)
-
-
-def is_nif(value: str) -> bool:
-    """Spain: NIF and NIE."""
-    whole = compact(value)
-    number = whole[:-1].translate(str.maketrans("XYZ", "012"))
-    return "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23] == whole[-1]
-
-
-_ODD = (
-    1,
-    0,
-    5,
-    7,
-    9,
-    13,
-    15,
-    17,
-    19,
-    21,
-    2,
-    4,
-    18,
-    20,
-    11,
-    3,
-    6,
-    8,
-    12,
-    14,
-    16,
-    10,
-    22,
-    25,
-    24,
-    23,
-)
-
-
-def is_codice_fiscale(value: str) -> bool:
-    """Italy: codice fiscale."""
-    whole = compact(value)
-    places = [int(c) if c.isdigit() else LETTERS.index(c) for c in whole[:-1]]
-    return LETTERS[(sum(_ODD[p] for p in places[::2]) + sum(places[1::2])) % 26] == whole[-1]
-
-
-def is_nir(value: str) -> bool:
-    """France: NIR."""
-    whole = compact(value)
-    number = int(whole[:-2].replace("2A", "19").replace("2B", "18"))
-    return 97 - number % 97 == int(whole[-2:])
-
-
-def is_steuer_id(value: str) -> bool:
-    """Germany: Steuer-ID; among its first ten digits, one occurs two or three times and all others at most once."""
-    counts = sorted(Counter(digits(value)[:-1]).values(), reverse=True)
-    return counts[0] in (2, 3) and counts[1] == 1 and mod11_10(value)
-
-
-def is_pesel(value: str) -> bool:
-    """Poland: PESEL, of somebody born from 1900 to 2099."""
-    d = digits(value)
-    month = 10 * d[2] + d[3]
-    born = month < 40 and is_date(
-        1900 + 100 * (month // 20) + 10 * d[0] + d[1], month % 20, 10 * d[4] + d[5]
-    )
-    return born and weighted(d, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
-
-
-def is_bsn(value: str) -> bool:
-    """Netherlands: BSN."""
-    d = digits(value)
-    return any(d) and weighted(d, (9, 8, 7, 6, 5, 4, 3, 2, -1)) % 11 == 0
-
-
-def is_personnummer(value: str) -> bool:
-    """Sweden: personnummer and samordningsnummer (day plus 60)."""
-    d = digits(value)[-10:]
-    day = (10 * d[4] + d[5]) % 60
-    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], day) and luhn("".join(map(str, d)))
-
-
-def is_hetu(value: str) -> bool:
-    """Finland: henkilötunnus."""
-    d = digits(value[:10])
-    number = int("".join(map(str, d)))
-    born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
-    return born and "0123456789ABCDEFHJKLMNPRSTUVWXY"[number % 31] == value[-1].upper()
-
-
-def is_fodselsnummer(value: str) -> bool:
-    """Norway: fødselsnummer."""
-    d = digits(value)
-    first = weighted(d, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1))
-    second = weighted(d, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1))
-    born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], (10 * d[0] + d[1]) % 40)
-    return born and first % 11 == 0 and second % 11 == 0
-
-
-def is_rijksregister(value: str) -> bool:
-    """Belgium: rijksregisternummer; for births since 2000, a 2 is put before the number."""
-    whole = compact(value)
-    number, check = int(whole[:9]), int(whole[9:])
-    return check in (97 - number % 97, 97 - (number + 2 * 10**9) % 97)
-
-
-def is_ahv(value: str) -> bool:
-    """Switzerland: AHV number, an EAN-13."""
-    d = digits(value)
-    return (sum(d[::2]) + 3 * sum(d[1::2])) % 10 == 0
+is_nif = _standard("es.dni", "es.nie")
+"""Spain: NIF and NIE."""
+is_nhs = _standard("gb.nhs")
+"""England: NHS number."""
+is_codice_fiscale = _standard("it.codicefiscale")
+"""Italy: codice fiscale."""
+is_nir = _standard("fr.nir")
+"""France: NIR."""
+is_steuer_id = _standard("de.idnr")
+"""Germany: Steuer-ID; among its first ten digits, one occurs two or three times and all others at most once."""
+is_pesel = _standard("pl.pesel")
+"""Poland: PESEL, of somebody born from 1900 to 2099."""
+is_bsn = _standard("nl.bsn")
+"""Netherlands: BSN."""
+is_fodselsnummer = _standard("no.fodselsnummer")
+"""Norway: fødselsnummer."""
+is_rijksregister = _standard("be.nn")
+"""Belgium: rijksregisternummer; for births since 2000, a 2 is put before the number."""
+is_ahv = _standard("ch.ssn")
+"""Switzerland: AHV number, an EAN-13."""
+is_tfn = _standard("au.tfn")
+"""Australia: tax file number, eight or nine digits."""
+is_abn = _standard("au.abn")
+"""Australia: business number."""
+is_cpf = _standard("br.cpf")
+"""Brazil: CPF."""
+is_cnpj = _standard("br.cnpj")
+"""Brazil: CNPJ."""
+is_rrn = _standard("kr.rrn")
+"""Korea: resident registration number."""
+is_south_african = _standard("za.idnr")
+"""South Africa: identity number."""
+is_portuguese_nif = _standard("pt.nif")
+"""Portugal: NIF."""
+is_pps = _standard("ie.pps")
+"""Ireland: PPS number, with one or two letters at its end."""
+is_nip = _standard("pl.nip")
+"""Poland: NIP."""
+is_regon = _standard("pl.regon")
+"""Poland: REGON, nine digits."""
+is_tc_kimlik = _standard("tr.tckimlik")
+"""Turkey: T.C. kimlik number."""
+is_my_number = _standard("jp.in_")
+"""Japan: individual number."""
+is_inn = _standard("ru.inn")
+"""Russia: INN, ten or twelve digits."""
+is_rut = _standard("cl.rut")
+"""Chile: RUT."""
+is_routing_number = _standard("us.rtn")
+"""United States: routing number of a bank."""
+is_personnummer = _standard("se.personnummer")
+"""Sweden: personnummer and samordningsnummer (day plus 60)."""
+is_hetu = _standard("fi.hetu")
+"""Finland: henkilötunnus."""
 
 
 def is_nric(value: str) -> bool:
@@ -268,53 +202,10 @@ def is_nric(value: str) -> bool:
     return series[total % 11] == whole[-1]
 
 
-def is_tfn(value: str) -> bool:
-    """Australia: tax file number, eight or nine digits."""
-    d = digits(value)
-    return (
-        weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11
-        == 0
-    )
-
-
-def is_abn(value: str) -> bool:
-    """Australia: business number."""
-    d = digits(value)
-    return (
-        d[0] > 0 and weighted([d[0] - 1, *d[1:]], (10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)) % 89 == 0
-    )
-
-
 def is_medicare(value: str) -> bool:
     """Australia: Medicare card."""
     d = digits(value)
     return weighted(d[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == d[8]
-
-
-def _brazilian(d: Sequence[int], weights: Sequence[int]) -> bool:
-    """Whether the digit after the weighted ones is their mod-11 check digit."""
-    rest = weighted(d, weights) % 11
-    return d[len(weights)] == (0 if rest < 2 else 11 - rest)
-
-
-def is_cpf(value: str) -> bool:
-    """Brazil: CPF."""
-    d = digits(value)
-    return len(set(d)) > 1 and _brazilian(d, range(10, 1, -1)) and _brazilian(d, range(11, 1, -1))
-
-
-def is_cnpj(value: str) -> bool:
-    """Brazil: CNPJ."""
-    d = digits(value)
-    weights = (6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
-    return len(set(d)) > 1 and _brazilian(d, weights[1:]) and _brazilian(d, weights)
-
-
-def is_rrn(value: str) -> bool:
-    """Korea: resident registration number."""
-    d = digits(value)
-    born = is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
-    return born and (11 - weighted(d[:12], (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)) % 11) % 10 == d[12]
 
 
 def is_resident_id(value: str) -> bool:
@@ -326,12 +217,6 @@ def is_resident_id(value: str) -> bool:
         born
         and "10X98765432"[weighted(d, [2 ** (17 - i) % 11 for i in range(17)]) % 11] == whole[-1]
     )
-
-
-def is_south_african(value: str) -> bool:
-    """South Africa: identity number."""
-    d = digits(value)
-    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5]) and luhn(value)
 
 
 def is_dea(value: str) -> bool:
@@ -368,44 +253,9 @@ def is_pension_number(value: str) -> bool:
     return born and total % 10 == d[-1]
 
 
-def is_portuguese_nif(value: str) -> bool:
-    """Portugal: NIF."""
-    d = digits(value)
-    return d[0] > 0 and (11 - weighted(d, range(9, 1, -1)) % 11) % 11 % 10 == d[8]
-
-
-def is_pps(value: str) -> bool:
-    """Ireland: PPS number, with one or two letters at its end."""
-    whole = compact(value)
-    total = weighted(digits(whole), range(8, 1, -1)) + (
-        9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0
-    )
-    return "WABCDEFGHIJKLMNOPQRSTUV"[total % 23] == whole[7]
-
-
-def is_nip(value: str) -> bool:
-    """Poland: NIP."""
-    d = digits(value)
-    return any(d) and weighted(d, (6, 5, 7, 2, 3, 4, 5, 6, 7)) % 11 == d[9]
-
-
-def is_regon(value: str) -> bool:
-    """Poland: REGON, nine digits."""
-    d = digits(value)
-    return any(d) and weighted(d, (8, 9, 2, 3, 4, 5, 6, 7)) % 11 % 10 == d[8]
-
-
 def is_polish_card(value: str) -> bool:
     """Poland: number of an identity card, three letters and six digits."""
     return weighted((int(c, 36) for c in compact(value)), (7, 3, 1, 9, 7, 3, 1, 7, 3)) % 10 == 0
-
-
-def is_tc_kimlik(value: str) -> bool:
-    """Turkey: T.C. kimlik number."""
-    d = digits(value)
-    return (
-        d[0] > 0 and (7 * sum(d[:9:2]) - sum(d[1:8:2])) % 10 == d[9] and sum(d[:10]) % 10 == d[10]
-    )
 
 
 def is_cccd(value: str) -> bool:
@@ -446,21 +296,6 @@ def is_dated_rrn(value: str) -> bool:
     return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5])
 
 
-def is_my_number(value: str) -> bool:
-    """Japan: individual number."""
-    d = digits(value)
-    rest = weighted(d, (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11
-    return d[11] == (0 if rest < 2 else 11 - rest)
-
-
-def is_inn(value: str) -> bool:
-    """Russia: INN, ten or twelve digits."""
-    d, weights = digits(value), (3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)
-    if len(d) == 10:
-        return any(d) and weighted(d, weights[2:]) % 11 % 10 == d[9]
-    return any(d) and all(weighted(d, weights[at:]) % 11 % 10 == d[11 - at] for at in (0, 1))
-
-
 def is_snils(value: str) -> bool:
     """Russia: SNILS."""
     d = digits(value)
@@ -472,13 +307,6 @@ def is_egyptian(value: str) -> bool:
     d = digits(value)
     born = is_date(1700 + 100 * d[0] + 10 * d[1] + d[2], 10 * d[3] + d[4], 10 * d[5] + d[6])
     return born and (1 <= 10 * d[7] + d[8] <= 35 or d[7] == d[8] == 8)
-
-
-def is_rut(value: str) -> bool:
-    """Chile: RUT."""
-    whole = compact(value)
-    total = weighted(reversed(digits(whole[:-1])), (2, 3, 4, 5, 6, 7, 2, 3))
-    return whole[-1] == "0123456789K"[-total % 11]
 
 
 def is_cuit(value: str) -> bool:
@@ -497,12 +325,6 @@ def is_nuss(value: str) -> bool:
 def is_polish_account(value: str) -> bool:
     """Poland: account number without the country's letters."""
     return mod97("PL" + compact(value))
-
-
-def is_routing_number(value: str) -> bool:
-    """United States: routing number of a bank."""
-    d = digits(value)
-    return any(d) and weighted(d, (3, 7, 1) * 3) % 10 == 0
 
 
 def is_clabe(value: str) -> bool:
