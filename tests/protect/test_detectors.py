@@ -432,3 +432,63 @@ def test_the_bundled_tagger_is_loaded_once():
 
 def test_a_fraction_is_a_score():
     assert find_all([answers([FINE._replace(score=Fraction(1, 2))])], TEXTS, timeout=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "guess", "form", "kept"),
+    [
+        (
+            "device IMEI 356971461484885 registered",
+            "IMEI 356971461484885",
+            ("356971461484885", "ID"),
+            "356971461484885",
+        ),
+        (
+            "the SIN 529 137 044 of",
+            "SIN 529 137 044",
+            ("529 137 044", "NATIONAL_ID"),
+            "529 137 044",
+        ),
+        (
+            "SIN 529 137 044 A7",
+            "SIN 529 137 044 A7",
+            ("529 137 044", "NATIONAL_ID"),
+            "SIN 529 137 044 A7",
+        ),
+        ("no. XK 529 137 044", "XK 529 137 044", ("529 137 044", "NATIONAL_ID"), "XK 529 137 044"),
+        ("no. XK529 137 044", "XK529 137 044", ("529 137 044", "NATIONAL_ID"), "XK529 137 044"),
+        ("no. 529 at 10", "529 at", ("529", "AGE"), "529 at"),
+    ],
+)
+def test_figures_that_the_tagger_finds_with_words_are_what_others_know(
+    text: str, guess: str, form: tuple[str, str], kept: str
+) -> None:
+    (value, type_), start, at = form, text.index(guess), text.index(form[0])
+    spans = [Span(0, start, start + len(guess), "ID", 0.99, "tagger")]
+    spans.append(Span(0, at, at + len(value), type_, 0.9, "patterns"))
+    assert [text[each.start : each.end] for each in merge(spans, tokenize([text]))] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "forms", "expected"),
+    [
+        ("Ask Maria Silva maria@example.org about it", "Maria Silva maria@example.org", ["maria@example.org"],
+         {("Maria Silva", "PERSON"), ("maria@example.org", "EMAIL")}),
+        ("maria@example.org", "maria@example.org", ["maria@example.org"], {("maria@example.org", "EMAIL")}),
+        ("a@x.org, Bo Lind, b@x.org", "a@x.org, Bo Lind, b@x.org", ["a@x.org", "b@x.org"],
+         {("a@x.org", "EMAIL"), ("Bo Lind", "PERSON"), ("b@x.org", "EMAIL")}),
+        ("Bo http://x.org/b@x.org/Lind", "Bo http://x.org/b@x.org/Lind", ["http://x.org/b@x.org/Lind", "b@x.org"],
+         {("Bo", "PERSON"), ("http://x.org/b@x.org/Lind", "EMAIL")}),
+    ],
+)  # fmt: skip
+def test_a_name_that_reaches_over_an_address_is_what_stands_beside_it(
+    text: str, name: str, forms: list[str], expected: set[tuple[str, str]]
+) -> None:
+    spans = [Span(0, text.index(name), text.index(name) + len(name), "PERSON", 0.99, "tagger")]
+    spans += [
+        Span(0, text.index(form), text.index(form) + len(form), "EMAIL", 0.9, "patterns")
+        for form in forms
+    ]
+    assert {
+        (text[each.start : each.end], each.type) for each in merge(spans, tokenize([text]))
+    } == expected

@@ -7,7 +7,7 @@ Not here: the detectors (`detectors`), the loop over the table and what a span's
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from textveil.protect.patterns.times import whole_date
 from textveil.protect.relations import is_beside_relation, is_illness, is_relation
 from textveil.protect.spans import NAMES, Span
 from textveil.protect.spelling import atoms
+from textveil.protect.structure.keys import LONGEST as LONGEST_KEY
+from textveil.protect.structure.keys import is_secret, kind_of
 from textveil.protect.titles import LONGEST as LONGEST_TITLE
 from textveil.protect.titles import SHORT, bounds, is_called, is_nobody, names
 from textveil.text import Tokens, is_country
@@ -175,6 +177,30 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     return is_nobody(word) or (word in SHORT and text[span.end : span.end + 2] == ". ")
 
 
+_CONSTANT, _CONSTANT_BEFORE = (
+    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
+    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
+)
+"""A name in capitals of a program, and what of it stands before a place."""
+
+
+def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
+    """Whether what the tagger took for private is a part of a key in capitals: SENTRY_AUTH_TOKEN."""
+    if span.source != GUESSED:
+        return False
+    text = texts[span.text]
+    before, behind = (
+        _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start),
+        _CONSTANT.match(text, span.start),
+    )
+    key = before[0] + behind[0] if before and behind else ""
+    return (
+        len(key) > span.end - span.start
+        and "_" in key
+        and (is_secret(key) or kind_of(key) is not None)
+    )
+
+
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
     """Whether what textveil took for a person is the name of an illness."""
     if span.type != "PERSON" or span.source not in OWN:
@@ -287,6 +313,75 @@ def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 # ---- spans that overlap ---------------------------------------------------------------------------------------------
 
 
+BARE: Mapping[str, tuple[str, ...]] = {
+    "AGE": ("AGE",),
+    "DATE": ("DATE", "BIRTH_DATE"),
+    **dict.fromkeys(
+        FIGURES,
+        (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
+    ),
+}
+"""Types of figures that the tagger finds with words around them, and what others know them to be."""
+
+_OF_A_NUMBER = regex.compile(r"\p{N}|\b\p{Lu}{1,2}\b")
+_EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
+_EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
+
+
+def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans without figures of the tagger that others know, too, if it took in nothing besides but words.
+
+    One or two capitals may be a part of the number ("AB 123456"), so they keep the tagger's span.
+    """
+    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for span in sorted(spans):
+        if span.source.partition(":")[0] != GUESSED:
+            known.setdefault((span.text, span.type), []).append((span.start, span.end))
+
+    def stays(span: Span) -> bool:
+        if span.source.partition(":")[0] != GUESSED:
+            return True
+        text = texts[span.text]
+        for type_ in BARE.get(span.type, ()):
+            for start, end in _held(known.get((span.text, type_), ()), span):
+                before, behind = text[span.start : start], text[end : span.end]
+                apart = (
+                    _EDGE_BEFORE.search(before) is not None
+                    and _EDGE_BEHIND.match(behind) is not None
+                )
+                if apart and _OF_A_NUMBER.search(f"{before} {behind}") is None:
+                    return False
+        return True
+
+    return [span for span in spans if stays(span)]
+
+
+FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
+"""Types that are known by a form, and are no part of a name."""
+
+
+def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans; names that hold what is known by its form give way to what they hold besides, other than its key."""
+    forms: dict[int, list[tuple[int, int]]] = {}
+    for b, start, end in sorted(
+        (span.text, span.start, span.end) for span in spans if span.type in FORMED
+    ):
+        forms.setdefault(b, []).append((start, end))
+    found: list[Span] = []
+    for span in spans:
+        held = _held(forms.get(span.text, ()), span)
+        if span.type not in NAMES or not held:
+            found.append(span)
+            continue
+        free = span.start
+        for start, end in [*held, (span.end, span.end)]:
+            told = [i for i in range(free, start) if texts[span.text][i].isalnum()]
+            if told and not kind_of(texts[span.text][told[0] : told[-1] + 1]):
+                found.append(span._replace(start=told[0], end=told[-1] + 1))
+            free = max(free, end)
+    return found
+
+
 def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
     """Those of sorted places that lie in a span."""
     first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
@@ -364,6 +459,12 @@ STAGES = (
         why="an illness is named after somebody, and is nobody",
         guard="what was diagnosed is what is asked about: `Hashimoto's`",
     ),
+    Stage(
+        name="keys in capitals",
+        apply=_without(is_part_of_key),
+        why="a part of a variable's name is no value",
+        guard="settings keep their keys: `JWT_SIGNING_KEY`",
+    ),
     Stage(name="trim", apply=trim, why="a span is what it names, without titles and units"),
     Stage(
         name="ages",
@@ -395,6 +496,18 @@ STAGES = (
 """From what detectors found to what is private, in order."""
 
 MERGING = (
+    Stage(
+        name="wordy numbers",
+        apply=lambda spans, tokens: drop_wordy_numbers(spans, tokens.texts),
+        why="a number that others know is no number with words around it",
+        guard="a key stays before its value: `BIC <ACCOUNT_1>`",
+    ),
+    Stage(
+        name="forms",
+        apply=lambda spans, tokens: cut_out_forms(spans, tokens.texts),
+        why="a name ends where an address or number begins",
+        guard="two values beside each other are two: `Maria Silva maria@example.org`",
+    ),
     Stage(
         name="cells",
         apply=lambda spans, tokens: divide_between_cells(spans, tokens.texts),

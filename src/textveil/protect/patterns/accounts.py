@@ -74,12 +74,6 @@ _BANKS = (
     "|बैंक|खाते|बँक|بنك|البنك|مصرف|المصرف|تحويل|حسابي|حسابه|حسابها"
 )
 """What a bank account's number follows where money is sent."""
-_PAYEE = r"[a-z0-9][\w.\-]{1,40}+ @"
-_PAYEES = (
-    r"ok(?:axis|hdfcbank|icici|sbi|bank|biz\w*) | ybl | ibl | axl | apl | paytm | upi | instapay | hdfcbank | sbi"
-    r" | icici | axisbank"
-)
-"""Ends of payment addresses of India and Egypt."""
 
 
 def is_card(value: str) -> bool:
@@ -235,69 +229,13 @@ RULES = (
     ),
     # where money goes: a bank, an app or a transfer, and the number at once
     linked("ACCOUNT", _BANKS, r"\d (?: [ \-]? \d ){7,19}", digits=8, check=has_account_length),
-    linked("ACCOUNT", "agência|agencia|ag|agenzia|filiale bank", r"\d{3,5}(?:-[\dx])?", digits=3),
     Rule(
         "ACCOUNT",
         Expression(rf"{BEFORE} 4(?:0[1-8]|2[0-6])\d\d (?:810|643|840|978|156) \d{{12}} {AFTER}"),
         leads=True,
         digits=20,
     ),
-    Rule(
-        "ACCOUNT",
-        Expression(rf"(?<![\w.@]) {_PAYEE} (?:{_PAYEES}) (?![\w@\-]|\.\w)"),
-        score=0.96,
-        signs=("@",),
-        reach=(42, 30),
-    ),
-    Rule(
-        "ACCOUNT",
-        Expression(rf"(?<![\w.@]) (?P<value> {_PAYEE} [a-z][a-z\-]{{1,20}} ) (?![\w@\-]|\.\w)"),
-        score=0.96,
-        **words(
-            "upi|vpa|gpay|google pay|phonepe|paytm|bhim|instapay|यूपीआई|إنستاباي|انستاباي|انستا باي"
-        ),
-    ),
-    keyed(
-        "ACCOUNT",
-        "sort code|sort-code|bankleitzahl|blz",
-        r"\d\d[ \-]?\d\d[ \-]?\d\d(?:[ ]?\d\d)?",
-        digits=6,
-    ),
-    keyed("ACCOUNT", "bsb", r"\d{3}[ \-]?\d{3}", digits=6),
-    # sort code with account
-    Rule(
-        "ACCOUNT",
-        Expression(rf"{BEFORE} (?P<value>\d\d-\d\d-\d\d [ ,;/|]{{1,3}} \d{{8}}) {AFTER}"),
-        score=0.85,
-        leads=True,
-        digits=14,
-    ),
     keyed("ACCOUNT", "routing|aba|rtn", r"\d{9}", digits=9, check=sums.is_routing_number),
-    Rule(
-        "ACCOUNT",
-        Expression(rf"{BEFORE} [A-Z]{{4}}0(?=[A-Z]{{0,3}}\d)[A-Z\d]{{6}} {AFTER}", regex.VERBOSE),
-        0.8,
-        leads=True,
-        digits=4,
-    ),
-    keyed("ACCOUNT", "ifsc", r"[A-Z]{4}0[A-Z\d]{6}"),
-    keyed("ACCOUNT", "bik|бик", r"04\d{7}", digits=9),
-    Rule(
-        "ACCOUNT",
-        Expression(rf"{BEFORE} \d{{18}} {AFTER}"),
-        0.9,
-        check=sums.is_clabe,
-        leads=True,
-        digits=18,
-        **words("clabe|cuenta|transferencia|banco|interbancaria"),
-    ),
-    Rule(
-        "ACCOUNT",
-        Expression(rf"{BEFORE} \d\d (?:[ ]?\d{{4}}){{6}} {AFTER}"),
-        check=sums.is_polish_account,
-        leads=True,
-        digits=26,
-    ),
     Rule(
         "CRYPTO",
         Expression(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)", 0),

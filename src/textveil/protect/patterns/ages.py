@@ -68,43 +68,6 @@ AGES = (
         ),
         reach=(16, 60),
     ),
-    Rule(  # turned 50 on May 3
-        "AGE",
-        Expression(
-            rf"""(?<!\w) turn(?:ed|s|ing)[ ] {_N} (?= [ ](?:on|in)[ ] (?:the[ ])? (?: \d{{1,2}}(?:st|nd|rd|th)?[ /.]
-            | (?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?!\p{{L}}) | (?:january|february|march|april
-            |august|september|october|november|december)(?!\w) | (?:19|20)\d\d(?!\w) ) )"""
-        ),
-        score=0.8,
-        digits=2,
-        whole=True,
-        signs=("turned ", "turns ", "turning "),
-        reach=(12, 30),
-    ),
-    Rule(  # Age 34 Sex F
-        "AGE",
-        Expression(
-            r"(?<!\w) age [ ]{1,4} (?P<value> [1-9]\d?|1[01]\d ) [ ,;/|]{1,4} (?: sex | gender ) (?!\w)"
-        ),
-        score=0.85,
-        digits=1,
-        whole=True,
-        signs=("age ",),
-        reach=(8, 24),
-    ),
-    Rule(  # she's sixteen; aged ninety-one; Age: eleven
-        "AGE",
-        Expression(
-            rf"""(?<!\w) (?: i['’]?m | i[ ]am | s?he['’]s | s?he[ ](?:is|was|turned|turns) | i[ ](?:just[ ])?turn(?:ed)?
-            | aged | age | my[ ](?:age|son|daughter|mother|father|mum|mom|dad|brother|sister|wife|husband)[ ]is )
-            [ ]?:?[ ] (?: only[ ] | just[ ] | now[ ] | about[ ] | nearly[ ] | almost[ ] )? (?P<value> {_SPELLED} )
-            (?= [ ]? (?: $ | [.,;:!?)\n] )
-              | [ ] (?:and|but|now|when|in|on|next|this|at|today|tomorrow|so|years?) (?!\w) )"""
-        ),
-        score=0.8,
-        signs=("teen", "ty", "ten", "eleven", "twelve"),
-        reach=(40, 30),
-    ),
     Rule(  # a 65-year-old, die 65-jährige Patientin, 34-letnia pacjentka, 58-летний пациент
         "AGE",
         Expression(
@@ -176,17 +139,6 @@ AGES = (
         signs=("old", "yo", "y/o", "y.o."),
         reach=(80, 40),
     ),
-    Rule(
-        "AGE",
-        Expression(
-            rf"(?<!\w) {_N} (?: {_OLD} ) [ ] (?: grand(?:ma|pa|mother|father|son|daughter) | mum | mom | dad |"
-            rf" daughter | nephew | niece )"
-        ),
-        score=0.85,
-        digits=1,
-        signs=("old ",),
-        reach=(24, 30),
-    ),
     Rule(  # aged 47; Age: 31
         "AGE",
         Expression(
@@ -236,17 +188,6 @@ AGES = (
         whole=True,
         signs=("(", ","),
         reach=(70, 20),
-    ),
-    Rule(  # ... and 8)
-        "AGE",
-        Expression(
-            rf"(?<= kids | children | sons | daughters | twins | kinder | enfants | hijos | filhos | figli |"
-            rf" kinderen) [ ] \( [^()\n]{{0,20}}? \d [ ] (?:and|und|et|y|e|i|en|&) [ ] {_N} \)"
-        ),
-        score=0.85,
-        digits=2,
-        signs=("(",),
-        reach=(12, 40),
     ),
     Rule(  # Xiomara Bustillo, 36, ...; R.K., 41, accountant; Edeltraud Winter (87, ...
         "AGE",

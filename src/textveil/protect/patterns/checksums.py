@@ -322,21 +322,6 @@ def is_nuss(value: str) -> bool:
     return number % 97 == int(whole[10:])
 
 
-def is_polish_account(value: str) -> bool:
-    """Poland: account number without the country's letters."""
-    return mod97("PL" + compact(value))
-
-
-def is_clabe(value: str) -> bool:
-    """Mexico: CLABE."""
-    d = digits(value)
-    return (
-        any(d)
-        and (10 - sum(v * w % 10 for v, w in zip(d[:17], (3, 7, 1) * 6, strict=False))) % 10
-        == d[17]
-    )
-
-
 _VALUES = dict(zip(LETTERS, map(int, "12345678012345070923456789"), strict=True))
 
 

@@ -78,7 +78,6 @@ NATIONAL = (
     number(_DASHED, is_ssn, score=0.9),
     number("9", is_ssn, context=_SSN, score=0.8),
     number(_DASHED, is_itin, score=0.9),
-    number(r"(?!97[89])9\d\d-\d\d-\d{4}", score=0.7),  # never issued, but written as one; no ISBN
     number("9", is_itin, context=_SSN, score=0.8),
     number(r"\d{3}[ ]\d{3}[ ]\d{4}", sums.is_nhs, score=0.7),
     number("10", sums.is_nhs, context="nhs|national health|patient"),
@@ -118,7 +117,6 @@ NATIONAL = (
     ),
     number(r"\d\d_\d{6}_[A-Z]_\d{3}", sums.is_pension_number),
     number(r"[A-Z]_\d{3}_\d{3}_\d{3}", sums.is_insurance_number, context=_INSURED),
-    number(r"\d{2,3}/\d{3}/\d{4,5}", score=0.8),
     number("9", sums.is_portuguese_nif, context="nif|contribuinte"),
     number(r"\d{8}[ \-]\d[ \-]?[A-Z][A-Z\d]\d", score=0.9),
     number(r"\d{7}[A-W][A-IW]?", sums.is_pps),
@@ -144,13 +142,6 @@ NATIONAL = (
     number(r"(?:20|2[3-7]|3[034])-\d{8}-\d", sums.is_cuit),
     number(r"\d\d/\d{7,8}/\d\d", sums.is_nuss),
     number("12", sums.is_nuss, context="nuss|naf|seguridad social"),
-    number(r"[A-ZÑ&]{4}\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])[A-Z\d]{3}", score=0.85)._replace(
-        digits=6
-    ),
-    number(
-        r"\d\d[A-Z]{5}\d{4}[A-Z][1-9A-Z]Z[\dA-Z]",
-        score=0.95,
-    )._replace(digits=6),
     number(r"[1-9]\d{16}[\dX]", sums.is_born_resident, context=_CHINESE, score=0.9),
     number(r"\d{12}", sums.is_cccd, context=_VIETNAMESE, score=0.9),
     keyed(
@@ -194,16 +185,6 @@ NATIONAL = (
 LICENCES = (
     number("10", sums.is_npi, context="npi|national provider")._replace(type="LICENCE"),
     keyed("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
-    Rule(
-        "LICENCE",
-        Expression(
-            rf"{BEFORE} [A-Z9]{{5}}[ ]?\d[0156]\d[0-3]\d\d[ ]?[A-Z9]{{2}}\d[A-Z]{{2}} {AFTER}"
-        ),
-        score=0.9,
-        check=lambda value: not value[:5].isdigit(),
-        leads=True,
-        digits=6,
-    ),
     keyed(
         "LICENCE",
         "license|licence|driver license|drivers license|driver's license|driving licence|license number"

@@ -99,11 +99,6 @@ def is_locator(value: str) -> bool:
     return len(value) == 6
 
 
-def is_no_year(value: str) -> bool:
-    """Whether four digits are hardly a year."""
-    return value[:2] not in ("19", "20")
-
-
 def is_imei(value: str) -> bool:
     """Whether it has the digits of an IMEI."""
     return len(sums.digits(value)) in (15, 16)
@@ -292,16 +287,6 @@ RULES = (
         **words("imei*"),
     ),
     linked("BOOKING", _BOOKINGS, r"(?-i: (?=[A-Z]*\d) [A-Z\d]{6} )", check=is_locator, score=0.85),
-    linked(
-        "BOOKING",
-        "pnr|record locator|booking reference|booking ref|booking code|localizador|filekey|pnr code"
-        "|buchungscode|codice prenotazione|code de réservation|rezervasyon kodu|mã đặt chỗ|kod rezerwacji|予約番号"
-        "|예약번호",
-        r"(?-i: [A-Z\d]{6} )",
-        digits=0,
-        check=is_locator,
-        score=0.85,
-    ),
     linked("BOOKING", _BOOKINGS, _CODE, check=is_telling),
     linked("ID", _NUMBERED, _CODE, check=is_reference, score=0.72),
     linked(
@@ -376,19 +361,6 @@ RULES = (
         digits=3,
     ),
     linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
-    linked(
-        "CARD",
-        "card ending|cards ending|visa ending|mastercard ending|amex ending|account ending|ending in"
-        "|ending with|ends in|terminando em|cartão final|"
-        "terminado em|заканчивается на|оканчивается на|bitişi|sonu|kończącą się na|"
-        "last four|last 4|last four digits|last 4 digits|endet auf|endend auf"
-        "|letzte vier"
-        "|se terminant par|finissant par|terminada en|acabada en|final|che finisce con|eindigend op|kończąca się na"
-        "|son dört",
-        r"\d{4}",
-        digits=4,
-        check=is_no_year,
-    ),
     Rule(
         "ID",
         Expression(r"(?<![\w/]) (?:19|20)\d\d/\d{1,6} (?![\w/])"),
@@ -423,27 +395,12 @@ RULES = (
         signs=("#",),
         digits=5,
     ),
-    # parcels: S10 of the Universal Postal Union, UPS, two large Chinese carriers
-    Rule(
-        "ID",
-        Expression(r"(?<!\w) [A-Z]{2}[ ]?\d{3}[ ]?\d{3}[ ]?\d{3}[ ]?[A-Z]{2} (?!\w)"),
-        0.8,
-        leads=True,
-        digits=9,
-    ),
     Rule(
         "ID",
         Expression(r"(?<!\w) 1Z[ ]?[\dA-Z]{3}[ ]?[\dA-Z]{3}[ ]?\d\d[ ]?\d{4}[ ]?\d{4} (?!\w)"),
         0.85,
         leads=True,
         digits=8,
-    ),
-    Rule(
-        "ID",
-        Expression(r"(?<!\w) (?: SF | YT | JD | JT ) \d{12,15} (?!\w)"),
-        0.85,
-        leads=True,
-        digits=12,
     ),
 )
 """Numbers of patients, bookings, orders, cases, contracts, members and devices."""
