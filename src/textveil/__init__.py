@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from textveil.guarantee import Guarantee
     from textveil.pipeline import Privatizer, Protector, Result
+    from textveil.protect import Finding
     from textveil.session import Session, SessionStore
     from textveil.table import EmbeddingTable, load_table
     from textveil.text import Item, Kind, Mask, Released
@@ -46,6 +47,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "TextveilError",
     # what results and tables are made of
     "EmbeddingTable",
+    "Finding",
     "Guarantee",
     "Item",
     "Kind",
@@ -75,6 +77,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
 _ROOMS = {
     "guarantee": ("Guarantee",),
     "pipeline": ("Privatizer", "Protector", "Result"),
+    "protect": ("Finding",),
     "session": ("Session", "SessionStore"),
     "table": ("EmbeddingTable", "load_table"),
     "text": ("Item", "Kind", "Mask", "Released"),

@@ -269,6 +269,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Hide what is private in a prompt; the rest stays as it is",
         panel="Protect a prompt",
     ),
+    "find": Entry(
+        target="textveil.cli.find:find",
+        summary="See what is private in a prompt, and what stays and why",
+        panel="Protect a prompt",
+    ),
     "restore": Entry(
         target="textveil.cli.restore:restore",
         summary="Put the originals back into an answer",

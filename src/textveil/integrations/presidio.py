@@ -6,7 +6,6 @@ Not here: Presidio as a detector (`protect.adapters`).
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -46,7 +45,7 @@ class TextveilRecognizer(EntityRecognizer):
     def __init__(
         self, protector: Protector | None = None, *, language: str = "en", score: float = 0.95
     ) -> None:
-        self._finding, self._score = _finding((protector or Protector()).privatizer), score
+        self._protector, self._score = protector or Protector(), score
         super().__init__([NAMES.get(each, each) for each in TYPES], "textveil", language)
 
     def load(self) -> None:
@@ -60,14 +59,12 @@ class TextveilRecognizer(EntityRecognizer):
         Raises:
             DetectorError: a detector failed.
         """
-        result = self._finding.privatize(text)
-        places, items = _places(text, result.private.words), result.released.items
         found = []
-        for position, own in result.released.mask.placeholders:
-            type_ = NAMES.get(own, own)
-            if not entities or type_ in entities or type_ not in self.supported_entities:
-                start, end = places[items[position].start][0], places[items[position].end - 1][1]
-                found.append(RecognizerResult(type_, start, end, self._score))
+        for each in self._protector.find(text):
+            type_ = NAMES.get(each.type, each.type)
+            wanted = not entities or type_ in entities or type_ not in self.supported_entities
+            if each.hidden and wanted:
+                found.append(RecognizerResult(type_, each.start, each.end, self._score))
         return found
 
 
@@ -157,23 +154,3 @@ class TextveilRestorer(Operator):
     def operator_type(self) -> OperatorType:
         """It restores."""
         return OperatorType.Deanonymize
-
-
-def _finding(veil: Privatizer) -> Privatizer:
-    """The same, but all that is hidden becomes placeholders: no other names, no moved dates."""
-    own = veil.grouping
-    if own is None or not own.named | own.moved:
-        return veil
-    hidden = None if own.hidden is None else own.hidden | own.named | own.moved
-    whole = replace(own, hidden=hidden, named=frozenset(), moved=frozenset())
-    return veil.with_parts(grouping=whole, names=None, figures=None)
-
-
-def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the words of a text stand, between which there is whitespace only."""
-    places, end = list[tuple[int, int]](), 0
-    for word in words:
-        start = text.index(word, end)
-        end = start + len(word)
-        places.append((start, end))
-    return places

@@ -8,12 +8,12 @@ import asyncio
 import math
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
 from textveil.pipeline.source import source
 from textveil.pipeline.statement import note_losses, state
-from textveil.protect import Budget, Grouped, Looked, PrivateValue, Protection
+from textveil.protect import Budget, Finding, Grouped, Looked, PrivateValue, Protection, findings
 from textveil.randomness import Flags, Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
@@ -51,6 +51,8 @@ from textveil.text import Released, Tokens, tokenize
 
 BATCH_TEXTS = 512
 BATCH_CHARACTERS = 1 << 18
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -212,19 +214,9 @@ class Privatizer(Parts):
         done: int,
         queries: Iterable[str] | None,
     ) -> Iterator[Result]:
-        batch: list[tuple[str, str | None]] = []
-        characters = 0
-        for text, query in (
-            zip(texts, repeat(None)) if queries is None else zip(texts, queries, strict=True)
-        ):
-            batch.append((text, query))
-            characters += len(text) if hasattr(text, "__len__") else 0
-            if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
-                yield from self._queried(batch, session, done)
-                done += len(batch)
-                batch, characters = [], 0
-        if batch:
+        for batch in _batches(texts, repeat(None) if queries is None else queries):
             yield from self._queried(batch, session, done)
+            done += len(batch)
 
     def _queried(
         self, batch: Sequence[tuple[str, str | None]], session: Session | None, first: int
@@ -244,7 +236,24 @@ class Privatizer(Parts):
     ) -> list[Result]:
         if session is not None and not isinstance(session, Session):
             raise ConfigError(f"session must be a Session, got {type(session).__name__}")
-        return list(self._guarded(texts, session, first, None, queries).results)
+        return list(
+            self._guarded(self._sentence, texts, session, first, None, queries, False).results
+        )
+
+    def found_in(self, texts: Iterable[str]) -> Iterator[list[Finding]]:
+        """What is found in texts, each for itself: the parts that are sensitive, and what stays and why.
+
+        Raises:
+            InputError: a text is not a string of valid Unicode. DetectorError: a detector failed.
+        """
+        for batch in _batches(texts, repeat(None)):
+            yield from self._guarded(self._found, [text for text, _ in batch])
+
+    def _found(self, texts: Sequence[str]) -> list[list[Finding]]:
+        looked = look(self, tokenize(texts), None)
+        if looked is None or self.grouping is None:
+            return [[] for _ in texts]
+        return findings(self.grouping, self.grouping.spread(looked, None))
 
     def private_in(self, text: str) -> tuple[PrivateValue, ...]:
         """What is found to be private in a text, which is not released; `Session.hide` makes a session hide it.
@@ -276,19 +285,11 @@ class Privatizer(Parts):
         Raises:
             InputError: a text is not a string of valid Unicode. VocabularyError: `words.oov` is `error`.
         """
-        return self._guarded(texts, session, 0, memo, queries, whole=True)
+        return self._guarded(self._sentence, texts, session, 0, memo, queries, True)
 
-    def _guarded(
-        self,
-        texts: Sequence[str],
-        session: Session | None,
-        first: int,
-        memo: dict[object, object] | None = None,
-        queries: Sequence[str] | None = None,
-        whole: bool = False,
-    ) -> Rehearsal:
+    def _guarded(self, step: Callable[..., Made], *given: Any) -> Made:
         try:
-            return self._sentence(texts, session, first, memo, queries, whole)
+            return step(*given)
         except TextveilError:
             raise
         except Exception as error:
@@ -489,6 +490,22 @@ class Privatizer(Parts):
         ):  # seen while it is being built, as a debugger sees it
             return f"{type(self).__name__}(not built)"
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"
+
+
+def _batches(
+    texts: Iterable[str], queries: Iterable[str | None]
+) -> Iterator[list[tuple[str, str | None]]]:
+    """Texts with their queries, as many together as are looked at together."""
+    batch: list[tuple[str, str | None]] = []
+    characters = 0
+    for text, query in zip(texts, queries, strict=not isinstance(queries, repeat)):
+        batch.append((text, query))
+        characters += len(text) if hasattr(text, "__len__") else 0
+        if len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
 
 
 def _section(name: str, section: Any, given: Any) -> Any:

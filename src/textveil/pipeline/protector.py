@@ -1,16 +1,18 @@
 """Prompts: what is found in a text is hidden, the rest is sent as it stands, and answers can be restored.
 
-In: a prompt, and the session of its conversation. Out: a `Result`.
+In: a prompt, and the session of its conversation. Out: a `Result`; or what was found, as `Finding`s.
 Not here: what is found (`protect`), how it is hidden (`privatizer`), and how answers are restored (`session`).
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
-from textveil.errors import ConfigError
+from textveil.config import Config
+from textveil.errors import ConfigError, InputError
 from textveil.pipeline.privatizer import Privatizer
 from textveil.pipeline.results import Result
-from textveil.protect import Grouped
+from textveil.protect import Finding, Grouped
 from textveil.session import Session, Source
 from textveil.table import EmbeddingTable
 
@@ -46,13 +48,19 @@ class Protector:
         **overrides: Any,
     ) -> None:
         privatizer = Privatizer.from_profile(profile, table=table, **overrides)
-        if not _hides(privatizer):
-            raise ConfigError(
-                "a Protector must find something and hide all of it, and with these options it does not: set "
-                "protect.detectors or protect.always, and protect.placeholders=all or groups.budgets whose first two "
-                "numbers are 0; with other budgets use Privatizer"
-            )
-        object.__setattr__(self, "privatizer", privatizer)
+        object.__setattr__(self, "privatizer", _hiding(privatizer))
+
+    @classmethod
+    def from_config(cls, config: Config, *, table: EmbeddingTable | None = None) -> Self:
+        """A protector from resolved options; `table` takes the place of the configured one.
+
+        Raises:
+            ConfigError: the options let pass some of what is found.
+        """
+        made = object.__new__(cls)
+        privatizer = Privatizer.from_config(config, table=table)
+        object.__setattr__(made, "privatizer", _hiding(privatizer))
+        return made
 
     def protect(
         self, text: str, session: Session | None = None, *, source: Source = "user"
@@ -79,15 +87,62 @@ class Protector:
         """The same in a thread; see `Privatizer.aprivatize` for what cancelling means."""
         return await self._of(source).aprivatize(text, session)
 
+    def protect_many(
+        self, texts: Iterable[str], session: Session | None = None, *, source: Source = "user"
+    ) -> Iterator[Result]:
+        """Hides what is private in each of many texts, in order and in batches, which is faster than one by one.
+
+        The results are those of `protect`. Without a session each text is for itself; with one they are a conversation.
+        Where a text of a batch spells a placeholder, the session gives none of that name in the whole batch.
+
+        Raises:
+            InputError: it is one text. Then, as the texts come, the errors of `protect`.
+        """
+        privatizer = self._of(source)
+        return privatizer.privatize_many(_several(texts, "protect"), session)
+
+    def find(self, text: str) -> list[Finding]:
+        """Finds what is private in a text: what `protect` hides without a session, and what stays and why.
+
+        Raises:
+            InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
+            ConfigError: draws decide what is hidden.
+        """
+        return next(self.find_many([text]))
+
+    def find_many(self, texts: Iterable[str]) -> Iterator[list[Finding]]:
+        """Finds what is private in each of many texts, in order and in batches; see `find`."""
+        if self.privatizer.drawn_groups:
+            raise ConfigError(
+                "what is hidden cannot be told where groups are drawn: set protect.labels=detected"
+            )
+        return self.privatizer.found_in(_several(texts, "find"))
+
     def _of(self, source: Source) -> Privatizer:
         if source not in get_args(Source):
             raise ConfigError(f"source must be one of {', '.join(get_args(Source))}")
         return self.privatizer.with_parts(source=source)
 
 
-def _hides(privatizer: Privatizer) -> bool:
-    """Whether nothing that is found passes or is drawn from the table: it becomes a placeholder, or another name."""
+def _several(texts: Iterable[str], verb: str) -> Iterable[str]:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InputError(f"{verb}_many takes several texts; for one text use {verb}")
+    return texts
+
+
+def _hiding(privatizer: Privatizer) -> Privatizer:
+    """The privatizer, if all that it finds becomes a placeholder or another name.
+
+    Raises:
+        ConfigError: something passes, or is drawn from the table.
+    """
     grouping, budget = privatizer.grouping, privatizer.budget
-    if grouping is None or not grouping.detectors:
-        return False
-    return grouping.hidden is None or (isinstance(budget, Grouped) and not any(budget.budgets[:2]))
+    if grouping is not None and grouping.detectors:
+        none_left = isinstance(budget, Grouped) and not any(budget.budgets[:2])
+        if grouping.hidden is None or none_left:
+            return privatizer
+    raise ConfigError(
+        "a Protector must find something and hide all of it, and with these options it does not: set "
+        "protect.detectors or protect.always, and protect.placeholders=all or groups.budgets whose first two "
+        "numbers are 0; with other budgets use Privatizer"
+    )

@@ -16,6 +16,7 @@ from textveil.protect.budget import (
 from textveil.protect.detectors import detector
 from textveil.protect.figures import AGE, DATES, OLDEST, Figure
 from textveil.protect.figures import read as read_figure
+from textveil.protect.findings import Finding, findings
 from textveil.protect.grouping import LITERAL, WHOLE, Grouping, Looked, join
 from textveil.protect.markup import ranges_without_entities
 from textveil.protect.name_lists import load_names
@@ -40,6 +41,7 @@ __all__ = [
     "Budget",
     "Detector",
     "Figure",
+    "Finding",
     "Grouped",
     "Grouping",
     "Looked",
@@ -53,6 +55,7 @@ __all__ = [
     "core",
     "could_stand",
     "detector",
+    "findings",
     "group_numbers",
     "in_range",
     "join",

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple, Protocol, Self, TypeGuard
 
 import numpy as np
@@ -78,13 +78,16 @@ class Scorer(Protocol):
         ...
 
 
-class _Range(NamedTuple):
-    """The words [start, stop) of a sensitive part, its type and score."""
+FAILED = "failure"
+"""The source of the one part that a text is where a detector failed."""
+
+
+class Part(NamedTuple):
+    """The words [start, stop) of a sensitive part, and the span that says what it is."""
 
     start: int
     stop: int
-    type: str
-    score: float
+    span: Span
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -95,6 +98,7 @@ class Looked:
         tokens: the N words of the texts.
         spans: sensitive parts; no word is in two of them.
         others: names that detectors take for public.
+        spared: what would be sensitive, but that the user never wants protected.
         important: bool [N], words that matter to the task.
         failed: whether a detector failed, so that the texts are treated as sensitive.
         news: for each text the values that were not known before.
@@ -105,6 +109,7 @@ class Looked:
     others: tuple[Span, ...]
     important: Flags
     failed: bool = False
+    spared: tuple[Span, ...] = ()
     news: tuple[tuple[PrivateValue, ...], ...] = ()
 
 
@@ -233,7 +238,7 @@ class Grouping:
             )
         important = self._important(tokens, queries)
         try:
-            spans, others = self._spans(tokens)
+            spans, others, spared = self._spans(tokens)
         except DetectorError as error:
             if self.options.on_failure == "refuse":
                 raise
@@ -243,7 +248,13 @@ class Grouping:
                 stacklevel=2,
             )
             return Looked(tokens=tokens, spans=(), others=(), important=important, failed=True)
-        found = Looked(tokens=tokens, spans=(), others=tuple(others), important=important)
+        found = Looked(
+            tokens=tokens,
+            spans=(),
+            others=tuple(others),
+            important=important,
+            spared=tuple(spared),
+        )
         return _with(found, spans)
 
     def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -287,11 +298,11 @@ class Grouping:
         tokens, important = found.tokens, found.important
         if found.failed:
             return self._failed(tokens, important)
-        parts = _with_backslashes(_words(found.spans, tokens), tokens)
+        parts = sensitive(found)
         entity = np.full(len(tokens.words), -1, np.int64)
         for i, part in enumerate(parts):
             entity[part.start : part.stop] = i
-        types = tuple(part.type for part in parts)
+        types = tuple(part.span.type for part in parts)
         inside = entity >= 0
         if parts:  # a part has one group
             touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
@@ -357,18 +368,22 @@ class Grouping:
         found: Flags = scores >= self.options.tau  # NaN counts as not important
         return found
 
-    def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span]]:
-        """Sensitive parts, and names that are public."""
+    def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span], list[Span]]:
+        """Sensitive parts, names that are public, and what is never protected."""
         settings = stages.Settings(self.options.level, self.judges, AGE in self.moved)
         found = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
         spans = stages.run(stages.STAGES, found, tokens, settings)
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
-        others = [span for span in spans if not self._at_level(span)]
-        spans = [span for span in spans if self._at_level(span)]
-        return spans if self.never is None else self.never.without(spans, tokens.texts), others
+        others = [span for span in spans if not self.at_level(span)]
+        spans = [span for span in spans if self.at_level(span)]
+        if self.never is None:
+            return spans, others, []
+        kept = self.never.without(spans, tokens.texts)
+        whole = {*kept}
+        return kept, others, [span for span in spans if span not in whole]
 
-    def _at_level(self, span: Span) -> bool:
+    def at_level(self, span: Span) -> bool:
         """Whether `protect.level` counts a span as sensitive; spans of a user's own types and lists are private."""
         if self.options.level == "names":
             return True
@@ -377,7 +392,7 @@ class Grouping:
         )
 
     def _labelled(
-        self, tokens: Tokens, parts: Sequence[_Range], entity: Ids, group: NDArray[Any]
+        self, tokens: Tokens, parts: Sequence[Part], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
         """Labels, extended by types; which words are hidden, named, moved. Writes types into `group`."""
         labels = [PUBLIC, *GROUPS]
@@ -388,7 +403,8 @@ class Grouping:
                 labels.append(label)
             return labels.index(label)
 
-        for start, stop, type_, score in parts:
+        for start, stop, span in parts:
+            type_, score = span.type, span.score
             cased = not any(map(_UNCASED.search, tokens.words[start:stop]))
             if type_ in self.named and score >= SURE and cased and not _glued(tokens, start, stop):
                 named[start:stop] = True
@@ -408,6 +424,18 @@ class Grouping:
                 hidden[start:stop] = True
                 group[start:stop] = number(type_)
         return tuple(labels), hidden, named, moved
+
+
+def sensitive(found: Looked) -> list[Part]:
+    """The sensitive parts of texts, in order; where a detector failed, each text as a whole."""
+    tokens = found.tokens
+    if not found.failed:
+        return _with_backslashes(_words(found.spans, tokens), tokens)
+    return [
+        Part(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE, 1.0, FAILED))
+        for b, (first, stop) in enumerate(pairwise(tokens.documents.tolist()))
+        if first < stop
+    ]
 
 
 def join(
@@ -535,7 +563,7 @@ def _scorer(options: ProtectOptions) -> Scorer | None:
     return Saliency(source=str(options.classifier)) if options.importance == "saliency" else None
 
 
-def _words(spans: Sequence[Span], tokens: Tokens) -> list[_Range]:
+def _words(spans: Sequence[Span], tokens: Tokens) -> list[Part]:
     """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
     if not spans:
         return []
@@ -551,14 +579,14 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[_Range]:
         np.searchsorted(ends, begins, side="right"),
         np.searchsorted(starts, stops, side="left"),
     )
-    found: list[_Range] = []
+    found: list[Part] = []
     for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
         if start >= stop:
             continue
         if found and start < found[-1].stop:
             found[-1] = found[-1]._replace(stop=max(found[-1].stop, stop))
         else:
-            found.append(_Range(start, stop, span.type, span.score))
+            found.append(Part(start, stop, span))
     return found
 
 
@@ -587,9 +615,9 @@ def _with(found: Looked, spans: Sequence[Span]) -> Looked:
     return replace(found, tokens=tokens, spans=tuple(spans), important=found.important[origin])
 
 
-def _with_backslashes(parts: Sequence[_Range], tokens: Tokens) -> list[_Range]:
+def _with_backslashes(parts: Sequence[Part], tokens: Tokens) -> list[Part]:
     """The parts, each with a backslash before it that would be taken for an escape of its placeholder's bracket."""
-    found: list[_Range] = []
+    found: list[Part] = []
     for part in parts:
         least = found[-1].stop if found else 0
         first = part.start

@@ -1,0 +1,94 @@
+"""Findings: what was found in a text, with the reason why it is hidden or stays, for the owner of the text.
+
+In: what detectors found in texts, with all places where it stands again. Out: the findings of each text.
+Not here: what is found and what is hidden (`grouping`).
+"""
+
+import math
+from bisect import bisect_right
+from dataclasses import asdict, dataclass
+
+from textveil.protect.detectors import merge
+from textveil.protect.grouping import FAILED, Grouping, Looked, sensitive
+from textveil.protect.spans import Span
+from textveil.protect.spread import SOURCE as SPREAD
+from textveil.protect.stages import PRIVATE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something that was found in a text. Its place is as private as the text; it holds no word of it.
+
+    Attributes:
+        type: what it is: "PERSON", "EMAIL".
+        start: first character, in code points of the text.
+        end: one past the last character.
+        score: the detector's confidence, from 0 to 1.
+        private: how probable it is that it belongs to somebody private, and to nothing public, from 0 to 1.
+        source: the detector's name; "spread" where something stands again that was found elsewhere in the text.
+        hidden: whether `Protector.protect` hides it.
+        reason: why it is hidden or stays, in a few words.
+    """
+
+    type: str
+    start: int
+    end: int
+    score: float
+    private: float
+    source: str
+    hidden: bool
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """All of it."""
+        return asdict(self)
+
+
+def findings(grouping: Grouping, found: Looked) -> list[list[Finding]]:
+    """The findings of each text, in order; none overlaps another.
+
+    Hidden are the parts that a release hides. What was found besides stays, as far as it is in none of them.
+
+    Args:
+        grouping: what found it.
+        found: what was found, spread.
+    """
+    tokens = found.tokens
+    made: list[list[Finding]] = [[] for _ in tokens.texts]
+    for first, stop, span in sensitive(found):
+        place = int(tokens.starts[first]), int(tokens.ends[stop - 1])
+        made[span.text].append(_finding(span, *place, True, _why_hidden(span)))
+    hidden = [[*each] for each in made]
+    for span in merge([*found.others, *found.spared], tokens):
+        parts = hidden[span.text]
+        at = bisect_right(parts, span.start, key=lambda part: part.end)
+        if at == len(parts) or span.end <= parts[at].start:
+            stays = _finding(span, span.start, span.end, False, _why_stays(span, grouping))
+            made[span.text].append(stays)
+    return [sorted(each, key=lambda finding: finding.start) for each in made]
+
+
+def _finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Finding:
+    return Finding(
+        type=span.type,
+        start=start,
+        end=end,
+        score=span.score,
+        private=span.private,
+        source=span.source,
+        hidden=hidden,
+        reason=reason,
+    )
+
+
+def _why_hidden(span: Span) -> str:
+    again = {SPREAD: "stands again", FAILED: "a detector failed"}
+    return f"hidden: {again.get(span.source) or f'found by {span.source}'}"
+
+
+def _why_stays(span: Span, grouping: Grouping) -> str:
+    if grouping.at_level(span):
+        return "stays: listed in protect.never"
+    if span.private >= PRIVATE:
+        return f"stays: level {grouping.options.level} hides no names"
+    return f"stays: public (private with {math.floor(span.private * 100) / 100:g}, counts from {PRIVATE:g})"

@@ -1,0 +1,44 @@
+"""Shows findings: a text with what is hidden and what stays in colours, for its owner.
+
+In: texts with their findings. Out: a page. It holds the texts, and is as private.
+Not here: what is found (`protect`), and how groups of released words look (`groups`).
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+from textveil.protect import Finding
+from textveil.show import page as pages
+
+_STYLES = """.hidden { background: #fdae6b; }
+  .stays { border-bottom: 2px dotted #08519c; }
+  .type { font-size: .7em; color: #444; margin-left: .25rem; }"""
+
+
+def page(found: Sequence[tuple[str, Sequence[Finding]]]) -> str:
+    """A page of its own, without scripts.
+
+    Args:
+        found: texts with their findings.
+    """
+    texts = "\n".join(f'<p class="text">{_html(*each)}</p>' for each in found)
+    content = f"""<p class="keep">Keep this page to yourself: it holds the private text.</p>
+<ul class="legend"><li><span class="word hidden">word</span> hidden</li>\
+<li><span class="word stays">word</span> found, and stays</li></ul>
+<p class="how">Point at a word to read why. Of all other words nothing is claimed.</p>
+{texts}"""
+    return pages.shell("What is private here, and what stays", content, styles=_STYLES)
+
+
+def _html(text: str, found: Sequence[Finding]) -> str:
+    parts, at = list[str](), 0
+    for each in found:
+        kind = "hidden" if each.hidden else "stays"
+        word, name = escape(text[each.start : each.end]), escape(each.type)
+        parts += [
+            escape(text[at : each.start]),
+            f'<span class="word {kind}" title="{escape(each.reason)}" tabindex="0">{word}',
+            f'<span class="type">{name}</span></span>',
+        ]
+        at = each.end
+    return "".join(parts) + escape(text[at:])
