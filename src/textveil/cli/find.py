@@ -27,21 +27,8 @@ if TYPE_CHECKING:
 )
 def find(
     config: "Config",
-    text: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TEXT|-|FILE",
-            help="A prompt, a file with one, or - for standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    lines: Annotated[
-        bool,
-        typer.Option(
-            "--lines",
-            help="Take each line of the file, or of standard input, as a prompt of its own.",
-        ),
-    ] = False,
+    text: texts.Text = None,
+    lines: texts.Lines = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="One JSON object per text, with places and without words."),
