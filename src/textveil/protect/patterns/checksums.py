@@ -74,7 +74,7 @@ def _standard(*modules: str) -> Callable[[str], bool]:
     return is_valid
 
 
-_SIGNED = ("fi.hetu", "se.personnummer")
+_SIGNED = ("fi.hetu",)
 """Modules to which the sign between date and number tells the century."""
 
 luhn = _standard("luhn")
@@ -154,8 +154,6 @@ is_rijksregister = _standard("be.nn")
 """Belgium: rijksregisternummer; for births since 2000, a 2 is put before the number."""
 is_ahv = _standard("ch.ssn")
 """Switzerland: AHV number, an EAN-13."""
-is_tfn = _standard("au.tfn")
-"""Australia: tax file number, eight or nine digits."""
 is_abn = _standard("au.abn")
 """Australia: business number."""
 is_cpf = _standard("br.cpf")
@@ -184,10 +182,24 @@ is_rut = _standard("cl.rut")
 """Chile: RUT."""
 is_routing_number = _standard("us.rtn")
 """United States: routing number of a bank."""
-is_personnummer = _standard("se.personnummer")
-"""Sweden: personnummer and samordningsnummer (day plus 60)."""
 is_hetu = _standard("fi.hetu")
 """Finland: henkilötunnus."""
+
+
+def is_personnummer(value: str) -> bool:
+    """Sweden: personnummer and samordningsnummer (day plus 60)."""
+    d = digits(value)[-10:]
+    day = (10 * d[4] + d[5]) % 60
+    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], day) and luhn("".join(map(str, d)))
+
+
+def is_tfn(value: str) -> bool:
+    """Australia: tax file number, eight or nine digits."""
+    d = digits(value)
+    return (
+        weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11
+        == 0
+    )
 
 
 def is_nric(value: str) -> bool:
