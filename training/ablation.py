@@ -255,7 +255,11 @@ def parts() -> list[Part]:
             of="patterns",
         ),
     ]
-    for name, table in (("STAGES", stages.STAGES), ("MERGING", stages.MERGING)):
+    for name, table in (
+        ("STAGES", stages.STAGES),
+        ("LEVELS", stages.LEVELS),
+        ("MERGING", stages.MERGING),
+    ):
         found += [
             Part(
                 name=f"stage {stage.name}",

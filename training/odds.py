@@ -147,7 +147,7 @@ def generated_texts(corpora: Path) -> Iterator[data.Marked]:
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
     """What textveil's detectors find, with what the tagger is in doubt of."""
     tagger = reading(np.vstack([np.eye(WIDTH)] * 2))
-    own = [detector(name) for name in ("patterns", "structure", "scripts")]
+    own = [detector(name) for name in ("patterns", "structure")]
     return find_all([*own, tagger.doubting(doubt)], [each.text for each in texts], timeout=None)
 
 

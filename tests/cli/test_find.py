@@ -121,3 +121,14 @@ def test_errors_are_one_line_without_the_text(run, tmp_path):
 
 def test_it_has_few_options():
     assert len(inspect.signature(find).parameters) <= 12
+
+
+def test_a_page_is_a_file_of_its_own(run, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text(PROMPT)
+    for page in (prompt, "-"):
+        code, out, err = run(prompt, "--html", page, *LEAN)
+        assert code != 0
+        assert "--html must be a file of its own" in err
+        assert out == ""
+    assert prompt.read_text() == PROMPT

@@ -63,7 +63,7 @@ def guard():
         {"protect": {"never": ["Silva"], "unmeasured": "strict"}},
         {"protect": {"detectors": [MAIL], "types": ["EMAIL"], "placeholders": ["identifiers"]}},
     ],
-    ids=repr,
+    ids=["personal", "names", "identifiers", "never", "own"],
 )
 def test_hidden_is_what_a_release_hides_and_nothing_else(options):
     made = Protector(**options)

@@ -246,6 +246,30 @@ def test_other_numbers_get_no_quotation_marks(text):
     assert re.sub("0?71", "<AGE_1>", text) == made.protect(text).text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"note": "the students\' card", "age": 71}',
+        '{"note": "5\' tall", "age": 71}',
+        json.dumps({"note": "say \\", "age": 71}),
+        json.dumps([{"note": "x" * 30, "age": 71}] * 200),
+        json.dumps({"note": "x" * 5000, "age": 71}),
+    ],
+    ids=["plural", "feet", "backslash", "records", "long"],
+)
+def test_json_on_one_line_stays_valid(text):
+    made, session = Protector(protect={"detectors": [Finds("own", AGE="71")]}), Session()
+    sent = made.protect(text, session).text
+    assert json.loads(sent) == json.loads(text.replace("71", '"<AGE_1>"'))
+    assert session.restore(sent) == text
+
+
+@pytest.mark.parametrize("text", ['{"source": ["print(\\"x,71;y\\")"]}', '{"a": ["# x,71;y"]}'])
+def test_a_number_inside_a_string_gets_no_quotation_marks(text):
+    made = Protector(protect={"detectors": [First(AGE=["71"])]})
+    assert made.protect(text).text == text.replace("71", "<AGE_1>")
+
+
 def test_a_column_beside_a_hidden_figure_stays():
     made = Protector(protect={"detectors": [First(DATE=["14/02/1951"], AGE=["71"])]})
     session = Session()

@@ -1413,3 +1413,25 @@ def test_a_number_behind_a_plus_is_a_telephone_number_whatever_its_check_digit_s
         "PHONE",
         "NATIONAL_ID",
     ]
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "131052-901X",  # Finland, temporary
+        "660578-5069",  # Sweden, coordination number
+        "80.45.10-123.20",  # Belgium, BIS
+        "8001015009285",  # South Africa, a refugee's
+    ],
+)
+def test_numbers_of_people_who_came_from_elsewhere_are_national_numbers(number):
+    found = PATTERNS.find([f"no. {number} is it"])
+    assert [(span.type, span.end - span.start) for span in found] == [("NATIONAL_ID", len(number))]
+
+
+def test_without_check_digits_detection_fails(monkeypatch):
+    checksums._module.cache_clear()
+    monkeypatch.setitem(sys.modules, "stdnum", None)
+    monkeypatch.setitem(sys.modules, "stdnum.luhn", None)
+    with pytest.raises(ImportError):
+        checksums.luhn("4539578763621486")

@@ -127,6 +127,17 @@ def check(
             f"--session and --output must be two files, and both are {quote_file(output)}"
         )
     if html is not None and (
+        html == "-"
+        or (
+            text is not None
+            and os.path.isfile(html)
+            and os.path.realpath(text) == os.path.realpath(html)
+        )
+    ):
+        raise ConfigError(
+            f"--html must be a file of its own, neither the input nor standard output; got {quote_file(html)}"
+        )
+    if html is not None and (
         os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))
     ):
         raise ConfigError(

@@ -243,16 +243,24 @@ def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     if _ENDED.match(text, end) is None:
         return False
     before = max(0, start - 200)
-    for form in (_VALUE, _ARGUMENT, _ROW):
-        match = form.search(text, before, start)
-        if match is not None and (form is not _ROW or _in_row(text, match, end)):
-            return not _in_string(text, match.start() + 1, start)
-    return False
+    if value := _VALUE.search(text, before, start):
+        return not _is_open(text, value.start() + 1, start, text[value.start()])
+    found = _ARGUMENT.search(text, before, start) or _row(text, before, start, end)
+    return found is not None and not _in_string(text, found.start() + 1, start)
 
 
-def _in_row(text: str, row: re.Match[str], end: int) -> bool:
-    """Whether a number is one of several values in brackets, as in rows of SQL."""
-    return "," in row[0].rpartition("(")[2] or text[end : end + 9].lstrip().startswith(",")
+def _is_open(text: str, begin: int, at: int, mark: str) -> bool:
+    """Whether a quotation mark, or either kind of it, is open since a place behind a key."""
+    marks = (mark,) if mark in "\"'" else ('"', "'")
+    since = _ESCAPED.sub("", text[begin:at])
+    return any(since.count(each) % 2 for each in marks)
+
+
+def _row(text: str, before: int, start: int, end: int) -> re.Match[str] | None:
+    """What stands before a number that is one of several values in brackets, as in rows of SQL."""
+    row = _ROW.search(text, before, start)
+    several = row is not None and "," in row[0].rpartition("(")[2]
+    return row if several or text[end : end + 9].lstrip().startswith(",") else None
 
 
 def _in_string(text: str, opened: int, at: int) -> bool:
@@ -274,6 +282,7 @@ _ARGUMENT = re.compile(r"\{(?:[^{}]*,)?\s*\w+\s*:\s*\Z|\w\((?:[^()]*,)?\s*\w+=\Z
 """{key: ...} and call(key=...)."""
 _ROW = re.compile(r"(?i)(?:\A|\n|[,:=(\[]|\bvalues)\s*\((?:[^()]*,)?\s*\Z")
 """(..., ...) as a line, behind a sign of code, or behind VALUES."""
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 _MARKS = re.compile(r'(?<!\\)"'), re.compile(r"(?<!\\)(?<!\w)'|(?<!\\)'(?!\w)")
 LONGEST_LINE = 2000
 """Characters of a line before a number that are looked at for an open quotation mark."""

@@ -155,19 +155,21 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     ]
     if walls:
         parts = [part for part in parts if not _is_bit(part, span, text)] or parts
-    if gaps:  # a status or duration behind a value
+    if gaps and span.type != "SECRET":
         parts = [
             part
             for part in parts
-            if part.start < gaps[0][1] or _longest(text[part.start : part.end]) >= FEWEST
+            if part.start < gaps[0][1] or not _STATUS.fullmatch(text, part.start, part.end)
         ]
     told = [part for part in parts if not walls or _tells(part, text)]
     yield from told or parts[:1]
 
 
-def _longest(value: str) -> int:
-    """How many letters and figures stand beside each other at most."""
-    return max(len(run) for run in re.split(r"[\W_]+", value))
+_STATUS = re.compile(
+    r"(?:\d{3}(?!\S)|\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB])\b|-)(?:\s+|\Z)"
+    r"(?:(?:\d{1,3}|\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB]))(?:\s+|\Z))*"
+)
+"""What a line of a log says behind a value: a status, then durations and sizes."""
 
 
 def _outside(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
@@ -407,7 +409,7 @@ def _is_row(text: str, row: _Row) -> bool:
 # ---- strings, tags, marks, lines, cards ------------------------------------------------------------------------------
 
 _ASSIGNED = re.compile(
-    r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?[ \t]?\d)
+    r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?(?:\d|[ \t]\d{3}(?!\S)))
     [^\s"'&;,<>=][^\s"'&;,<>]{0,500}+([ \t])(?=\S)""",
     re.VERBOSE,
 )

@@ -375,6 +375,7 @@ class Grouping:
         spans = stages.run(stages.STAGES, found, tokens, settings)
         if self.types is not None:
             spans = [span for span in spans if span.type in self.types]
+        spans = stages.run(stages.LEVELS, spans, tokens, settings)
         others = [span for span in spans if not self.at_level(span)]
         spans = [span for span in spans if self.at_level(span)]
         if self.never is None:

@@ -473,6 +473,10 @@ STAGES = (
         runs=lambda settings: settings.moves_ages,
         guard="without its unit an age cannot be moved",
     ),
+)
+"""From what detectors found to spans, in order."""
+
+LEVELS = (
     Stage(
         name="countries",
         apply=_each(publish_country),
@@ -493,7 +497,7 @@ STAGES = (
         runs=_is_personal,
     ),
 )
-"""From what detectors found to what is private, in order."""
+"""Which names are private, in order; behind `protect.types`."""
 
 MERGING = (
     Stage(

@@ -273,7 +273,8 @@ class Book:
         """
         if not len(self.texts):
             return
-        marks = np.array([fingerprint(text) for text in texts], np.uint64)
+        given = [part for text in texts for part in {text, *text.splitlines()} if part.strip()]
+        marks = np.array([fingerprint(part) for part in given], np.uint64)
         if n := int(np.isin(marks, self.texts).sum()):
             raise InputError(
                 f"a book of codes must be made from other texts than those that are released, and {n} of the texts "

@@ -9,7 +9,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -61,21 +63,24 @@ def _standard(*modules: str) -> Callable[[str], bool]:
     """
 
     def is_valid(value: str) -> bool:
-        for name in modules:
-            number = value if name in _SIGNED else compact(value)
-            try:
-                if import_module(f"stdnum.{name}").is_valid(number):
-                    return True
-            except Exception:
-                continue
-        return False
+        return any(_accepts(_module(name), compact(value)) for name in modules)
 
     is_valid.__name__ = f"is_{'_or_'.join(modules)}"
     return is_valid
 
 
-_SIGNED = ("fi.hetu",)
-"""Modules to which the sign between date and number tells the century."""
+@cache
+def _module(name: str) -> ModuleType:
+    """A module of python-stdnum; where it is missing, detection fails."""
+    return import_module(f"stdnum.{name}")
+
+
+def _accepts(module: ModuleType, number: str) -> bool:
+    try:
+        return bool(module.is_valid(number))
+    except (ValueError, LookupError):  # of what has another form than the module expects
+        return False
+
 
 luhn = _standard("luhn")
 """ISO/IEC 7812-1, annex B: cards and many others."""
@@ -145,12 +150,12 @@ is_nir = _standard("fr.nir")
 is_steuer_id = _standard("de.idnr")
 """Germany: Steuer-ID; among its first ten digits, one occurs two or three times and all others at most once."""
 is_pesel = _standard("pl.pesel")
-"""Poland: PESEL, of somebody born from 1900 to 2099."""
+"""Poland: PESEL."""
 is_bsn = _standard("nl.bsn")
 """Netherlands: BSN."""
 is_fodselsnummer = _standard("no.fodselsnummer")
 """Norway: fødselsnummer."""
-is_rijksregister = _standard("be.nn")
+is_rijksregister = _standard("be.nn", "be.bis")
 """Belgium: rijksregisternummer; for births since 2000, a 2 is put before the number."""
 is_ahv = _standard("ch.ssn")
 """Switzerland: AHV number, an EAN-13."""
@@ -162,12 +167,8 @@ is_cnpj = _standard("br.cnpj")
 """Brazil: CNPJ."""
 is_rrn = _standard("kr.rrn")
 """Korea: resident registration number."""
-is_south_african = _standard("za.idnr")
-"""South Africa: identity number."""
 is_portuguese_nif = _standard("pt.nif")
 """Portugal: NIF."""
-is_pps = _standard("ie.pps")
-"""Ireland: PPS number, with one or two letters at its end."""
 is_nip = _standard("pl.nip")
 """Poland: NIP."""
 is_regon = _standard("pl.regon")
@@ -182,8 +183,6 @@ is_rut = _standard("cl.rut")
 """Chile: RUT."""
 is_routing_number = _standard("us.rtn")
 """United States: routing number of a bank."""
-is_hetu = _standard("fi.hetu")
-"""Finland: henkilötunnus."""
 
 
 def is_personnummer(value: str) -> bool:
@@ -200,6 +199,29 @@ def is_tfn(value: str) -> bool:
         weighted(d, (1, 4, 3, 7, 5, 8, 6, 9, 10) if len(d) == 9 else (10, 7, 8, 4, 6, 3, 5, 1)) % 11
         == 0
     )
+
+
+def is_hetu(value: str) -> bool:
+    """Finland: henkilötunnus."""
+    d = digits(value[:10])
+    number = int("".join(map(str, d)))
+    born = is_short_date(10 * d[4] + d[5], 10 * d[2] + d[3], 10 * d[0] + d[1])
+    return born and "0123456789ABCDEFHJKLMNPRSTUVWXY"[number % 31] == value[-1].upper()
+
+
+def is_pps(value: str) -> bool:
+    """Ireland: PPS number, with one or two letters at its end."""
+    whole = compact(value)
+    total = weighted(digits(whole), range(8, 1, -1)) + (
+        9 * (ord(whole[8]) - 64) % 23 if len(whole) > 8 else 0
+    )
+    return "WABCDEFGHIJKLMNOPQRSTUV"[total % 23] == whole[7]
+
+
+def is_south_african(value: str) -> bool:
+    """South Africa: identity number."""
+    d = digits(value)
+    return is_short_date(10 * d[0] + d[1], 10 * d[2] + d[3], 10 * d[4] + d[5]) and luhn(value)
 
 
 def is_nric(value: str) -> bool:
