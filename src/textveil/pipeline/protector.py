@@ -92,8 +92,9 @@ class Protector:
     ) -> Iterator[Result]:
         """Hides what is private in each of many texts, in order and in batches, which is faster than one by one.
 
-        The results are those of `protect`. Without a session each text is for itself; with one they are a conversation.
-        Where a text of a batch spells a placeholder, the session gives none of that name in the whole batch.
+        The results are as those of `protect`; other names and figures are drawn anew. Without a session each text is
+        for itself; with one they are a conversation. Where a text of a batch spells a placeholder, the session
+        gives none of that name in the whole batch.
 
         Raises:
             InputError: it is one text. Then, as the texts come, the errors of `protect`.
@@ -105,7 +106,8 @@ class Protector:
         """Finds what is private in a text: what `protect` hides without a session, and what stays and why.
 
         Raises:
-            InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
+            InputError: the text is not a string of valid Unicode, or parts of it were not measured and
+                `protect.unmeasured` is `refuse`. DetectorError: a detector failed.
             ConfigError: draws decide what is hidden.
         """
         return next(self.find_many([text]))
