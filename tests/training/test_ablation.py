@@ -1,0 +1,51 @@
+"""The ruler of detection: each part was measured or is a guard, and is switched off and on again."""
+
+import json
+
+from training.ablation import ROWS, Counts, Part, count, parts, switched_off
+from training.labels import marked_texts
+
+from textveil.protect import patterns, stages
+
+
+def test_each_part_was_measured_or_is_a_guard():
+    measured = {json.loads(line)["part"] for line in ROWS.read_text("utf-8").splitlines()}
+    unknown = [part.name for part in parts() if not part.guard and part.name not in measured]
+    assert unknown == [], "run `make ablation`, and say what they earn"
+
+
+def test_parts_have_names_of_their_own():
+    names = [part.name for part in parts()]
+    assert len(names) == len({*names})
+
+
+def test_a_part_is_off_inside_the_block_only():
+    (part,) = (each for each in parts() if each.name == "stage trim")
+    before = stages.STAGES
+    with switched_off(part):
+        assert [stage.name for stage in before if stage not in stages.STAGES] == ["trim"]
+    assert stages.STAGES is before
+
+
+def test_a_rule_that_is_off_finds_nothing():
+    text = "Write to anna@example.org"
+    rules = tuple(rule for rule in patterns.RULES if rule.type != "EMAIL")
+    with switched_off(Part(name="mail", off=((patterns, "RULES", rules),))):
+        assert patterns.Patterns(types=("EMAIL",)).find([text]) == []
+    assert len(patterns.Patterns(types=("EMAIL",)).find([text])) == 1
+
+
+def test_titles_and_units_do_not_count():
+    content = "=== a mail\n⟦Frau Kirsch|PERSON|private⟧ (⟦71 Jahre|AGE|private⟧) met ⟦Goethe|PERSON|public⟧ there"
+    (text,) = marked_texts(content, "de")
+    hidden = [Found(text, "Kirsch"), Found(text, "71"), Found(text, "there")]
+    assert count(text, hidden) == Counts(2, 2, 0, 1, 5, 8)
+    assert count(text, []) == Counts(0, 2, 0, 1, 0, 8)
+
+
+class Found:
+    """A place of a text, as spans have it."""
+
+    def __init__(self, text, value):
+        self.start = text.text.index(value)
+        self.end = self.start + len(value)
