@@ -1127,12 +1127,14 @@ def lie_inside(text):
         assert 0 <= span.start < span.end <= len(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(shaped())
 def test_nothing_that_looks_alike_raises(text):
     lie_inside(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, deadline=None)
 @given(
     st.sampled_from(PIECES),
@@ -1298,6 +1300,7 @@ UNITS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_is_linear(unit):
     """Ten times the text takes at most sixty times as long; a quadratic pattern takes a hundred times as long."""
@@ -1312,6 +1315,7 @@ def test_time_is_linear(unit):
     assert seconds(30_000) < 60 * small + 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["a", "a.", "a@", "(", "Aa ", "password ", "eyJ", "http://a", "-----BEGIN PRIVATE KEY-----\n"],

@@ -5,7 +5,7 @@ import json
 from training.ablation import ROWS, Counts, Part, count, parts, switched_off
 from training.labels import marked_texts
 
-from textveil.protect import patterns, stages
+from textveil.protect import Span, patterns, stages
 
 
 def test_each_part_was_measured_or_is_a_guard():
@@ -38,14 +38,7 @@ def test_a_rule_that_is_off_finds_nothing():
 def test_titles_and_units_do_not_count():
     content = "=== a mail\n⟦Frau Kirsch|PERSON|private⟧ (⟦71 Jahre|AGE|private⟧) met ⟦Goethe|PERSON|public⟧ there"
     (text,) = marked_texts(content, "de")
-    hidden = [Found(text, "Kirsch"), Found(text, "71"), Found(text, "there")]
+    places = [(text.text.index(value), value) for value in ("Kirsch", "71", "there")]
+    hidden = [Span(0, at, at + len(value), "PERSON", 1.0, "own") for at, value in places]
     assert count(text, hidden) == Counts(2, 2, 0, 1, 5, 8)
     assert count(text, []) == Counts(0, 2, 0, 1, 0, 8)
-
-
-class Found:
-    """A place of a text, as spans have it."""
-
-    def __init__(self, text, value):
-        self.start = text.text.index(value)
-        self.end = self.start + len(value)

@@ -82,7 +82,7 @@ FAILED = "failure"
 """The source of the one part that a text is where a detector failed."""
 
 
-class Part(NamedTuple):
+class WordRange(NamedTuple):
     """The words [start, stop) of a sensitive part, and the span that says what it is."""
 
     start: int
@@ -393,7 +393,7 @@ class Grouping:
         )
 
     def _labelled(
-        self, tokens: Tokens, parts: Sequence[Part], entity: Ids, group: NDArray[Any]
+        self, tokens: Tokens, parts: Sequence[WordRange], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
         """Labels, extended by types; which words are hidden, named, moved. Writes types into `group`."""
         labels = [PUBLIC, *GROUPS]
@@ -427,13 +427,13 @@ class Grouping:
         return tuple(labels), hidden, named, moved
 
 
-def sensitive(found: Looked) -> list[Part]:
+def sensitive(found: Looked) -> list[WordRange]:
     """The sensitive parts of texts, in order; where a detector failed, each text as a whole."""
     tokens = found.tokens
     if not found.failed:
         return _with_backslashes(_words(found.spans, tokens), tokens)
     return [
-        Part(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE, 1.0, FAILED))
+        WordRange(first, stop, Span(b, 0, len(tokens.texts[b]), WHOLE, 1.0, FAILED))
         for b, (first, stop) in enumerate(pairwise(tokens.documents.tolist()))
         if first < stop
     ]
@@ -564,7 +564,7 @@ def _scorer(options: ProtectOptions) -> Scorer | None:
     return Saliency(source=str(options.classifier)) if options.importance == "saliency" else None
 
 
-def _words(spans: Sequence[Span], tokens: Tokens) -> list[Part]:
+def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
     """The words that spans touch, as ranges of the batch; ranges that share a word become one of the first's type."""
     if not spans:
         return []
@@ -580,14 +580,14 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[Part]:
         np.searchsorted(ends, begins, side="right"),
         np.searchsorted(starts, stops, side="left"),
     )
-    found: list[Part] = []
+    found: list[WordRange] = []
     for start, stop, span in sorted(zip(first.tolist(), last.tolist(), spans, strict=True)):
         if start >= stop:
             continue
         if found and start < found[-1].stop:
             found[-1] = found[-1]._replace(stop=max(found[-1].stop, stop))
         else:
-            found.append(Part(start, stop, span))
+            found.append(WordRange(start, stop, span))
     return found
 
 
@@ -616,9 +616,9 @@ def _with(found: Looked, spans: Sequence[Span]) -> Looked:
     return replace(found, tokens=tokens, spans=tuple(spans), important=found.important[origin])
 
 
-def _with_backslashes(parts: Sequence[Part], tokens: Tokens) -> list[Part]:
+def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
     """The parts, each with a backslash before it that would be taken for an escape of its placeholder's bracket."""
-    found: list[Part] = []
+    found: list[WordRange] = []
     for part in parts:
         least = found[-1].stop if found else 0
         first = part.start

@@ -25,7 +25,7 @@ from textveil.randomness.samplers import weighted_choice
 from textveil.randomness.streams import Randomness
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.audit import sampled
-from textveil_bench.audit.finding import Finding
+from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.fit import binomial
 from textveil_bench.audit.run import CHECKS, audit
 from textveil_bench.audit.sampled import Trial, _loss
@@ -81,7 +81,7 @@ class Response:
         return np.log(weights / weights.sum(axis=1, keepdims=True))
 
 
-def findings(mechanism: Any, *checks: str, epsilon: float = 3.0) -> dict[str, Finding]:
+def findings(mechanism: Any, *checks: str, epsilon: float = 3.0) -> dict[str, AuditFinding]:
     build = partial(Privatizer, mechanism, table=table(), epsilon=epsilon)
     return {each.check: each for each in audit(build, small=True, only=checks)}
 

@@ -19,7 +19,7 @@ from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import Randomness
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.audit import streams
-from textveil_bench.audit.finding import Finding
+from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.run import audit
 
 CHECKS = ("streams", "seed")
@@ -42,7 +42,7 @@ class Elsewhere(Select):
         return super().privatize(table, block, parameter, rng=rng)
 
 
-def findings(*mechanisms: Any) -> list[dict[str, Finding]]:
+def findings(*mechanisms: Any) -> list[dict[str, AuditFinding]]:
     builds = [partial(Privatizer, each, table=table(), epsilon=EPSILON) for each in mechanisms]
     found = audit(*builds, small=True, only=CHECKS)
     return [{check: next(found) for check in CHECKS} for _ in mechanisms]

@@ -7,12 +7,12 @@ import pytest
 from tests.broken import TWINS, Twin, build
 from tests.lanes import first_of_each
 
-from textveil_bench.audit.finding import Finding
+from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.run import CHECKS, audit
 
 
 @cache
-def finding(name: str, check: str) -> Finding:
+def finding(name: str, check: str) -> AuditFinding:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a twin's options are warned of is not the point
         (found,) = audit(partial(build, name), small=True, only=(check,))

@@ -11,11 +11,11 @@ import numpy as np
 
 from textveil.randomness import Flags, Ids, Values
 from textveil.table import EmbeddingTable
-from textveil_bench.audit.finding import ROUNDING, Finding, skipped, unclaimed
+from textveil_bench.audit.finding import ROUNDING, AuditFinding, skipped, unclaimed
 from textveil_bench.audit.subject import SLICE_FULL, NoLaw, Subject, batches, distances, singles
 
 
-def log_ratio(subject: Subject) -> Finding:
+def log_ratio(subject: Subject) -> AuditFinding:
     """The largest |ln P(y|x) - ln P(y|x')| over every triple of a slice, against epsilon d(x, x') + additive.
 
     The number found is the epsilon per unit of distance that the worst pair needs. The full audit also takes a slice
@@ -27,7 +27,7 @@ def log_ratio(subject: Subject) -> Finding:
         try:
             law = subject.law(table, rows)
         except NoLaw as error:
-            return Finding(check=name, evidence="proved", verdict="violated", why=str(error))
+            return AuditFinding(check=name, evidence="proved", verdict="violated", why=str(error))
         if law is None:
             return skipped(name, "the output law has no closed form; see `sampled` and `sampler`")
         claim = subject.mechanism.claim(table)
@@ -45,7 +45,7 @@ def log_ratio(subject: Subject) -> Finding:
             max(claimed, float(epsilon.max())),
         )
         pairs += len(rows) * (len(rows) - 1) // 2
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="proved",
         verdict="violated" if excess > ROUNDING else "holds",
@@ -100,7 +100,7 @@ def _rate(lost: Values, apart: Values) -> float:
     return float(rates.max(initial=0.0))
 
 
-def certificate(subject: Subject) -> Finding:
+def certificate(subject: Subject) -> AuditFinding:
     """ln sum_y max_x P(y|x) over the whole vocabulary: local DP is at least that, so a smaller claim is refuted.
 
     The sum is never more than ln V, so it is taken at a budget that claims half of that at most.
@@ -124,7 +124,7 @@ def certificate(subject: Subject) -> Finding:
             return skipped(name, "the output law has no closed form; see `sampled`")
         np.maximum(best, law.max(axis=0), out=best)
     found = float(np.log(np.exp(best).sum()))
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="proved",
         verdict="violated" if found > claimed * (1 + ROUNDING) + ROUNDING else "holds",

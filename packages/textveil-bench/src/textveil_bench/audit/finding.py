@@ -1,6 +1,6 @@
 """What a check found: what was claimed, what is proved or measured, and the verdict.
 
-In: numbers and a reason. Out: `Finding`, also as plain data.
+In: numbers and a reason. Out: `AuditFinding`, also as plain data.
 Not here: the checks (the modules beside this one), and how findings are printed (`cli`).
 """
 
@@ -24,7 +24,7 @@ FLOAT32 = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """The outcome of one check of one mechanism.
 
     Attributes:
@@ -71,16 +71,16 @@ class Finding:
         }
 
 
-def skipped(check: str, why: str) -> Finding:
+def skipped(check: str, why: str) -> AuditFinding:
     """A check that does not apply."""
-    return Finding(check=check, evidence="observed", verdict="not applicable", why=why)
+    return AuditFinding(check=check, evidence="observed", verdict="not applicable", why=why)
 
 
-def unchecked(check: str, why: str) -> Finding:
+def unchecked(check: str, why: str) -> AuditFinding:
     """A check that the mechanism or its claim makes impossible."""
-    return Finding(check=check, evidence="observed", verdict="unchecked", why=why)
+    return AuditFinding(check=check, evidence="observed", verdict="unchecked", why=why)
 
 
-def unclaimed(check: str, why: str, found: float | None = None) -> Finding:
+def unclaimed(check: str, why: str, found: float | None = None) -> AuditFinding:
     """A check of a mechanism that promises nothing."""
-    return Finding(check=check, evidence="observed", verdict="no claim", why=why, found=found)
+    return AuditFinding(check=check, evidence="observed", verdict="no claim", why=why, found=found)

@@ -12,7 +12,7 @@ from textveil.mechanism import Block, Layout, Noisy, Windowed
 from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.table import EmbeddingTable
 from textveil_bench.audit import exact, joint
-from textveil_bench.audit.finding import ALARM, Finding, skipped
+from textveil_bench.audit.finding import ALARM, AuditFinding, skipped
 from textveil_bench.audit.subject import FEW, Subject, singles
 
 DRAWS_SMALL, DRAWS_FULL = 20_000, 200_000
@@ -23,7 +23,7 @@ CERTAIN = 1e-12
 GRID = 200_001
 
 
-def sampler(subject: Subject) -> Finding:
+def sampler(subject: Subject) -> AuditFinding:
     """Draws against the law in closed form; or the noise on vectors against its textbook law."""
     name = "sampler"
     if not subject.claim.draws:
@@ -37,7 +37,7 @@ def sampler(subject: Subject) -> Finding:
     if not tests:
         return skipped(name, "neither the output nor the noise has a law in closed form")
     what, p = min(tests, key=lambda test: test[1])
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="observed",
         verdict="violated" if p < ALARM / len(tests) else "holds",

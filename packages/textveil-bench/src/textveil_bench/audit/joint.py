@@ -14,7 +14,7 @@ from textveil.errors import ConfigError
 from textveil.mechanism import Block, Law, Layout
 from textveil.randomness import Flags, Ids, Values
 from textveil_bench.audit.exact import hold, losses, too_much
-from textveil_bench.audit.finding import ROUNDING, Finding, skipped, unclaimed
+from textveil_bench.audit.finding import ROUNDING, AuditFinding, skipped, unclaimed
 from textveil_bench.audit.subject import FEW, SUMS, NoLaw, Subject, distances
 
 SHARES = ((1.0, 1.0), (1.0, 0.5))
@@ -103,7 +103,7 @@ def law_of_texts(subject: Subject, texts: Ids, parameter: Values) -> Values:
     return joint
 
 
-def joint(subject: Subject) -> Finding:
+def joint(subject: Subject) -> AuditFinding:
     """The largest loss when one word of a short text changes, over all outputs of the whole text, against its charge.
 
     A mechanism that sees other words, or what was drawn for them, loses at their positions too.
@@ -126,10 +126,10 @@ def joint(subject: Subject) -> Finding:
             worst = max(worst, (found / max(charged, 1e-12), found, charged))
             excess = max(excess, over)
     except NoLaw as error:
-        return Finding(check=name, evidence="proved", verdict="violated", why=str(error))
+        return AuditFinding(check=name, evidence="proved", verdict="violated", why=str(error))
     if claim.kind == "none":
         return unclaimed(name, f"nothing is claimed: {claim.reason}", worst[1])
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="proved",
         verdict="violated" if excess > ROUNDING else "holds",

@@ -16,7 +16,7 @@ from textveil.pipeline import Result
 from textveil.protect import listed
 from textveil.randomness import Ints, Values
 from textveil.text import Kind
-from textveil_bench.audit.finding import ROUNDING, Finding
+from textveil_bench.audit.finding import ROUNDING, AuditFinding
 from textveil_bench.audit.subject import Subject
 
 
@@ -47,7 +47,7 @@ class Recording:
         return released
 
 
-def pipeline(subject: Subject) -> Finding:
+def pipeline(subject: Subject) -> AuditFinding:
     """One text: parameters, statement and shown words follow from the mechanism's `calibrate`, `spend` and draws."""
     recording = Recording(subject.mechanism)
     words = subject.table.words
@@ -62,7 +62,7 @@ def pipeline(subject: Subject) -> Finding:
         ]
     else:
         problems = [f"the mechanism is asked for {len(recording.calls)} draws of one text"]
-    return Finding(
+    return AuditFinding(
         check="pipeline",
         evidence="observed",
         verdict="violated" if problems else "holds",

@@ -12,7 +12,7 @@ from textveil_bench.audit.exact import hold, losses, too_much, worlds
 from textveil_bench.audit.finding import (
     FLOAT32,
     ROUNDING,
-    Finding,
+    AuditFinding,
     skipped,
     unchecked,
     unclaimed,
@@ -23,7 +23,7 @@ LITTLE = 0.01
 """A paper's claim is also tried with this part of the budget, or the least that the mechanism can promise."""
 
 
-def restricted(subject: Subject) -> Finding:
+def restricted(subject: Subject) -> AuditFinding:
     """The promise for some pairs only, against the law of every such pair of a slice."""
     name = "restricted"
     mechanism = subject.mechanism
@@ -39,7 +39,7 @@ def restricted(subject: Subject) -> Finding:
         try:
             law = subject.law_under(table, rows, parameter)
         except NoLaw as error:
-            return Finding(check=name, evidence="proved", verdict="violated", why=str(error))
+            return AuditFinding(check=name, evidence="proved", verdict="violated", why=str(error))
         if law is None:
             return unchecked(
                 name,
@@ -63,7 +63,7 @@ def restricted(subject: Subject) -> Finding:
     why = f"{count:,} pairs of words are {subject.claim.restricted.domain}{too_much(excess)}"
     if wide:
         why += "; some are farther apart than the diameter that is claimed"
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="proved",
         verdict="violated" if excess > ROUNDING or wide else "holds",
@@ -73,7 +73,7 @@ def restricted(subject: Subject) -> Finding:
     )
 
 
-def paper(subject: Subject) -> Finding:
+def paper(subject: Subject) -> AuditFinding:
     """What the mechanism's paper claims, against the law: texts of one word on a slice, short texts on a few words.
 
     A claim that fails is `refuted`. That is no defect here: no statement rests on it. It is tried with the budget
@@ -129,7 +129,7 @@ def paper(subject: Subject) -> Finding:
         if over > max(excess, ROUNDING):
             where = f"texts of {len(epsilon)} words"
         excess = max(excess, over)
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="proved",
         verdict="refuted" if excess > ROUNDING else "holds",

@@ -1,6 +1,6 @@
 """The audit: what a mechanism claims, held against its law, its samples and its behaviour.
 
-In: callables that build a `Privatizer`. Out: one `Finding` per check, as it is made.
+In: callables that build a `Privatizer`. Out: one `AuditFinding` per check, as it is made.
 Not here: what an adversary gets (`attack`), and how findings are printed (`cli`).
 
 It runs over whatever satisfies the protocols `Mechanism` and, for exact checks, `Law`; so over mechanisms of other
@@ -24,7 +24,7 @@ from textveil_bench.audit import exact, fit, joint, path, promises, sampled, spe
 from textveil_bench.audit import streams as fresh
 from textveil_bench.audit import support as supports
 from textveil_bench.audit.configured import Configured
-from textveil_bench.audit.finding import ALARM, Evidence, Finding, Verdict, unchecked
+from textveil_bench.audit.finding import ALARM, AuditFinding, Evidence, Verdict, unchecked
 from textveil_bench.audit.grouped import by_group
 from textveil_bench.audit.streams import tells_apart
 from textveil_bench.audit.subject import Build, Subject
@@ -32,10 +32,10 @@ from textveil_bench.audit.subject import Build, Subject
 __all__ = [
     "ALARM",
     "CHECKS",
+    "AuditFinding",
     "Build",
     "Configured",
     "Evidence",
-    "Finding",
     "Subject",
     "Verdict",
     "audit",
@@ -43,7 +43,7 @@ __all__ = [
 
 Report = Callable[[str, int, int], None]
 
-_CHECKS: dict[str, Callable[[Subject], Finding]] = {
+_CHECKS: dict[str, Callable[[Subject], AuditFinding]] = {
     "log-ratio": exact.log_ratio,
     "joint": joint.joint,
     "restricted": promises.restricted,
@@ -71,7 +71,7 @@ def audit(
     small: bool = False,
     only: tuple[str, ...] = CHECKS,
     report: Report = lambda step, done, total: None,
-) -> Iterator[Finding]:
+) -> Iterator[AuditFinding]:
     """Check claims, one finding at a time.
 
     Args:
@@ -83,8 +83,8 @@ def audit(
         report: told the name of the mechanism, the checks done, and how many there are.
 
     Yields:
-        One `Finding` per mechanism and check. A check that a mechanism fails to run through is `violated`; one that
-        has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of several that cannot be
+        One `AuditFinding` per mechanism and check. A check that a mechanism fails to run through is `violated`; one
+        that has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of several that cannot be
         built.
 
     Raises:
@@ -134,7 +134,7 @@ def _require_budget(privatizer: Privatizer) -> None:
         privatizer.mechanism.calibrate(privatizer.table, Layout.of(1), np.array([budget.epsilon]))
 
 
-def _checked(subject: Subject, check: str) -> Finding:
+def _checked(subject: Subject, check: str) -> AuditFinding:
     try:
         found = _CHECKS[check](subject)
         opted_out = (
@@ -156,8 +156,8 @@ def _checked(subject: Subject, check: str) -> Finding:
     return found
 
 
-def _failed(check: str, why: str) -> Finding:
-    return Finding(check=check, evidence="observed", verdict="violated", why=why)
+def _failed(check: str, why: str) -> AuditFinding:
+    return AuditFinding(check=check, evidence="observed", verdict="violated", why=why)
 
 
 def _raised(error: Exception) -> str:

@@ -18,7 +18,7 @@ from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
 from textveil.randomness import Ids, SeededRandomness, Values
 from textveil.table import EmbeddingTable
-from textveil_bench.audit.finding import ALARM, Finding, skipped, unclaimed
+from textveil_bench.audit.finding import ALARM, AuditFinding, skipped, unclaimed
 from textveil_bench.audit.subject import Probe, Subject, distances, singles
 from textveil_bench.intervals import clopper_pearson
 
@@ -130,7 +130,7 @@ def _seconds(subject: Subject, table: EmbeddingTable, rows: Ids, scale: Values) 
     return (time.perf_counter() - start) / FIRST
 
 
-def sampled(subject: Subject) -> Finding:
+def sampled(subject: Subject) -> AuditFinding:
     """Lower bounds of the loss: between nearby words, and by guessing the word from the output.
 
     For two words, the event is a threshold on the summed log-likelihood ratio of all released words of the text, so
@@ -143,7 +143,7 @@ def sampled(subject: Subject) -> Finding:
         return skipped(name, "nothing is drawn")
     drawn = trials(subject)
     if _texts_mix(subject):
-        return Finding(
+        return AuditFinding(
             check=name,
             evidence="observed",
             verdict="violated",
@@ -173,7 +173,7 @@ def sampled(subject: Subject) -> Finding:
     broken = worst[0] > 1 or bound > claimed_ldp
     if bound / max(claimed_ldp, 1e-12) > max(worst[0], 1):
         worst = (bound / max(claimed_ldp, 1e-12), bound, claimed_ldp, guessed)
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="lower bound",
         verdict="violated" if broken else "holds",

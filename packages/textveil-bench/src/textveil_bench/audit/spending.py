@@ -13,7 +13,7 @@ from textveil.mechanism import SINKHORN_ROUNDS, Layout, Noisy, Window, Windowed
 from textveil.randomness import Ids, Values
 from textveil.table import EmbeddingTable
 from textveil_bench.audit import sampled
-from textveil_bench.audit.finding import ALARM, FLOAT32, ROUNDING, Finding, skipped, unclaimed
+from textveil_bench.audit.finding import ALARM, FLOAT32, ROUNDING, AuditFinding, skipped, unclaimed
 from textveil_bench.audit.streams import text_of
 from textveil_bench.audit.subject import METRICS, SLICE_SMALL, Subject, batches, singles
 
@@ -30,7 +30,7 @@ ALL_PAIRS = 2_500
 # ---- a budget changes the law ----------------------------------------------------------------------------
 
 
-def budget(subject: Subject) -> Finding:
+def budget(subject: Subject) -> AuditFinding:
     """Twice the budget must give another law; a scale of noise that does not depend on it does not."""
     name = "budget"
     if not subject.claim.draws:
@@ -46,7 +46,7 @@ def budget(subject: Subject) -> Finding:
         if one.max(axis=1).min() > np.log(STAYS):
             return skipped(name, "at this budget nearly every word stays; take a smaller one")
         moved = float(np.abs(np.exp(one) - np.exp(two)).max())
-        return Finding(
+        return AuditFinding(
             check=name,
             evidence="proved",
             verdict="holds" if moved > ROUNDING else "violated",
@@ -59,7 +59,7 @@ def budget(subject: Subject) -> Finding:
             _counts(subject, probe.table, sampled.AROUND, probe.scale * fold) for fold in (1, 2)
         )
         smallest = min(smallest, _differ(one_fold, two_fold))
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="observed",
         verdict="holds" if smallest < ALARM else "violated",
@@ -100,7 +100,7 @@ def _differ(one: Ids, two: Ids) -> float:
 # ---- neither exceeded nor wasted -------------------------------------------------------------------------
 
 
-def overcharge(subject: Subject) -> Finding:
+def overcharge(subject: Subject) -> AuditFinding:
     """The parameter of a budget spends that budget, not more and not needlessly less; every charge buys something."""
     name = "overcharge"
     if subject.claim.kind == "none":
@@ -125,7 +125,7 @@ def overcharge(subject: Subject) -> Finding:
             problems.append(
                 f"{radius:g} is charged besides, and words that differ in length only come out alike"
             )
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="observed" if alarm else "proved",
         verdict="violated" if over else "wasteful" if problems else "holds",
@@ -150,7 +150,7 @@ def _lengths_tell(subject: Subject) -> bool:
 # ---- what is printed -------------------------------------------------------------------------------------
 
 
-def statement(subject: Subject) -> Finding:
+def statement(subject: Subject) -> AuditFinding:
     """The printed bound is the largest that is spent, in a metric; and a window charges what its weights say."""
     name = "statement"
     result = subject.privatizer.privatize(text_of(subject))
@@ -194,7 +194,7 @@ def statement(subject: Subject) -> Finding:
             problems.append("the printed local DP is less than the bound makes it")
     looked, found, why = _window(subject)
     problems += [why] if why else []
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="observed",
         verdict="violated" if problems else "holds",

@@ -24,7 +24,7 @@ from textveil.errors import RandomnessError
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import Privatizer, Result
 from textveil.protect import listed
-from textveil_bench.audit.finding import ALARM, Finding, skipped
+from textveil_bench.audit.finding import ALARM, AuditFinding, skipped
 from textveil_bench.audit.subject import Subject, singles
 
 LENGTH = 200
@@ -189,7 +189,7 @@ def _pickled(task: tuple[Any, ...]) -> bytes | None:
         return None
 
 
-def streams(subject: Subject) -> Finding:
+def streams(subject: Subject) -> AuditFinding:
     """Whether any two runs agree at more places than chance would have it.
 
     A text of one word, repeated, makes all places draws of one law, so that two runs at different places tell how
@@ -218,7 +218,7 @@ def streams(subject: Subject) -> Finding:
         why = (
             f"{len(made)} runs (documents, calls, parts, threads, processes) agree as chance has it"
         )
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="observed",
         verdict="violated" if who else "holds",
@@ -329,7 +329,7 @@ def _worse(
 # ---- the seed ---------------------------------------------------------------------------------------------
 
 
-def seed(subject: Subject) -> Finding:
+def seed(subject: Subject) -> AuditFinding:
     """No seed unless one is given: fresh builds differ; and a run with a seed says so in its statement."""
     name = "seed"
     if not subject.claim.draws:
@@ -350,7 +350,7 @@ def seed(subject: Subject) -> Finding:
         problems.append("a run with a seed does not say so in its statement")
     if missing and not problems:
         return skipped(name, f"{UNTRIED}: {'; '.join(missing)}; builds in this one differ")
-    return Finding(
+    return AuditFinding(
         check=name,
         evidence="observed",
         verdict="violated" if problems else "holds",

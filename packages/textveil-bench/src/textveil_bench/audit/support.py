@@ -11,7 +11,7 @@ import numpy as np
 from textveil.randomness import Draws, Ids, Randomness, Streams, Values
 from textveil.table import EmbeddingTable
 from textveil_bench.audit import exact, sampled
-from textveil_bench.audit.finding import ALARM, Evidence, Finding, skipped, unclaimed
+from textveil_bench.audit.finding import ALARM, AuditFinding, Evidence, skipped, unclaimed
 from textveil_bench.audit.subject import Subject, singles
 
 LARGE_LDP = 60.0
@@ -21,7 +21,7 @@ LEAST, MOST = 2.0**-53, 1 - 2.0**-53
 """The smallest and the largest uniform value that a double holds, 0 left out."""
 
 
-def support(subject: Subject) -> Finding:
+def support(subject: Subject) -> AuditFinding:
     """Whether the outputs that are possible depend on the word."""
     name = "support"
     table, law = exact.law_of_slice(subject)
@@ -54,14 +54,16 @@ def support(subject: Subject) -> Finding:
         )
     if law is None:
         why = "no output of one word was missing from another's draws" + _later(subject, table)
-        return Finding(check=name, evidence="lower bound", verdict="holds", why=why, alarm=ALARM)
+        return AuditFinding(
+            check=name, evidence="lower bound", verdict="holds", why=why, alarm=ALARM
+        )
     why = f"all {len(table)} inputs have the same outputs" + _later(subject, table)
-    return Finding(check=name, evidence="proved", verdict="holds", why=why)
+    return AuditFinding(check=name, evidence="proved", verdict="holds", why=why)
 
 
-def _broken(evidence: Evidence, why: str) -> Finding:
+def _broken(evidence: Evidence, why: str) -> AuditFinding:
     alarm = ALARM if evidence == "lower bound" else 0.0
-    return Finding(
+    return AuditFinding(
         check="support", evidence=evidence, verdict="violated", found=np.inf, why=why, alarm=alarm
     )
 

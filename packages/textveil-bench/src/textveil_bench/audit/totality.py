@@ -16,7 +16,7 @@ from textveil.protect import listed
 from textveil.randomness import Streams, SystemRandomness
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, tokenize
-from textveil_bench.audit.finding import Finding
+from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.subject import Subject
 
 STRANGE = (
@@ -46,7 +46,7 @@ CANARY = "Canarybird"
 """Stands in texts on which a part fails; no error may show it."""
 
 
-def totality(subject: Subject) -> Finding:
+def totality(subject: Subject) -> AuditFinding:
     """Each strange word comes out as a table's word or a placeholder; none is added, dropped, shifted or passed.
 
     Where the statement is infinite, words may also pass, be dropped as the mask says, or be numbers that are moved.
@@ -73,7 +73,7 @@ def totality(subject: Subject) -> Finding:
         )  # each of them once
         unbounded += result.guarantee.kind == "none"
         problems += [f"{what}: {problem}" for problem in found]
-    return Finding(
+    return AuditFinding(
         check="totality",
         evidence="observed",
         verdict="violated" if problems else "holds",
@@ -164,7 +164,7 @@ class _FailingRandomness(SystemRandomness):
         return _FailingStreams(b"", np.asarray(sizes, np.int64))
 
 
-def error_path(subject: Subject) -> Finding:
+def error_path(subject: Subject) -> AuditFinding:
     """With a part that raises: no output, and an error that shows no word of the text."""
     table = _failing(subject.table)
     pieces = subject.privatizer.pieces  # which look words up in the table's place
@@ -195,7 +195,7 @@ def error_path(subject: Subject) -> Finding:
                 problems.append(f"{what} fails: the error shows a word")
         else:
             problems.append(f"{what} fails: something is released all the same")
-    return Finding(
+    return AuditFinding(
         check="error path",
         evidence="observed",
         verdict="violated" if problems else "holds",

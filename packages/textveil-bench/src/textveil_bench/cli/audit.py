@@ -21,7 +21,7 @@ from textveil.errors import ConfigError
 from textveil_bench.cli.rates import PANEL
 
 if TYPE_CHECKING:
-    from textveil_bench.audit import Finding
+    from textveil_bench.audit import AuditFinding
 
 
 @verb(
@@ -100,7 +100,7 @@ CODES = "24"
 """The general book over which mechanisms that need one are audited with --all."""
 
 
-def _say(findings: Iterable["Finding"], as_json: bool) -> int:
+def _say(findings: Iterable["AuditFinding"], as_json: bool) -> int:
     """Prints findings as they come; returns how many fail."""
     broken, last = 0, None
     for each in findings:
