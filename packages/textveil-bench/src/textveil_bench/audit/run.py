@@ -84,8 +84,8 @@ def audit(
 
     Yields:
         One `AuditFinding` per mechanism and check. A check that a mechanism fails to run through is `violated`; one
-        that has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of several that cannot be
-        built.
+        that has no way to look at the claim is `unchecked`. So is, in one finding, a mechanism of several that cannot
+        be built.
 
     Raises:
         ConfigError: there is no check of such a name, or the only privatizer cannot be built or has no budget that
