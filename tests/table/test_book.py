@@ -223,8 +223,10 @@ class TestBook:
 
     def test_its_own_texts_are_refused_and_not_shown(self, book):
         book.refuse(["Something else."])
-        with pytest.raises(InputError, match="1 of the texts given") as raised:
+        with pytest.raises(InputError, match="1 of the texts or lines given") as raised:
             book.refuse(["Something else.", "  another\tPUBLIC text. "])
+        with pytest.raises(InputError, match="2 of the texts or lines given"):
+            book.refuse(["Something else.\na public text.\n\nAnother public text.\n"])
         assert "another" not in str(raised.value).lower().replace("another book", "")
         for same in (
             " a  Public\ntext. ",

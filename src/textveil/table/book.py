@@ -266,7 +266,7 @@ class Book:
             )
 
     def refuse(self, texts: Iterable[str]) -> None:
-        """Refuse to release any of the texts that the book was made from.
+        """Refuses to release any of the texts that the book was made from, also as a line of a longer text.
 
         Raises:
             InputError: one is among them; what follows from a private text is no public map.
@@ -278,7 +278,7 @@ class Book:
         if n := int(np.isin(marks, self.texts).sum()):
             raise InputError(
                 f"a book of codes must be made from other texts than those that are released, and {n} of the texts "
-                "given are among its own: leave them out, or make a book from public texts alone"
+                "or lines given are among its own: leave them out, or make a book from public texts alone"
             )
 
     def coded(self, rows: Ids, group: Ids | None) -> Ids:
