@@ -161,15 +161,14 @@ def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
             for part in parts
             if part.start < gaps[0][1] or not _STATUS.fullmatch(text, part.start, part.end)
         ]
-    told = [part for part in parts if not walls or _tells(part, text)]
+    value = gaps[0][0] if gaps else 0  # what is assigned is private, however short
+    told = [part for part in parts if not walls or part.start < value or _tells(part, text)]
     yield from told or parts[:1]
 
 
-_STATUS = re.compile(
-    r"(?:\d{3}(?!\S)|\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB])\b|-)(?:\s+|\Z)"
-    r"(?:(?:\d{1,3}|\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB]))(?:\s+|\Z))*"
-)
-"""What a line of a log says behind a value: a status, then durations and sizes."""
+_UNIT = r"(?:\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB])|-)"
+_STATUS = re.compile(rf"(?:\d{{3}}|{_UNIT})(?:\s+{_UNIT})*")
+"""What a line of a log says behind a value: one status, then durations and sizes with their units."""
 
 
 def _outside(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
