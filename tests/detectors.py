@@ -6,7 +6,7 @@ Not here: detectors that fail, hang or count, which one test file alone needs.
 
 import re
 
-from textveil.protect.spans import Span
+from textveil.detect.spans import Span
 
 
 class Finds:

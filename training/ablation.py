@@ -27,8 +27,9 @@ from rich.console import Console
 from rich.progress import track
 
 from textveil import Protector
-from textveil.protect import Grouping, Span, patterns, stages, structure, titles
-from textveil.protect.patterns import rules
+from textveil.detect import Span, keyvalue, name_bounds, patterns, stages
+from textveil.detect.patterns import rules
+from textveil.protect import Grouping
 from textveil.text import tokenize
 from training.labels import Labelled, hard_texts
 
@@ -124,7 +125,7 @@ def telling(text: str, start: int, end: int, kind: str) -> list[int]:
     """The letters and figures of a label that tell whom or what it is: no titles, no units of an age."""
     value = text[start:end]
     if kind == "PERSON":
-        first, last = titles.bounds("PERSON", value)
+        first, last = name_bounds.bounds("PERSON", value)
         start, end = start + first, start + last
     told = [i for i in range(start, end) if text[i].isalnum()]
     figures = [i for i in told if text[i].isdigit()] if kind in ("AGE", "DATE") else []
@@ -183,8 +184,9 @@ class Ruler:
         """One for these texts, with the tagger's answers of before."""
         made = Protector().privatizer.grouping
         assert made is not None
-        remembered = tuple(Remembered(each) for each in made.detectors)
-        object.__setattr__(made, "detectors", remembered)
+        settings = made.detection.settings
+        remembered = tuple(Remembered(each) for each in settings.detectors)
+        object.__setattr__(settings, "detectors", remembered)
         (tagger,) = (each for each in remembered if each.name == "tagger")
         if WORK.exists():
             tagger.answers.update(pickle.loads(WORK.read_bytes()))
@@ -198,9 +200,9 @@ class Ruler:
     def run(self, which: Sequence[int]) -> dict[int, Counts]:
         """Counts what detection does to some of the texts."""
         texts = [self.texts[i] for i in which]
-        found = self.made.look(tokenize([text.text for text in texts]), None)
+        found = self.made.detect(tokenize([text.text for text in texts]), None)
         spans: dict[int, list[Span]] = defaultdict(list)
-        for span in self.made.spread(found, None).spans:
+        for span in self.made.propagate(found, None).spans:
             spans[span.text].append(span)
         return {
             i: count(text, spans[b]) for b, (i, text) in enumerate(zip(which, texts, strict=True))
@@ -236,12 +238,12 @@ def parts() -> list[Part]:
     """All parts of detection, rules without the texts that they can change."""
     found = [
         Part(name=f"detector {name}", off=((owner, "find", lambda self, texts: []),), of=name)
-        for name, owner in (("patterns", patterns.Patterns), ("structure", structure.Structure))
+        for name, owner in (("patterns", patterns.Patterns), ("structure", keyvalue.Structure))
     ]
     found += [
         Part(
             name=f"structure {name}",
-            off=((structure, name, nothing),),
+            off=((keyvalue, name, nothing),),
             of="structure",
             guard=GUARDS.get(name, ""),
         )
@@ -255,19 +257,17 @@ def parts() -> list[Part]:
             of="patterns",
         ),
     ]
-    for name, table in (
-        ("STAGES", stages.STAGES),
-        ("LEVELS", stages.LEVELS),
-        ("MERGING", stages.MERGING),
-    ):
-        found += [
-            Part(
-                name=f"stage {stage.name}",
-                off=((stages, name, tuple(each for each in table if each is not stage)),),
-                guard=stage.guard,
-            )
-            for stage in table
-        ]
+    found += [
+        Part(
+            name=f"stage {stage.name}",
+            off=tuple(
+                (stages, name, tuple(each for each in getattr(stages, name) if each is not stage))
+                for name in ("STAGES", "PROPAGATING")
+            ),
+            guard=stage.guard,
+        )
+        for stage in dict.fromkeys((*stages.STAGES, *stages.PROPAGATING))
+    ]
     found += [
         Part(
             name=name_of(rule),

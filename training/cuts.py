@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
+from textveil.detect.spans import NAMES
 from textveil.models import Entity, Ragged, entities, load_tagger
-from textveil.protect.spans import NAMES
 from textveil.text import lexicon
 from textveil.text.tokens import tokenize
 from training import cli, data

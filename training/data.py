@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textveil.detect.spans import NAMES
 from textveil.models.entities import DETAILS
-from textveil.protect.spans import NAMES
 from textveil.text.tokens import tokenize
 from training import labels
 from training.lists import countries

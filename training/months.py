@@ -1,7 +1,7 @@
 """The names of the months in languages that are written with Latin, Cyrillic or Greek letters.
 
 In: the Unicode CLDR, by Babel. Out: `data/months.txt`, a line for each month.
-Not here: how dates are read with them (`textveil.protect.figures`).
+Not here: how dates are read with them (`textveil.detect.quantities`).
 
 Run with `python -m training.months`; needs `pip install babel`.
 """

@@ -2,7 +2,7 @@
 
 In: Faker's lists by country, the cities and organizations below, and the folder of corpora, which tells what a word
 mostly is. Out: `data/names/` of the package.
-Not here: how a name is drawn (`textveil.protect.name_lists` reads the lists).
+Not here: how a name is drawn (`textveil.text.name_lists` reads the lists).
 """
 
 import argparse
@@ -14,9 +14,9 @@ from importlib.metadata import files, version
 from pathlib import Path
 from typing import NamedTuple
 
-from textveil.protect.name_lists import KINDS
-from textveil.protect.spans import NAMES
+from textveil.detect.spans import NAMES
 from textveil.table.embedding import load_table
+from textveil.text.name_lists import KINDS
 from training import cli, data, gazetteers
 from training.lists import of_locales
 

@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor, nn
 
+from textveil.detect import detector
+from textveil.detect import scoring as model
+from textveil.detect.adapters import TaggerDetector
+from textveil.detect.detectors import find_all
+from textveil.detect.spans import NAMES, Span
 from textveil.models import TokenClassifier, adapters
 from textveil.models.bundled import WIDTH
 from textveil.models.entities import LABELS
-from textveil.protect import detector
-from textveil.protect import odds as model
-from textveil.protect.adapters import TaggerDetector
-from textveil.protect.detectors import find_all
-from textveil.protect.spans import NAMES, Span
 from textveil.randomness import Flags, Floats, Values
 from textveil.text.tokens import Tokens, tokenize
 from training import cli, data, generated, lowrank, strangers

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.protect.patterns.rules import listed
+from textveil.detect.patterns.rules import listed
 from textveil.text import folded
 from textveil.text.lexicon import lists
 from training import data

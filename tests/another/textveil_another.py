@@ -14,13 +14,13 @@ import numpy as np
 import typer
 
 from textveil.cli import say, verb
+from textveil.detect import Span
 from textveil.evaluate.attack import Case, Outcome, Report, View, quiet
 from textveil.files import FieldCell, FileHead, Numbered, Pieces, Row, TextColumns
 from textveil.gateway.leaves import record, text
 from textveil.gateway.protocols import Operation
 from textveil.guarantee import Claim
 from textveil.mechanism import Block, Layout
-from textveil.protect import Span
 from textveil.randomness import Ids, Ints, Randomness, Values, weighted_choice
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Metric

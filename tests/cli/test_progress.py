@@ -9,8 +9,8 @@ import pytest
 
 from textveil.cli import progress
 from textveil.cli.progress import Watch, duration, line
+from textveil.detect.detectors import find_all
 from textveil.models import ragged
-from textveil.protect.detectors import find_all
 
 
 class Clock:

@@ -22,19 +22,18 @@ from tests.gateway.test_chains import ask, assistant, gateway
 from tests.gateway.test_chains import hiding as hiding
 from tests.gateway.test_chains import url as url
 from textveil import Privatizer
+from textveil.detect.occurrences import Sought
 from textveil.errors import LimitReached
 from textveil.evaluate.attack import channel
 from textveil.gateway.answers import Restoring
 from textveil.gateway.protocols.chat import CHAT
 from textveil.mechanism import Layout
-from textveil.protect import load_names
-from textveil.protect.spread import Sought
 from textveil.randomness import Randomness, SeededRandomness, Values
 from textveil.session import MessageChain, Session, SessionStore, Snapshot
 from textveil.session.chains import MemoryLinks
 from textveil.session.sql.ledger import Ledger
 from textveil.table import EmbeddingTable
-from textveil.text import Kind, Mask, is_public
+from textveil.text import Kind, Mask, is_public, load_names
 
 FALSE_ALARM = 1e-6
 

@@ -24,11 +24,11 @@ from textveil.evaluate.risk import MOST, assess, beside, check, sentence
 from textveil.mechanism import Block, Layout
 from textveil.pipeline import privatizer as privatizers
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect import load_names
 from textveil.randomness.streams import SeededRandomness
 from textveil.session import Session
 from textveil.show import risk
 from textveil.table.embedding import EmbeddingTable
+from textveil.text import load_names
 
 CANARY = "zzcanaryzz"
 TEXT = "The lemon and the castle, a river and an onion."

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textveil.detect.spans import TYPES
 from textveil.guarantee import Claim, Group, Guarantee, compose, condense, hidden, summarize
 from textveil.guarantee.wording import THINGS, listing, number
 from textveil.protect import GROUPS
-from textveil.protect.spans import TYPES
 from textveil.text import Item, Kind, Mask, Released
 
 METRIC = Claim(mechanism="noise", kind="metric", metric="chord", table="t", diameter=1.65117)

@@ -13,10 +13,10 @@ from textveil.errors import BudgetError, ConfigError
 from textveil.mechanism import Block, Layout
 from textveil.mechanism.drawn_names import LABELS, Names
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect.name_lists import load_names
 from textveil.protect.protection import Protection
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import load_table
+from textveil.text.name_lists import load_names
 
 DRAWS = 4000
 FALSE_ALARM = 1e-6

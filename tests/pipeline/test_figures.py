@@ -18,11 +18,11 @@ from scipy.stats import chisquare
 from tests.detectors import Finds
 
 from textveil.config import resolve
+from textveil.detect.quantities import read
 from textveil.errors import BudgetError, ConfigError, InputError, UnknownName
 from textveil.evaluate.attack.case import judged
 from textveil.guarantee import compose, hidden, hidden_counts, summarize
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect.figures import read
 from textveil.randomness import SeededRandomness
 from textveil.session.state import Session
 from textveil.show.groups import LOOKS, look
@@ -141,7 +141,9 @@ def test_dates_come_back_and_ages_do_not(mover):
 
 def test_each_spelling_of_a_date_comes_back_as_it_was(mover):
     made, session = mover(), Session()
-    made.grouping.detectors[0].types["DATE"] = r"\d\S*(?: de \w+ de)? ?\d{4}|\d[\d.]+"
+    made.grouping.detection.settings.detectors[0].types["DATE"] = (
+        r"\d\S*(?: de \w+ de)? ?\d{4}|\d[\d.]+"
+    )
     text = "4.2.1951 then 04.02.1951 then 4 de febrero de 1951 then 4.2.1951"
     sent = made.privatize(text, session).text
     assert re.fullmatch(r"(\d\d\.\d\d\.\d{4}) then <DATE_1> then \d{4}-\d\d-\d\d then \1", sent)
@@ -163,14 +165,14 @@ def test_a_date_that_the_text_says_itself_is_not_used(mover):
     [came] = days(made.privatize("came on 2024-03-01", Session()).text)
     said = date.fromordinal(came)
     made = made_of(score=0.9)
-    made.grouping.detectors[0].types["DATE"] = "2024-03-01"
+    made.grouping.detection.settings.detectors[0].types["DATE"] = "2024-03-01"
     session = Session()
     sent = made.privatize(
         f"came on 2024-03-01, as a law of {said.day} {said:%B %Y} or {said:%Y.%m.%d} says", session
     )
     assert "<DATE_1>" not in sent.text  # neither is the same string
     made = made_of()
-    made.grouping.detectors[0].types["DATE"] = "1 March 2024"
+    made.grouping.detection.settings.detectors[0].types["DATE"] = "1 March 2024"
     session = Session()
     sent = made.privatize(
         f"came on 1 March 2024, as a law of {said.day} {said:%B %Y} says", session
@@ -255,7 +257,7 @@ def test_moved_figures_are_shown_as_such(mover):
 
 def test_a_number_of_json_stays_a_number(mover):
     made = mover(seed=7)
-    made.grouping.detectors[0].types.update(DATE="(?!)", AGE="34")
+    made.grouping.detection.settings.detectors[0].types.update(DATE="(?!)", AGE="34")
     sent = json.loads(made.privatize('{"age": 34, "note": "is 34"}').text)
     assert isinstance(sent["age"], int)
     assert sent["note"] == f"is {sent['age']}"

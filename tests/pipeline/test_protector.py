@@ -24,7 +24,7 @@ class Last:
     name = "last"
 
     def find(self, texts):
-        from textveil.protect import Span
+        from textveil.detect import Span
 
         return [
             Span(b, at, at + 2, "AGE", 1.0, self.name)
@@ -372,7 +372,7 @@ def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_s
         name = "numbers"
 
         def find(self, texts):
-            from textveil.protect import Span
+            from textveil.detect import Span
 
             return [
                 Span(b, found.start(), found.end(), "ID", 1.0, self.name)

@@ -26,12 +26,12 @@ from textveil.guarantee import compose, condense, summarize
 from textveil.guarantee.guarantee import Guarantee
 from textveil.mechanism import Block, Layout
 from textveil.pipeline.privatizer import Privatizer
-from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, Protection
-from textveil.protect.response import randomised
+from textveil.protect.randomized_response import randomised
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
 from textveil.session.state import Session
 from textveil.table.embedding import EmbeddingTable
+from textveil.text.name_lists import load_names
 from textveil.text.released import Kind
 
 INF = math.inf

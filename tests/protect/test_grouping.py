@@ -18,8 +18,8 @@ from textveil.errors import (
 )
 from textveil.protect.budget import RULES, TABLE1, Grouped
 from textveil.protect.grouping import Grouping, join
-from textveil.protect.name_lists import load_names
 from textveil.protect.protection import GROUPS, PUBLIC, Protection, listed
+from textveil.text.name_lists import load_names
 from textveil.text.tokens import tokenize
 
 INF = math.inf
@@ -49,7 +49,7 @@ def grouping(*detectors, names=(), scorer=None, **options):
 
 
 def decided(made, tokens, public, queries):
-    return made.decide(made.look(tokens, queries), public)
+    return made.assign(made.detect(tokens, queries), public)
 
 
 def groups(text, made, **options):
@@ -233,9 +233,9 @@ def test_places_are_joined_and_persons_are_not():
 )
 def test_a_guessed_number_is_cut_to_what_it_names(text, found, values):
     made = grouping(Finds(name="tagger", ID=found))
-    seen = made.look(tokenize([text]), None).spans
+    seen = made.detect(tokenize([text]), None).spans
     assert [text[span.start : span.end] for span in seen] == values
-    whole = grouping(Finds(ID=found)).look(tokenize([text]), None).spans
+    whole = grouping(Finds(ID=found)).detect(tokenize([text]), None).spans
     assert len(whole) == 1, "what others find stays as it is"
 
 

@@ -10,11 +10,11 @@ import pytest
 from tests.session.test_ledger import store as store
 
 from textveil import Privatizer
+from textveil.detect import Span
 from textveil.gateway import Gateway
 from textveil.guarantee import Guarantee, Loss, summarize
 from textveil.pipeline import privatizer as privatizer_module
 from textveil.pipeline.consistent import Repeats
-from textveil.protect import Span
 from textveil.session import MessageChain, Session, Spend, Utterance
 from textveil.session.spending import MICRO
 

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import pytest
 
+from textveil.detect import PrivateValue, Span
+from textveil.detect.occurrences import find_occurrences
 from textveil.errors import ConfigError, InputError, LimitReached, StoreError
-from textveil.protect import PrivateValue, Span
-from textveil.protect.spread import spread
 from textveil.session import FileStore, MemoryStore, Original, Session, SessionStore
 from textveil.session.snapshot import Notes
 from textveil.session.spending import MICRO, Spend
@@ -130,7 +130,9 @@ def test_a_stored_session_knows_what_one_in_memory_knows(url):
                 known.sought_in([text], spans),
                 stored.snapshot().sought_in([text], spans),
             )
-            assert spread([text], spans, looked_up, []) == spread([text], spans, plain, [])
+            assert find_occurrences([text], spans, looked_up, []) == find_occurrences(
+                [text], spans, plain, []
+            )
             assert stored.snapshot().literals(text) == known.literals(text)
             given = [
                 release(each, *values, said=mention.split(), text=text) for each in (memory, stored)

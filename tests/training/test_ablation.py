@@ -5,7 +5,7 @@ import json
 from training.ablation import ROWS, Counts, Part, count, parts, switched_off
 from training.labels import marked_texts
 
-from textveil.protect import Span, patterns, stages
+from textveil.detect import Span, patterns, stages
 
 
 def test_each_part_was_measured_or_is_a_guard():

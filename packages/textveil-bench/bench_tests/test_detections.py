@@ -1,4 +1,4 @@
-from textveil.protect.spans import Span
+from textveil.detect.spans import Span
 from textveil_bench.detections import Remembered, remembered
 
 
@@ -32,7 +32,7 @@ def test_what_is_remembered_is_in_no_repr():
 
 
 def test_the_same_spans_as_without_memory():
-    from textveil.protect.detectors import detector
+    from textveil.detect.detectors import detector
 
     texts = ["write to anna.holm@example.org", "nothing here", "or to 10.0.0.1"]
     assert remembered("patterns").find(texts) == detector("patterns").find(texts)

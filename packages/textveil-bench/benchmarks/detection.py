@@ -126,7 +126,7 @@ def tagged(path: Path) -> list[Gold]:
 
 def patterns() -> Detect:
     """Our patterns."""
-    from textveil.protect.patterns import Patterns
+    from textveil.detect.patterns import Patterns
 
     detector = Patterns()
 
@@ -207,7 +207,7 @@ def presidio() -> Detect:
 
 def known(type_: str) -> str | None:
     """A data set's or Presidio's type as textveil calls it, None where it has none."""
-    from textveil.protect import spans
+    from textveil.detect import spans
 
     return TYPES.get(type_) or (
         type_ if type_ in spans.TYPES else "NATIONAL_ID" if type_.startswith(NATIONAL) else None

@@ -165,7 +165,7 @@ def hiding(names: Sequence[str]) -> Protect:
 
 
 def _found(name: str) -> detection.Detect:
-    from textveil.protect import detector
+    from textveil.detect import detector
 
     asked = detector(name)
     return lambda texts: [[(s.start, s.end, s.type) for s in asked.find([text])] for text in texts]
@@ -523,7 +523,7 @@ LONG = 200_000
 def speed(corpora: Path, repeat: int) -> Iterator[dict[str, Any]]:
     """Words a second of one core, and the seconds of a long text. Time is the processor's; prose is SQuAD's."""
     from textveil import Protector, Session
-    from textveil.protect import detector
+    from textveil.detect import detector
 
     with gzip.open(corpora / "squad_v11" / "dev.shared.jsonl.gz", "rt", encoding="utf-8") as file:
         prose = "\n".join(dict.fromkeys(json.loads(line)["context"] for line in file))

@@ -33,7 +33,7 @@ from encoder import texts
 from report import STORES
 
 from gateway import process, used
-from textveil.protect import PrivateValue
+from textveil.detect import PrivateValue
 from textveil.session import Original, Session, SessionDelta, SessionStore, Snapshot
 from textveil.session.snapshot import Notes
 from textveil.session.spending import Spend

@@ -174,31 +174,31 @@ ATTACKS: dict[str, Entry] = {
 
 DETECTORS: dict[str, Entry] = {
     "patterns": Entry(
-        target="textveil.protect.patterns:Patterns",
+        target="textveil.detect.patterns:Patterns",
         summary="identifiers with a form or checksum: e-mail addresses, telephone numbers, accounts, keys",
     ),
     "structure": Entry(
-        target="textveil.protect.structure:Structure",
+        target="textveil.detect.keyvalue:Structure",
         summary="values by their keys (JSON, YAML, CSV, SQL, code, forms), and names in letters, mails and chats",
     ),
     "tagger": Entry(
-        target="textveil.protect.adapters:load_tagger",
+        target="textveil.detect.adapters:load_tagger",
         summary="names of people, places and organizations, by the bundled tagger or a model of your own",
     ),
     "spacy": Entry(
-        target="textveil.protect.adapters:load_spacy",
+        target="textveil.detect.adapters:load_spacy",
         summary="the entities of a spaCy pipeline (extra spacy)",
     ),
     "stanza": Entry(
-        target="textveil.protect.adapters:load_stanza",
+        target="textveil.detect.adapters:load_stanza",
         summary="the entities of Stanza's pipeline for a language (extra stanza)",
     ),
     "gliner": Entry(
-        target="textveil.protect.adapters:load_gliner",
+        target="textveil.detect.adapters:load_gliner",
         summary="names, addresses, dates and numbers found by a GLiNER model (extra gliner)",
     ),
     "presidio": Entry(
-        target="textveil.protect.adapters:load_presidio",
+        target="textveil.detect.adapters:load_presidio",
         summary="Microsoft Presidio with its default recognizers (extra presidio)",
     ),
 }

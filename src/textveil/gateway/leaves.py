@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import regex
 
+from textveil.detect import detector
 from textveil.errors import LONGEST, looks_private, quote_path
-from textveil.protect import detector
 
 Path = tuple[str | int, ...]
 

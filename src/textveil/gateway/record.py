@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeVar
 
 import regex
 
+from textveil.detect import detector
 from textveil.gateway.errors import RequestError
-from textveil.protect import detector
 from textveil.randomness import os_entropy
 from textveil.session import Spend
 

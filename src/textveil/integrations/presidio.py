@@ -10,9 +10,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from textveil.config.extras import needed
+from textveil.detect import TYPES, PrivateValue
 from textveil.errors import ConfigError
 from textveil.pipeline import Privatizer, Protector
-from textveil.protect import TYPES, PrivateValue
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.text import Kind
 

@@ -1,7 +1,7 @@
 """Typed names: a person's name gives way to another person's, a place to a place, an organization to one.
 
 In: words that are names, by their type, as rows of the table. Out: rows of public lists, and what each word spends.
-Not here: what finds names (`protect`), the lists (`protect.name_lists`), and how a release shows them (`release`).
+Not here: what finds names (`protect`), the lists (`text.name_lists`), and how a release shows them (`release`).
 """
 
 from dataclasses import dataclass, field
@@ -16,9 +16,10 @@ from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance
-from textveil.protect import Protection, load_names
+from textveil.protect import Protection
 from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
+from textveil.text import load_names
 
 LABELS = {
     "PERSON": ("PERSON", ("given", "family", "both")),

@@ -15,8 +15,9 @@ from typing import Self
 import numpy as np
 
 from textveil.config import FigureOptions
+from textveil.detect import AGE, DATES, OLDEST, Figure
 from textveil.errors import BudgetError
-from textveil.protect import AGE, DATES, OLDEST, Figure, Protection
+from textveil.protect import Protection
 from textveil.randomness import LARGEST_RATIO, Ids, Randomness, Values, discrete_laplace
 
 _CHUNK = 1 << 16

@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from textveil.detect import DATES
 from textveil.mechanism import Role, WordRule
 from textveil.pipeline.draw import Release
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan, drawn_as
-from textveil.protect import DATES, Protection
+from textveil.protect import Protection
 from textveil.randomness import Flags, Ids
 from textveil.session import AGAIN, LASTING, Notes, Session, Snapshot, digest, fold
 from textveil.text import Tokens

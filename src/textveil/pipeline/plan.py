@@ -10,23 +10,19 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.detect import Detections, Figure, PrivateValue, Span, read_figure
 from textveil.errors import BudgetError, InputError, VocabularyError
 from textveil.mechanism import Block, Layout, Role, WordRule, oov
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.source import source
 from textveil.protect import (
     LITERAL,
-    Figure,
-    Looked,
-    PrivateValue,
     Protection,
-    Span,
     group_numbers,
     in_range,
     join,
     listed,
     randomised,
-    read_figure,
     ungrouped,
 )
 from textveil.randomness import Flags, Ids, Values
@@ -62,8 +58,8 @@ class Plan:
     figures: Mapping[int, Figure] = field(default_factory=dict, repr=False)
 
 
-def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Looked | None:
-    """What detectors find in texts; None where nothing makes groups.
+def detect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Detections | None:
+    """Detects what is sensitive in texts; None where nothing makes groups.
 
     Args:
         parts: of the privatizer.
@@ -75,14 +71,19 @@ def look(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Looked 
         DetectorError: a detector failed.
     """
     if parts.grouping is not None:
-        return parts.grouping.look(tokens, queries)
+        return parts.grouping.detect(tokens, queries)
     if queries is not None:
         raise InputError("queries need protect.importance=cosine: set it, or leave the queries out")
     return None
 
 
 def protect(
-    parts: Parts, tokens: Tokens, found: Looked | None, known: Snapshot | None, *, first: int = 0
+    parts: Parts,
+    tokens: Tokens,
+    found: Detections | None,
+    known: Snapshot | None,
+    *,
+    first: int = 0,
 ) -> tuple[Tokens, Protection, Values | None, tuple[tuple[PrivateValue, ...], ...]]:
     """The words as they are released, their groups and budgets, and for each text the private values that are new.
 
@@ -100,25 +101,25 @@ def protect(
         protection = ungrouped(listed(tokens.words, parts.words))
         return tokens, protection, _epsilon(parts, protection), ()
     if known is None:
-        found = parts.grouping.spread(found, None)
+        found = parts.grouping.propagate(found, None)
     else:
         literals = [
             Span(b, start, end, LITERAL, 1.0, "session")
             for b, text in enumerate(tokens.texts)
             for start, end in known.literals(text)
         ]
-        found = parts.grouping.spread(
+        found = parts.grouping.propagate(
             found, known.sought_in(found.tokens.texts, found.spans), literals
         )
     tokens, public = found.tokens, listed(found.tokens.words, parts.words)
-    protection = parts.grouping.decide(found, public)
+    protection = parts.grouping.assign(found, public)
     if parts.drawn_groups:
         assert parts.grouping.options.label_epsilon is not None, "options are checked"
         rng = source(parts, tokens, protection, None, first=first, step="labels")
         protection = randomised(
             protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng
         )
-    return *join(tokens, protection, _epsilon(parts, protection), public), found.news
+    return *join(tokens, protection, _epsilon(parts, protection), public), found.new_values
 
 
 def _epsilon(parts: Parts, protection: Protection) -> Values | None:

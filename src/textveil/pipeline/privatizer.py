@@ -28,6 +28,7 @@ from textveil.config import (
     keywords,
     resolve,
 )
+from textveil.detect import Detections, PrivateValue
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
 from textveil.guarantee import Loss
 from textveil.mechanism import PLACEHOLDER, Mechanism
@@ -36,14 +37,14 @@ from textveil.pipeline.draw import Release, draw, planned
 from textveil.pipeline.found import said, with_budget
 from textveil.pipeline.papers import warn_of_budget
 from textveil.pipeline.parts import Parts, build
-from textveil.pipeline.plan import Plan, look, make_plan, protect
+from textveil.pipeline.plan import Plan, detect, make_plan, protect
 from textveil.pipeline.release import spell
 from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import Private, Rehearsal, Result
 from textveil.pipeline.rules import Setup
 from textveil.pipeline.source import source
 from textveil.pipeline.statement import note_losses, state
-from textveil.protect import Budget, Finding, Grouped, Looked, PrivateValue, Protection, findings
+from textveil.protect import Budget, Finding, Grouped, Protection, findings
 from textveil.randomness import Flags, Ids
 from textveil.session import Notes, Session, SessionDelta, Snapshot
 from textveil.table import EmbeddingTable, load_table
@@ -250,10 +251,10 @@ class Privatizer(Parts):
             yield from self._guarded(self._found, [text for text, _ in batch])
 
     def _found(self, texts: Sequence[str]) -> list[list[Finding]]:
-        looked = look(self, tokenize(texts), None)
-        if looked is None or self.grouping is None:
+        found = detect(self, tokenize(texts), None)
+        if found is None or self.grouping is None:
             return [[] for _ in texts]
-        return findings(self.grouping, self.grouping.spread(looked, None))
+        return findings(self.grouping, self.grouping.propagate(found, None))
 
     def private_in(self, text: str) -> tuple[PrivateValue, ...]:
         """What is found to be private in a text, which is not released; `Session.hide` makes a session hide it.
@@ -261,10 +262,12 @@ class Privatizer(Parts):
         Raises:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
         """
-        looked = look(self, tokenize([text]), None)
-        if looked is None or self.grouping is None:
+        found = detect(self, tokenize([text]), None)
+        if found is None or self.grouping is None:
             return ()
-        return tuple(value for news in self.grouping.spread(looked, None).news for value in news)
+        return tuple(
+            value for news in self.grouping.propagate(found, None).new_values for value in news
+        )
 
     def rehearse(
         self,
@@ -317,7 +320,7 @@ class Privatizer(Parts):
         tokens = tokenize(texts, first=first)
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
-        found = look(self, tokens, queries)
+        found = detect(self, tokens, queries)
         release = partial(self._release, start, first, tokens, found, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)
 
@@ -326,7 +329,7 @@ class Privatizer(Parts):
         start: float,
         first: int,
         tokens: Tokens,
-        found: Looked | None,
+        found: Detections | None,
         memo: dict[object, object] | None,
         whole: bool,
         session: Session | None,
@@ -407,7 +410,7 @@ class Privatizer(Parts):
             isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])
         ):
             return [()] * len(texts)
-        return self.grouping.unmeasured(texts)
+        return self.grouping.detection.unmeasured(texts)
 
     def _finish(
         self,

@@ -139,7 +139,7 @@ def _hiding(privatizer: Privatizer) -> Privatizer:
         ConfigError: something passes, or is drawn from the table.
     """
     grouping, budget = privatizer.grouping, privatizer.budget
-    if grouping is not None and grouping.detectors:
+    if grouping is not None and grouping.detection.settings.detectors:
         none_left = isinstance(budget, Grouped) and not any(budget.budgets[:2])
         if grouping.hidden is None or none_left:
             return privatizer

@@ -16,10 +16,11 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from textveil.detect import DATES, PrivateValue, ranges_without_entities
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
-from textveil.protect import DATES, PrivateValue, Protection, ranges_without_entities
+from textveil.protect import Protection
 from textveil.randomness import Ids
 from textveil.session import Notes, Original, Replaced, Snapshot
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of

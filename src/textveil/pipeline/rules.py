@@ -19,10 +19,11 @@ from textveil.config import (
     WordsOptions,
     registry,
 )
+from textveil.detect import AGE, DATES
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.guarantee import Claim
 from textveil.mechanism import Layout, Mechanism, Restricting, oov, resolved
-from textveil.protect import AGE, DATES, Budget, Grouped, Grouping, Uniform
+from textveil.protect import Budget, Grouped, Grouping, Uniform
 from textveil.randomness import Values
 from textveil.table import Books, EmbeddingTable, load_table, shipped
 

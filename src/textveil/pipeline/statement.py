@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from textveil.detect import AGE, DATES
 from textveil.guarantee import Group, Guarantee, Loss
 from textveil.mechanism import Role, WordRule, oov
 from textveil.pipeline.coarse import RETURNED
@@ -17,7 +18,7 @@ from textveil.pipeline.draw import Release, labels_cost
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.pipeline.release import type_of
-from textveil.protect import AGE, DATES, GROUPS, PUBLIC, Protection
+from textveil.protect import GROUPS, PUBLIC, Protection
 from textveil.randomness import Flags, Values
 from textveil.session import Notes
 from textveil.text import UNKNOWN_SHARE, Kind, Released

@@ -8,11 +8,8 @@ import math
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 
-from textveil.protect.detectors import merge
-from textveil.protect.grouping import FAILED, Grouping, Looked, sensitive
-from textveil.protect.spans import Span
-from textveil.protect.spread import SOURCE as SPREAD
-from textveil.protect.stages import PRIVATE
+from textveil.detect import PRIVATE, REPEATED, Detections, Span
+from textveil.protect.grouping import FAILED, Grouping, sensitive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +41,14 @@ class Finding:
         return asdict(self)
 
 
-def findings(grouping: Grouping, found: Looked) -> list[list[Finding]]:
+def findings(grouping: Grouping, found: Detections) -> list[list[Finding]]:
     """The findings of each text, in order; none overlaps another.
 
     Hidden are the parts that a release hides. What was found besides stays, as far as it is in none of them.
 
     Args:
         grouping: what found it.
-        found: what was found, spread.
+        found: what was found, propagated.
     """
     tokens = found.tokens
     made: list[list[Finding]] = [[] for _ in tokens.texts]
@@ -59,7 +56,7 @@ def findings(grouping: Grouping, found: Looked) -> list[list[Finding]]:
         place = int(tokens.starts[first]), int(tokens.ends[stop - 1])
         made[span.text].append(_finding(span, *place, True, _why_hidden(span)))
     hidden = [[*each] for each in made]
-    for span in merge([*found.others, *found.spared], tokens):
+    for span in grouping.detection.staying(found):
         parts = hidden[span.text]
         at = bisect_right(parts, span.start, key=lambda part: part.end)
         if at == len(parts) or span.end <= parts[at].start:
@@ -82,12 +79,12 @@ def _finding(span: Span, start: int, end: int, hidden: bool, reason: str) -> Fin
 
 
 def _why_hidden(span: Span) -> str:
-    again = {SPREAD: "stands again", FAILED: "a detector failed"}
+    again = {REPEATED: "stands again", FAILED: "a detector failed"}
     return f"hidden: {again.get(span.source) or f'found by {span.source}'}"
 
 
 def _why_stays(span: Span, grouping: Grouping) -> str:
-    if grouping.at_level(span):
+    if grouping.detection.is_at_level(span):
         return "stays: listed in protect.never"
     if span.private >= PRIVATE:
         return f"stays: level {grouping.options.level} hides no names"

@@ -1,41 +1,41 @@
 """Grouping: puts each word into one of four groups, sensitive or not, important to the task or not.
 
-In: words with their places, what detectors found in their texts, how relevant each word is to the task.
+In: words with their places, what was detected in their texts, how relevant each word is to the task.
 Out: `Protection`; and the words of a sensitive part joined where one item is released for all of them.
-Not here: the detectors (`patterns`, `detectors`), the scores (`importance`), and the budget of a group (`budget`).
+Not here: what is found (`textveil.detect`), the scores (`importance`), and the budget of a group (`budget`).
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import chain, groupby, pairwise
-from typing import Any, NamedTuple, Protocol, Self, TypeGuard
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
-from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
-from textveil.protect import stages
-from textveil.protect.adapters import TaggerDetector
-from textveil.protect.bounds import bind, bounds_of
-from textveil.protect.detectors import detector, find_all, merge, reach
-from textveil.protect.figures import AGE, DATES
-from textveil.protect.figures import read as read_figure
+from textveil.detect import (
+    AGE,
+    DATES,
+    LISTED,
+    NAMES,
+    TYPE_NAME,
+    TYPES,
+    WHOLE,
+    Detection,
+    Detections,
+    Sought,
+    Span,
+    named_types,
+    read_figure,
+)
+from textveil.errors import InputError, UnknownName
 from textveil.protect.importance import Cosine, Listed, Saliency
-from textveil.protect.lists import Lists
-from textveil.protect.name_lists import load_names
-from textveil.protect.odds import DOUBT
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
-from textveil.protect.spans import IDENTIFIERS, LISTED, NAMES, TYPE_NAME, TYPES, Detector, Span
-from textveil.protect.spread import SOURCE as SPREAD
-from textveil.protect.spread import PrivateValue, Sought, spread
-from textveil.protect.stages import OWN, PRIVATE
-from textveil.protect.unmeasured import TEXT, Unmeasured, unmeasured
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.text import Tokens, tokenize
+from textveil.text import Tokens, load_names, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
@@ -47,10 +47,6 @@ SURE = 0.9
 
 SURE_FIGURE = 0.8
 """From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
-
-
-WHOLE = TEXT
-"""The type of a text that becomes one placeholder because a detector failed."""
 
 
 _PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
@@ -90,60 +86,31 @@ class WordRange(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Looked:
-    """What was found in the texts of a batch. Secret.
-
-    Attributes:
-        tokens: the N words of the texts.
-        spans: sensitive parts; no word is in two of them.
-        others: names that detectors take for public.
-        spared: what would be sensitive, but that the user never wants protected.
-        important: bool [N], words that matter to the task.
-        failed: whether a detector failed, so that the texts are treated as sensitive.
-        news: for each text the values that were not known before.
-    """
-
-    tokens: Tokens
-    spans: tuple[Span, ...]
-    others: tuple[Span, ...]
-    important: Flags
-    failed: bool = False
-    spared: tuple[Span, ...] = ()
-    news: tuple[tuple[PrivateValue, ...], ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grouping:
     """Decides the group of each word. Make one with `of`.
 
     Attributes:
         options: the options it was made from.
-        detectors: what finds sensitive parts.
-        never: lists of what is never sensitive; None for none.
+        detection: finds what is sensitive.
         scorer: scores a word's relevance to the task; None: no word is important.
-        types: types that count as sensitive; None for all.
         hidden: types that always become placeholders, whatever their budget; None for all.
         named: types that are replaced by names.
         moved: types of figures that are moved.
-        judges: whether spans are judged by what else their texts hold; the bundled tagger then tells its doubts.
     """
 
     options: ProtectOptions
-    detectors: tuple[Detector, ...] = field(repr=False)
-    never: Lists | None = field(repr=False)
+    detection: Detection
     scorer: Scorer | None = field(repr=False)
-    types: frozenset[str] | None
     hidden: frozenset[str] | None
     named: frozenset[str]
     moved: frozenset[str] = frozenset()
-    judges: bool = False
 
     @classmethod
     def of(
         cls, options: ProtectOptions, names: NameOptions, figures: FigureOptions | None = None
     ) -> Self | None:
-        """The grouping for these options; None if they ask for no groups.
+        """Makes the grouping for these options; None if they ask for no groups.
 
         Raises:
             UnknownName: there is no such detector or type.
@@ -152,9 +119,11 @@ class Grouping:
         hidden = (
             None
             if "all" in options.placeholders
-            else _types(options.placeholders, "protect.placeholders")
+            else named_types(options.placeholders, "protect.placeholders")
         )
-        named = frozenset(NAMES) if "all" in names.types else _types(names.types, "names.types")
+        named = (
+            frozenset(NAMES) if "all" in names.types else named_types(names.types, "names.types")
+        )
         if not named <= {*NAMES}:
             raise UnknownName("type for names.types", min(named - {*NAMES}), NAMES)
         moved = _figures(() if figures is None else figures.types)
@@ -162,32 +131,15 @@ class Grouping:
             return None
         if options.labels == "randomised":  # a type would tell the label
             hidden = frozenset()
-        found: list[Detector] = [
-            detector(each) if isinstance(each, str) else each for each in options.detectors
-        ]
-        if any(not isinstance(each, Detector) for each in found):
-            raise ConfigError(
-                "protect.detectors must hold detector names, or objects with a name and find(texts)"
-            )
-        if options.always or options.always_matching:
-            found.append(Lists(words=options.always, expressions=options.always_matching))
-        if options.unmeasured == "strict":
-            found.append(Unmeasured())
-            hidden = None if hidden is None else hidden | {WHOLE}
-        judges = options.level != "names" and any(map(_is_bundled, found))
-        if judges:
-            found = [each.doubting(DOUBT) if _is_bundled(each) else each for each in found]
-        never = options.never or options.never_matching
+        if hidden is not None and options.unmeasured == "strict":
+            hidden |= {WHOLE}
         return cls(
             options=options,
-            detectors=tuple(found),
-            never=Lists(words=options.never, expressions=options.never_matching) if never else None,
+            detection=Detection.of(options, moves_ages=AGE in moved),
             scorer=_scorer(options),
-            types=None if "all" in options.types else _counting(options) | {LISTED, WHOLE},
             hidden=hidden,
             named=named,
             moved=moved,
-            judges=judges,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -217,8 +169,8 @@ class Grouping:
             listed
         )  # an entry may be several words, as 北京 is
 
-    def look(self, tokens: Tokens, queries: Sequence[str] | None) -> Looked:
-        """What detectors find in the texts of a batch.
+    def detect(self, tokens: Tokens, queries: Sequence[str] | None) -> Detections:
+        """Finds what is sensitive and what is important in the texts of a batch.
 
         Args:
             tokens: the words and their texts.
@@ -229,65 +181,21 @@ class Grouping:
             InputError: queries are missing, or not one per text; or a text has parts in a script or language that was
                 not measured, and `protect.unmeasured` is `refuse`.
         """
-        if self.options.unmeasured == "refuse" and (
-            named := sorted({*chain.from_iterable(self.unmeasured(tokens.texts))})
-        ):
-            raise InputError(
-                f"nothing is released: recall was not measured for {' and '.join(named)} text; take it out, or set "
-                "protect.unmeasured to strict, which hides it, or say, which lets it pass"
-            )
-        important = self._important(tokens, queries)
-        try:
-            spans, others, spared = self._spans(tokens)
-        except DetectorError as error:
-            if self.options.on_failure == "refuse":
-                raise
-            warnings.warn(
-                f"{error}; all texts of the batch are treated as sensitive",
-                TextveilWarning,
-                stacklevel=2,
-            )
-            return Looked(tokens=tokens, spans=(), others=(), important=important, failed=True)
-        found = Looked(
-            tokens=tokens,
-            spans=(),
-            others=tuple(others),
-            important=important,
-            spared=tuple(spared),
-        )
-        return _with(found, spans)
+        return self.detection.detect(tokens, self._important(tokens, queries))
 
-    def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The scripts and languages of each text for which it was not measured how much is found.
-
-        Nothing is said without detectors, and nothing where labels are drawn: it would tell of the words.
-        """
-        silent = not self.detectors or self.randomised
-        return [() if silent else unmeasured(text) for text in texts]
-
-    def spread(self, found: Looked, known: Sought | None, besides: Sequence[Span] = ()) -> Looked:
-        """The same with all other places where what was found stands, in its text and in those after it.
+    def propagate(
+        self, found: Detections, known: Sought | None, reserved: Sequence[Span] = ()
+    ) -> Detections:
+        """Finds all other places where what was found stands, see `Detection.propagate`.
 
         Nothing is added where groups are drawn, or follow from each word alone.
-
-        Args:
-            found: what detectors found.
-            known: what a session found earlier, to which what is new is added; None without one.
-            besides: other spans that must not pass.
         """
-        if found.failed or self.randomised or self.context_free:
+        if self.randomised or self.context_free:
             return found
-        spans, news = spread(found.tokens.texts, found.spans, known, found.others)
-        if self.never is not None:
-            again = self.never.without(
-                [span for span in spans if span.source == SPREAD], found.tokens.texts
-            )
-            spans = [span for span in spans if span.source != SPREAD] + again
-        found = _with(found, [*besides, *spans])
-        return replace(found, news=tuple(map(tuple, news)))
+        return self.detection.propagate(found, known, reserved)
 
-    def decide(self, found: Looked, public: Flags) -> Protection:
-        """The protection of the N words of a batch.
+    def assign(self, found: Detections, public: Flags) -> Protection:
+        """Assigns each of the N words of a batch to a group.
 
         Each part found by a detector is one group: all the words it touches, public ones too.
 
@@ -368,30 +276,6 @@ class Grouping:
         found: Flags = scores >= self.options.tau  # NaN counts as not important
         return found
 
-    def _spans(self, tokens: Tokens) -> tuple[list[Span], list[Span], list[Span]]:
-        """Sensitive parts, names that are public, and what is never protected."""
-        settings = stages.Settings(self.options.level, self.judges, AGE in self.moved)
-        found = find_all(self.detectors, tokens.texts, timeout=self.options.timeout)
-        spans = stages.run(stages.STAGES, found, tokens, settings)
-        if self.types is not None:
-            spans = [span for span in spans if span.type in self.types]
-        spans = stages.run(stages.LEVELS, spans, tokens, settings)
-        others = [span for span in spans if not self.at_level(span)]
-        spans = [span for span in spans if self.at_level(span)]
-        if self.never is None:
-            return spans, others, []
-        kept = self.never.without(spans, tokens.texts)
-        whole = {*kept}
-        return kept, others, [span for span in spans if span not in whole]
-
-    def at_level(self, span: Span) -> bool:
-        """Whether `protect.level` counts a span as sensitive; spans of a user's own types and lists are private."""
-        if self.options.level == "names":
-            return True
-        return span.private >= PRIVATE and (
-            span.type not in NAMES or self.options.level == "personal"
-        )
-
     def _labelled(
         self, tokens: Tokens, parts: Sequence[WordRange], entity: Ids, group: NDArray[Any]
     ) -> tuple[tuple[str, ...], Flags, Flags, Flags]:
@@ -427,7 +311,7 @@ class Grouping:
         return tuple(labels), hidden, named, moved
 
 
-def sensitive(found: Looked) -> list[WordRange]:
+def sensitive(found: Detections) -> list[WordRange]:
     """The sensitive parts of texts, in order; where a detector failed, each text as a whole."""
     tokens = found.tokens
     if not found.failed:
@@ -507,35 +391,6 @@ def _persons(protection: Protection) -> Flags:
     return found & protection.named
 
 
-def _is_bundled(each: Detector) -> TypeGuard[TaggerDetector]:
-    return isinstance(each, TaggerDetector) and each.bundled
-
-
-def _types(given: Sequence[str], option: str) -> frozenset[str]:
-    """Type names, with "identifiers" and "names" expanded."""
-    found: set[str] = set()
-    for each in given:
-        if each not in ("identifiers", "names") and not str(each).isupper():
-            raise UnknownName(
-                f"type for {option}",
-                str(each),
-                ("identifiers", "names", "all", *NAMES, *IDENTIFIERS),
-            )
-        found |= {"identifiers": {*IDENTIFIERS}, "names": {*NAMES}}.get(each, {each})
-    return frozenset(found)
-
-
-def _counting(options: ProtectOptions) -> frozenset[str]:
-    """The types that count as sensitive. One that no detector can find is misspelt, and would hide nothing."""
-    found = _types(options.types, "protect.types")
-    unknown = sorted(found - {*TYPES})
-    if unknown and all(each in OWN for each in options.detectors):
-        raise UnknownName(
-            "type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES)
-        )
-    return found
-
-
 def _figures(given: Sequence[object]) -> frozenset[str]:
     """Types of figures that are moved, with "all" expanded."""
     found = {*DATES, AGE} if "all" in given else set()
@@ -591,31 +446,6 @@ def _words(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
     return found
 
 
-def _with(found: Looked, spans: Sequence[Span]) -> Looked:
-    """What was found with these spans, merged; words of scripts without spaces end where they do."""
-    texts = found.tokens.texts
-    spans = bind(spans, texts)
-    edges = set[tuple[int, int]]()
-    for b, own in groupby(spans, key=lambda span: span.text):
-        known = bounds_of(texts[b])
-        for span in own:
-            start, end = reach(span, found.tokens)
-            edges.update(
-                (b, edge)
-                for edge in (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end))
-            )
-    tokens, origin = found.tokens.cut(
-        [(span.text, place) for span in spans for place in (span.start, span.end)], edges
-    )
-    whole = [_whole(span, tokens) if span.source == SPREAD else span for span in spans]
-    kept, merged = {*whole}, merge(whole, tokens)
-    parts = bind(
-        [span for span in merged if span not in kept], texts
-    )  # what merging left of some of them
-    spans = sorted([*(span for span in merged if span in kept), *parts])
-    return replace(found, tokens=tokens, spans=tuple(spans), important=found.important[origin])
-
-
 def _with_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[WordRange]:
     """The parts, each with a backslash before it that would be taken for an escape of its placeholder's bracket."""
     found: list[WordRange] = []
@@ -644,14 +474,3 @@ def _glued(tokens: Tokens, start: int, stop: int) -> bool:
     if "_" in text[first:end]:
         return True
     return _GLUED_BEFORE.search(before) is not None or _GLUED_BEHIND.match(behind) is not None
-
-
-def _whole(span: Span, tokens: Tokens) -> Span:
-    """A name that stands inside a URL, an address or a user name, as all of that."""
-    start, end = reach(span, tokens)
-    if (start, end) == (span.start, span.end) or span.type not in NAMES:
-        return span
-    text = tokens.texts[span.text][start:end]
-    if "://" in text or text[:4].lower() == "www.":
-        return span._replace(start=start, end=end, type="URL")
-    return span._replace(start=start, end=end, type="EMAIL" if "@" in text else "HANDLE")

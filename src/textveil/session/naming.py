@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NoReturn
 
+from textveil.detect import NAMES
 from textveil.errors import RandomnessError
-from textveil.protect import NAMES
 from textveil.session.placeholders import KEYED, Given, Original
 from textveil.session.reading import fold
 

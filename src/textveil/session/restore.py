@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from textveil.detect import may_be_name
 from textveil.errors import ConfigError, InputError
-from textveil.protect import may_be_name
 from textveil.session import sentences
 from textveil.session.placeholders import DIGITS, named
 from textveil.session.quoting import (

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from textveil.protect import load_names, may_be_name
-from textveil.protect.gazetteers import names
-from textveil.protect.spelling import PARTICLES
+from textveil.detect import may_be_name
+from textveil.detect.gazetteers import names
+from textveil.detect.normalization import PARTICLES
 from textveil.session.reading import fold
-from textveil.text import is_ordinary, is_public, lexicon
+from textveil.text import is_ordinary, is_public, lexicon, load_names
 
 Language = Literal["english", "german", "other"]
 """Of a sentence: in German ordinary words have capitals, and in English it is known which words are ordinary."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
+from textveil.detect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.errors import InputError
 from textveil.guarantee import Loss
-from textveil.protect import PrivateValue, Sought, Span, alike, core, parts
 from textveil.session.placeholders import KEYED, Given, Original, named, spelled_in
 from textveil.session.quoting import BEHIND, Quoting, is_plain, markup, tells
 from textveil.session.reading import fold

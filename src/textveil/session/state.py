@@ -14,9 +14,9 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from textveil.detect import PrivateValue
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Loss
-from textveil.protect import PrivateValue
 from textveil.session.placeholders import Given
 from textveil.session.reading import fold
 from textveil.session.restore import Escape, Restorer, Where

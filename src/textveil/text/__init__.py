@@ -8,6 +8,7 @@ from textveil.text import lexicon
 from textveil.text.casing import Casing, apply_casing, casing_of, folded
 from textveil.text.countries import is_country
 from textveil.text.frequency import counts, is_ordinary, ranks
+from textveil.text.name_lists import load_names
 from textveil.text.public import is_public, stopwords
 from textveil.text.released import (
     CLOSING,
@@ -43,6 +44,7 @@ __all__ = [
     "is_ordinary",
     "is_public",
     "lexicon",
+    "load_names",
     "ranks",
     "stopwords",
     "tokenize",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from textveil.protect import Detector, Span, detector
+from textveil.detect import Detector, Span, detector
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

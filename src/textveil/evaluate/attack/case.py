@@ -417,7 +417,7 @@ def _grouped(
     grouping = Grouping.of(options, NameOptions())
     assert grouping is not None, "the options make groups"
     tokens = tokenize(table.words)
-    found = grouping.decide(grouping.look(tokens, None), listed(tokens.words, words))
+    found = grouping.assign(grouping.detect(tokens, None), listed(tokens.words, words))
     return found.labels, found.group[tokens.documents[:-1]].astype(np.int64)
 
 

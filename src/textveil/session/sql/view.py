@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
-from textveil.protect import PrivateValue, Sought, Span, beginnings, could_stand
+from textveil.detect import PrivateValue, Sought, Span, beginnings, could_stand
 from textveil.session.placeholders import Given
 from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
 from textveil.session.sql.seal import Seal

@@ -1,0 +1,584 @@
+"""Adapters: other libraries' taggers as detectors: the bundled one, Hugging Face, spaCy, stanza, GLiNER, Presidio.
+
+In: a folder, a name or a loaded model, texts. Out: spans with textveil's type names.
+Not here: our own structured identifiers (`patterns`), and how detectors are run and checked (`detectors`).
+
+An adapter looks at the whole of every text, or raises. Optional libraries are imported on first use, and a loaded
+model never goes to the network.
+"""
+
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import textveil.models as encoder
+from textveil.config.extras import library
+from textveil.detect.patterns.addresses import ROOMS, UNITS
+from textveil.detect.patterns.hosts import DATA_CENTRE
+from textveil.detect.spans import Span
+from textveil.errors import ConfigError, DetectorError, ModelError, shown
+from textveil.table import fetch
+from textveil.text import is_ordinary, is_public, lexicon, tokenize
+
+Places = Sequence[tuple[int, int]]
+"""Parts of a text in their order: of each the first character, and one past the last."""
+
+UNSCORED = 0.85
+"""The score of a span whose library gives none; Presidio uses the same value."""
+
+UNNAMED = "ENTITY"
+"""The type of a label that has no letters A to Z."""
+
+PRESIDIO_PIPELINE = "en_core_web_lg"
+"""The spaCy pipeline Presidio uses by default."""
+
+QUESTIONS = (
+    "person",
+    "location",
+    "organization",
+    "street address",
+    "email address",
+    "phone number",
+    "credit card number",
+    "national id number",
+    "date of birth",
+    "medical record number",
+    "password",
+)
+"""The labels a GLiNER model looks for."""
+
+ALIASES = {
+    alias: type_
+    for type_, aliases in {
+        "PERSON": "PER PERS NAME FULL_NAME FIRST_NAME MIDDLE_NAME LAST_NAME GIVEN_NAME FAMILY_NAME SURNAME",
+        "LOCATION": "LOC GPE FAC FACILITY CITY COUNTRY",
+        "ORGANIZATION": "ORG ORGANISATION CORPORATION COMPANY GROUP NORP NRP",
+        "EMAIL": "EMAIL_ADDRESS E_MAIL",
+        "PHONE": "PHONE_NUMBER TELEPHONE TELEPHONE_NUMBER MOBILE_NUMBER FAX_NUMBER",
+        "CARD": "CREDIT_CARD CREDIT_CARD_NUMBER DEBIT_CARD",
+        "IBAN": "IBAN_CODE",
+        "NATIONAL_ID": "SSN ITIN NINO NIF NIE NRIC_FIN TFN SIN RRN FRN PAN AADHAAR VOTER PESEL PERSONNUMMER TNIN NIN "
+        "FISCAL_CODE ID_CARD IDENTITY_CARD ID_NUMBER NATIONAL_ID_NUMBER PERSONAL_IDENTITY_CODE TAX_ID PASSPORT "
+        "PASSPORT_NUMBER SOCIAL_SECURITY SOCIAL_SECURITY_NUMBER",
+        "IP": "IP_ADDRESS IPV4 IPV6",
+        "MAC": "MAC_ADDRESS",
+        "SECRET": "PASSWORD API_KEY",
+        "CRYPTO": "BITCOIN_ADDRESS ETHEREUM_ADDRESS",
+        "BIRTH_DATE": "DATE_OF_BIRTH DOB BIRTHDAY BIRTHDATE",
+        "ADDRESS": "STREET_ADDRESS HOME_ADDRESS",
+        "MEDICAL_RECORD": "MEDICAL_RECORD_NUMBER MRN NHS MEDICARE MBI HEALTH_INSURANCE HEALTH_INSURANCE_MEMBER_ID",
+        "LICENCE": "LICENSE DRIVER_LICENSE DRIVERS_LICENSE DRIVING_LICENCE MEDICAL_LICENSE FUEHRERSCHEIN",
+        "PLATE": "LICENSE_PLATE VEHICLE_REGISTRATION KFZ",
+    }.items()
+    for alias in aliases.split()
+}
+"""What other libraries call our types; Presidio's names without their country prefix ("US_SSN")."""
+
+
+_NUMBER = re.compile(r"\d[\d.,]*")
+_ROOM = re.compile(r"[A-Z]|[A-Z]?\d{1,4}|\d{1,4}[A-Za-z]")
+_SLUG = re.compile(r"(?<![\w-])[a-z]+(?:-[a-z]+){2,}(?![\w-])")
+"""Three or more words in small letters with hyphens between them, as branches, packages and classes are named."""
+
+
+def type_of(label: str) -> str:
+    """Our type for another library's label; a label we have no type for stays as it is, in capitals."""
+    name = re.sub("[^A-Z0-9]+", "_", label.upper()).strip("_")[:64].rstrip("_") or UNNAMED
+    bare = re.sub("^[A-Z]{2}_", "", name)
+    return ALIASES.get(name) or ALIASES.get(bare, name)
+
+
+# ---- the bundled tagger and Hugging Face -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaggerDetector:
+    """A word tagger as a detector of spans. Long texts are read in overlapping windows, see `models.entities`.
+
+    Attributes:
+        name: what rows and statements call it.
+        model: the tagger.
+    """
+
+    name: str
+    model: encoder.Tagger = field(repr=False)
+
+    @property
+    def bundled(self) -> bool:
+        """Whether it is the bundled tagger, with its own thresholds."""
+        own = self.model
+        return (
+            isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
+        )
+
+    def doubting(self, doubt: float) -> Self:
+        """The same detector, which also tells what the bundled tagger is in doubt of.
+
+        Args:
+            doubt: see `TokenClassifier.doubt`.
+        """
+        own = self.model
+        return (
+            replace(self, model=replace(own, doubt=doubt))
+            if isinstance(own, encoder.TokenClassifier)
+            else self
+        )
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """The entities of all texts, tagged in one batch.
+
+        The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
+        public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, what is
+        only a slug, a measured number, or what a program calls.
+        """
+        tokens = tokenize(texts)
+        slugs = [sorted(_nameless(text)) for text in texts]
+        spans = []
+        for entity in self.model.find(encoder.Ragged.of(tokens)):
+            first = int(tokens.documents[entity.text])
+            words = range(first + entity.start, first + entity.end)
+            if entity.type not in encoder.DETAILS:
+                words = _trimmed(tokens.words, words.start, words.stop, type_of(entity.type))
+            elif entity.type == "HANDLE":
+                words = _unhyphened(tokens.words, words.start, words.stop)
+            places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
+            if not places or _is_called(texts[entity.text], places[0][0], places[-1][1]):
+                continue
+            if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
+                continue
+            for start, end in _named(
+                entity.type, texts[entity.text], [*_lines(texts[entity.text], places)]
+            ):
+                score = min(entity.score, 1.0)  # a sum of probabilities
+                private, evidence = entity.private, entity.evidence
+                spans.append(
+                    Span(
+                        entity.text,
+                        start,
+                        end,
+                        type_of(entity.type),
+                        score,
+                        self.name,
+                        private,
+                        evidence,
+                    )
+                )
+        return spans
+
+
+_MEASURED = re.compile(r"-?\d+\.\d{4,}(?:,-?\d+\.\d+)*|0[xX][\da-fA-F]+")
+
+
+def _trimmed(words: Sequence[str], start: int, end: int, type_: str) -> range:
+    """The range of an entity's words without small public words at either end; empty if nothing else is left.
+
+    A number with a unit is nobody's name, either, nor is a measured or hexadecimal number, or a room with a number or
+    letter.
+    """
+    small = [word == word.lower() and is_public(word) for word in words[start:end]]
+    number, *unit = words[start:end]
+    if all(small) or (_NUMBER.fullmatch(number) and unit and UNITS.issuperset(unit)):
+        return range(0)
+    if all(map(_MEASURED.fullmatch, words[start:end])):
+        return range(0)
+    found = range(start + small.index(False), end - small[::-1].index(False))
+    room = (
+        type_ in ("LOCATION", "ORGANIZATION")
+        and len(found) == 2
+        and words[found[0]].lower() in ROOMS
+    )
+    return range(0) if room and _ROOM.fullmatch(words[found[1]]) else found
+
+
+_CELLS = re.compile(r"[^\n]*[,;|\t] ?")
+
+
+def _named(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of an entity; of a person without ordinary words in the last cell of a table's header, a line above."""
+    if len(parts) < 2 or type_of(type_) != "PERSON" or "\n" not in text[parts[0][1] : parts[1][0]]:
+        return parts
+    line = text.rfind("\n", 0, parts[0][0]) + 1
+    if not _CELLS.fullmatch(text, line, parts[0][0]) or text[max(0, line - 2) : line] not in (
+        "",
+        "\n\n",
+    ):
+        return parts
+    first = text[slice(*parts[0])].lower().split()
+    return parts[all(is_ordinary(word) and word not in lexicon.lists()[0] for word in first) :]
+
+
+def _unhyphened(words: Sequence[str], start: int, end: int) -> range:
+    """The range of an entity's words without a hyphen at either end, which joins it to what is no part of it."""
+    return range(start + (words[start] == "-"), max(start, end - (words[end - 1] == "-")))
+
+
+def _nameless(text: str) -> Iterator[tuple[int, int]]:
+    """The slugs of a text in which no word is a name, and which are no place, as aix-en-provence is; data centres."""
+    yield from (match.span() for match in DATA_CENTRE.finditer(text))
+    for slug in _SLUG.finditer(text):
+        if any(map(_is_name, slug[0].split("-"))):
+            continue
+        tokens = tokenize([slug[0]])
+        if not (lexicon.marks(tokens.words, tokens.documents) & lexicon.PLACE).all():
+            yield slug.span()
+
+
+def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs: Places) -> bool:
+    """Whether an entity is part of a nameless slug, with nothing beside it that may be private.
+
+    A detail may be a whole slug, as a passphrase is, or go beyond it, as an address does; a name goes beyond it where
+    another word of it has a capital or is a name.
+    """
+    start, end = places[0][0], places[-1][1]
+    at = bisect_right(slugs, start, key=lambda slug: slug[1])
+    if at == len(slugs) or slugs[at][0] >= end:
+        return False
+    first, last = slugs[at]
+    inside = first <= start and end <= last
+    if entity.type in encoder.DETAILS:
+        return inside and (start, end) != (first, last)
+    return inside or not any(word != word.lower() or _is_name(word) for word in words)
+
+
+_CALL = re.compile(r"[A-Z][a-z]{3,}[A-Z]\w*")
+
+
+def _is_called(text: str, start: int, end: int) -> bool:
+    """Whether an entity is what a program calls: PhoneNumberDesc(…)."""
+    return text[end : end + 1] == "(" and _CALL.fullmatch(text, start, end) is not None
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word is on the list of names, and is no ordinary word besides."""
+    return word.lower() in lexicon.lists()[0] and not is_ordinary(word)
+
+
+def _lines(text: str, places: Places) -> Iterator[tuple[int, int]]:
+    """An entity's words as spans, split at line ends, tabs and runs of spaces."""
+    start, end = places[0]
+    for begin, stop in places[1:]:
+        if text[end:begin] not in ("", " "):
+            yield start, end
+            start = begin
+        end = stop
+    yield start, end
+
+
+def load_tagger(
+    model: str | Path | None = None, *, threshold: float | None = None
+) -> TaggerDetector:
+    """The bundled tagger, or a token classifier of transformers.
+
+    Args:
+        model: None for the bundled one, or a folder or hub id.
+        threshold: in (0, 1): smallest probability at which a word counts as part of an entity. Lower finds more. None
+            for .6, and for the bundled tagger's own, which depend on how a word looks.
+
+    Raises:
+        ConfigError: the threshold is out of range.
+        ModelError: there is no such model, or its labels have no names.
+    """
+    loaded = encoder.load_tagger(model, threshold=threshold)
+    return TaggerDetector(name="tagger" if model is None else f"tagger:{loaded.name}", model=loaded)
+
+
+# ---- spaCy -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spacy:
+    """A spaCy pipeline as a detector: its entities, and the spans of its span categorizers.
+
+    Attributes:
+        name: what rows and statements call it.
+        pipeline: a `spacy.Language`. It rejects texts longer than its `max_length` itself.
+        groups: span groups that count besides entities; "sc" is spaCy's default for categorizers.
+    """
+
+    name: str
+    pipeline: Any = field(repr=False)
+    groups: tuple[str, ...] = ("sc",)
+
+    def __post_init__(self) -> None:
+        if not self.pipeline.pipe_names:
+            raise ConfigError(
+                f"{self.name} has no component that finds entities; choose a pipeline with one"
+            )
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """The entities of all texts.
+
+        Raises:
+            DetectorError: the pipeline dropped or changed a text, as it does if told to ignore errors.
+        """
+        documents = list(self.pipeline.pipe(texts))
+        if [document.text for document in documents] != list(texts):
+            raise DetectorError(
+                f"the detector {self.name} dropped or changed a text; it must return every text as is"
+            )
+        return [
+            Span(b, found.start_char, found.end_char, type_of(found.label_), UNSCORED, self.name)
+            for b, document in enumerate(documents)
+            for found in [
+                *document.ents,
+                *(span for key in self.groups for span in document.spans.get(key, ())),
+            ]
+        ]
+
+
+def load_spacy(pipeline: str) -> Spacy:
+    """An installed spaCy pipeline, or one in a folder.
+
+    Raises:
+        MissingExtra: spaCy is not installed.
+        ConfigError: there is no such pipeline.
+        ModelError: it cannot be loaded.
+    """
+    spacy = library("spacy")
+    _check_pipeline(spacy, pipeline)
+    try:
+        loaded = spacy.load(pipeline)
+    except Exception as error:  # of many kinds, none with user text in it
+        raise ModelError(
+            f"could not load the spaCy pipeline {shown(pipeline)} ({type(error).__name__}); install what it needs"
+        ) from error
+    return Spacy(name=f"spacy:{Path(pipeline).name}", pipeline=loaded)
+
+
+def _check_pipeline(spacy: Any, source: str) -> None:
+    if not (
+        spacy.util.is_package(source) or os.path.isdir(source)
+    ):  # Path would raise for a very long name
+        raise ConfigError(
+            f"the spaCy pipeline {shown(source)} is neither installed nor a folder; "
+            "install it with python -m spacy download NAME"
+        )
+
+
+# ---- stanza ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stanza:
+    """A stanza pipeline as a detector.
+
+    Attributes:
+        name: what rows and statements call it.
+        pipeline: a `stanza.Pipeline` with the `ner` processor.
+    """
+
+    name: str
+    pipeline: Any = field(repr=False)
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """The entities of all texts."""
+        return [
+            Span(b, found.start_char, found.end_char, type_of(found.type), UNSCORED, self.name)
+            for b, text in enumerate(texts)
+            if text.strip()
+            for found in self.pipeline(text).ents
+        ]
+
+
+def load_stanza(language: str) -> Stanza:
+    """Stanza's pipeline for a language. Its models must be on this machine (`stanza.download(LANGUAGE)`).
+
+    Raises:
+        MissingExtra: stanza is not installed.
+        ModelError: the models are missing.
+    """
+    stanza = library("stanza")
+    try:
+        pipeline = stanza.Pipeline(
+            language, processors="tokenize,ner", download_method=None, verbose=False, use_gpu=False
+        )
+    except Exception as error:  # of many kinds, none with user text in it
+        raise ModelError(
+            f"could not load stanza's models for {shown(language)} ({type(error).__name__}); "
+            "get them with stanza.download(LANGUAGE)"
+        ) from error
+    return Stanza(name=f"stanza:{language}", pipeline=pipeline)
+
+
+# ---- GLiNER ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gliner:
+    """A GLiNER model as a detector. GLiNER truncates long texts, so it gets them in overlapping windows.
+
+    Attributes:
+        name: what rows and statements call it.
+        model: a `gliner.GLiNER`.
+        labels: what it looks for, in words.
+        threshold: in (0, 1): smallest probability of a span. Lower finds more.
+        batch: windows per forward pass.
+    """
+
+    name: str
+    model: Any = field(repr=False)
+    labels: tuple[str, ...] = QUESTIONS
+    threshold: float = 0.3
+    batch: int = 8
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold < 1 or not self.labels:
+            raise ConfigError(
+                f"{self.name} needs labels and a threshold between 0 and 1, got {self.threshold}"
+            )
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """The entities of all texts; consecutive windows share a quarter of their words.
+
+        Raises:
+            DetectorError: the model cannot take even a one-word window, or skipped a window.
+        """
+        windows = [
+            (b, start, text[start:end])
+            for b, text in enumerate(texts)
+            for start, end in self._windows(text)
+        ]
+        if not windows:
+            return []
+        answers = self.model.inference(
+            [part for _, _, part in windows],
+            list(self.labels),
+            threshold=self.threshold,
+            batch_size=self.batch,
+        )
+        if len(answers) != len(windows):
+            raise DetectorError(
+                f"the detector {self.name} answered for {len(answers)} of {len(windows)} windows"
+            )
+        return [
+            Span(
+                b,
+                start + found["start"],
+                start + found["end"],
+                type_of(found["label"]),
+                found["score"],
+                self.name,
+            )
+            for (b, start, _), entities in zip(windows, answers, strict=True)
+            for found in entities
+        ]
+
+    def _windows(self, text: str) -> Iterator[tuple[int, int]]:
+        """The bounds of the windows, made smaller until the model takes each without truncating it."""
+        places = [(start, end) for _, start, end in self._split(text)]
+        longest = self.model.config.max_len
+        while True:
+            stride = max(1, longest - longest // 4)
+            count = -(-max(len(places) - longest, 0) // stride) + 1 if places else 0
+            windows = [places[i * stride : i * stride + longest] for i in range(count)]
+            bounds = [(window[0][0], window[-1][1]) for window in windows]
+            if all(self._takes(text[start:end]) for start, end in bounds):
+                yield from bounds
+                return
+            if longest <= 1:
+                raise DetectorError(
+                    f"the detector {self.name} has no room for a word next to its labels; use fewer"
+                )
+            longest //= 2
+
+    def _takes(self, part: str) -> bool:
+        """Whether the model takes a part whole: its words, and their subword pieces together with the labels."""
+        words = [word for word, _, _ in self._split(part)]
+        if len(words) > self.model.config.max_len:
+            return False
+        processor = self.model.data_processor
+        tokenizer = processor.transformer_tokenizer
+        prompt = [word for label in self.labels for word in (processor.ent_token, label)]
+        pieces = tokenizer(
+            [*prompt, processor.sep_token, *words],
+            is_split_into_words=True,
+            truncation=False,
+            verbose=False,
+        )["input_ids"]
+        return len(pieces) <= int(tokenizer.model_max_length)
+
+    def _split(self, text: str) -> Iterator[tuple[str, int, int]]:
+        yield from self.model.data_processor.words_splitter(text)
+
+
+def load_gliner(model: str | Path) -> Gliner:
+    """A GLiNER model.
+
+    Args:
+        model: a folder or hub id.
+
+    Raises:
+        MissingExtra: gliner is not installed.
+        ModelError: there is no such model.
+    """
+    gliner = library("gliner")
+
+    def load(where: str, local: bool) -> Any:
+        return gliner.GLiNER.from_pretrained(where, local_files_only=local)
+
+    name, loaded = fetch(model, "GLiNER model", load)
+    return Gliner(name=f"gliner:{name}", model=loaded)
+
+
+# ---- Presidio ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Presidio:
+    """Presidio's analyzer as a detector.
+
+    Changes two things for the whole process: Presidio's e-mail recognizer uses the packaged list of public suffixes
+    instead of fetching it on first use, and a pattern that runs into Presidio's time limit raises instead of being
+    skipped.
+
+    Attributes:
+        name: what rows and statements call it.
+        analyzer: a `presidio_analyzer.AnalyzerEngine`.
+        language: of the texts; the analyzer must support it.
+    """
+
+    name: str = "presidio"
+    analyzer: Any = field(repr=False)
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        library("tldextract.tldextract").TLD_EXTRACTOR.suffix_list_urls = ()
+        # Presidio looks this name up in its module before the builtins; an empty tuple catches nothing.
+        library("presidio_analyzer.pattern_recognizer").TimeoutError = ()
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """What the analyzer finds in all texts."""
+        return [
+            Span(b, found.start, found.end, type_of(found.entity_type), found.score, self.name)
+            for b, text in enumerate(texts)
+            for found in self.analyzer.analyze(text=text, language=self.language)
+        ]
+
+
+def load_presidio(pipeline: str = PRESIDIO_PIPELINE) -> Presidio:
+    """Presidio's analyzer for English, with its default recognizers.
+
+    Args:
+        pipeline: the spaCy pipeline it uses, installed or a folder; Presidio itself would download a missing one.
+
+    Raises:
+        MissingExtra: Presidio is not installed.
+        ConfigError: there is no such pipeline.
+    """
+    presidio = library("presidio_analyzer")
+    _check_pipeline(library("spacy"), pipeline)
+    engine = library("presidio_analyzer.nlp_engine").NlpEngineProvider(
+        nlp_configuration={
+            "nlp_engine_name": "spacy",
+            "models": [{"lang_code": "en", "model_name": pipeline}],
+        }
+    )
+    return Presidio(
+        analyzer=presidio.AnalyzerEngine(
+            nlp_engine=engine.create_engine(), supported_languages=["en"]
+        )
+    )

@@ -1,0 +1,559 @@
+r"""Bounds: what no span crosses or cuts, as the structure of its text tells, whatever found the span.
+
+In: a text, and spans that any detector found in it. Out: its `Bounds`; the spans within them.
+Not here: what escapes stand for (`escapes`), the detectors, and where words are cut (`textveil.text.Tokens.cut`).
+
+Walls are in no span: separators and quotes of tables, quotes of strings in code and data, tags, marks of Markdown, what
+stands between a value and the key of the next line, fields of cards, ends of sentences. Escapes are in a span as a
+whole or not at all; at its edges only those of letters, figures and the like are. A span over a wall becomes several,
+and those of them that tell nothing are none.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
+
+import regex
+
+from textveil.detect.encodings import BREAK, EscapeUnit, strings_in, units
+from textveil.detect.name_bounds import bounds as without_titles
+from textveil.detect.name_bounds import is_title
+from textveil.detect.spans import LISTED, NAMES, TYPES, Span
+from textveil.text import lexicon
+
+FEWEST = 5
+"""Letters and figures that a part of a number or secret has at least, where a wall divides it."""
+
+MEANT = ("lists", "spread")
+"""Detectors that mean every part of what they find."""
+
+_UNBROKEN = frozenset(
+    ("SECRET", "HANDLE", "ID", "ACCOUNT", "BOOKING", "EMAIL", "URL", "HOST", "IP", "MAC", "CRYPTO")
+)
+"""Types whose values have no blank in them where an equals sign assigns them."""
+_DATED = ("DATE", "BIRTH_DATE", "AGE", "COORDINATES")
+_PLACES = ("ADDRESS", "LOCATION", "ORGANIZATION")
+"""Types of names in which short words are cut short: "os. Kolorowe", "Sok. No: 27"."""
+
+_WORDY = frozenset((*NAMES, "ADDRESS", *_DATED))
+"""Types whose values are of words or have numbers with a full stop."""
+
+_IN_SENTENCES = frozenset(TYPES) - {LISTED, "SECRET"}
+"""Types whose values are in one sentence."""
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What no span of a text crosses or cuts.
+
+    Args:
+        walls: places that are in no span, in order; none overlaps another.
+        gaps: the same for types without blanks in their values: the blank behind a value that an equals sign assigns.
+        units: escapes, in order.
+    """
+
+    walls: Sequence[Place] = field(default=(), repr=False)
+    gaps: Sequence[Place] = field(default=(), repr=False)
+    units: Sequence[EscapeUnit] = field(default=(), repr=False)
+
+    def edges(self, start: int, end: int) -> Iterator[int]:
+        """Where walls and escapes begin and end inside a range."""
+        for places in (self.walls, self.gaps, self.units):
+            yield from (
+                edge
+                for place in _in(places, start, end)
+                for edge in place[:2]
+                if start < edge < end
+            )
+
+
+def bounds_of(text: str) -> Bounds:
+    """The bounds of a text, in time linear in it."""
+    found = units(text)
+    cells = [*_cells(text)]
+    walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
+    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in {*walls}]:
+        found = sorted([*found, *doubled])
+    for find in (_quotes, _tags, _marks, _lines, _forms, _cards):
+        walls += find(text)
+    gaps = [match.span(1) for match in _ASSIGNED.finditer(text)] if "=" in text else []
+    return Bounds(walls=_joined(walls), gaps=gaps, units=found)
+
+
+def bind(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """The spans within the bounds of their texts, in order: trimmed, divided, or left out.
+
+    Args:
+        spans: of these texts.
+        texts: B texts.
+    """
+    found: list[Span] = []
+    for b, own in groupby(sorted(spans), key=lambda span: span.text):
+        known = bounds_of(texts[b])
+        for (
+            span
+        ) in own:  # what the text spells like a placeholder would be restored, wherever it stands
+            found += [span] if span.source == "session" else _bound(span, texts[b], known)
+    return found
+
+
+def divided(text: str) -> str:
+    """A text with `BREAK` for each sign or blank that separates values of a row: each value is read alone."""
+    if not any(sign in text for sign in ",;\t="):
+        return text
+    letters = list(text)
+    for at, _ in (*_cells(text), *(match.span(1) for match in _ASSIGNED.finditer(text))):
+        letters[at] = letters[at] if letters[at] == '"' else BREAK
+    return "".join(letters)
+
+
+def _joined(walls: Sequence[Place]) -> list[Place]:
+    """Walls in order, those that overlap as one."""
+    found: list[Place] = []
+    for start, end in sorted(walls):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif start < end:
+            found.append((start, end))
+    return found
+
+
+def _in(places: Sequence[Any], start: int, end: int) -> Sequence[Any]:
+    """Those of sorted places that have characters in a range."""
+    first = bisect_right(places, start, key=lambda place: place[1])
+    return places[first : bisect_left(places, end, key=lambda place: place[0])]
+
+
+# ---- binding ---------------------------------------------------------------------------------------------------------
+
+
+def _bound(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
+    """The parts of a span between walls."""
+    start, end = (
+        _outside(bounds.units, edge, inward) for edge, inward in ((span.start, 1), (span.end, -1))
+    )
+    walls = [place[:2] for place in _in(bounds.walls, start, end)]
+    gaps = _in(bounds.gaps, start, end) if span.type in _UNBROKEN else ()
+    walls += gaps
+    ends = _sentence_ends(text, start, end, span.type) if span.type in _IN_SENTENCES else []
+    if (
+        ends and span.type == "PERSON" and span.source == "structure"
+    ):  # a phrase names one: "I am Bo Ash. Our dog"
+        end = ends[0][0]
+    walls += [wall for wall in ends if wall[0] < end]
+    edges = [start, *(edge for wall in _joined(walls) for edge in wall), end]
+    parts = [
+        span._replace(start=first, end=last)
+        for before, after in zip(edges[::2], edges[1::2], strict=True)
+        for first, last in [_trimmed(text, bounds.units, before, after, whole=not walls)]
+        if first < last
+    ]
+    if walls:
+        parts = [part for part in parts if not _is_bit(part, span, text)] or parts
+    if gaps and span.type != "SECRET":
+        parts = [
+            part
+            for part in parts
+            if part.start < gaps[0][1] or not _STATUS.fullmatch(text, part.start, part.end)
+        ]
+    value = gaps[0][0] if gaps else 0  # what is assigned is private, however short
+    told = [part for part in parts if not walls or part.start < value or _tells(part, text)]
+    yield from told or parts[:1]
+
+
+_UNIT = r"(?:\d+(?:\.\d+)?(?:[mnuµ]?s|[kKM]?[bB])|-)"
+_STATUS = re.compile(rf"(?:\d{{3}}|{_UNIT})(?:\s+{_UNIT})*")
+"""What a line of a log says behind a value: one status, then durations and sizes with their units."""
+
+
+def _outside(units: Sequence[EscapeUnit], place: int, inward: int) -> int:
+    """An edge of a span; if it cuts an escape, the edge that keeps a letter in the span and leaves others outside."""
+    at = bisect_right(units, place, key=lambda unit: unit.end)
+    if at < len(units) and units[at].start < place:
+        return units[at].start if units[at].tells == (inward > 0) else units[at].end
+    return place
+
+
+def _trimmed(text: str, units: Sequence[EscapeUnit], start: int, end: int, *, whole: bool) -> Place:
+    """A range without whitespace and escapes that tell nothing at its ends, of a part also other signs."""
+    at = bisect_left(units, start, key=lambda unit: unit.start)
+    while start < end:
+        if at < len(units) and units[at].start == start:
+            if units[at].tells:
+                break
+            start, at = units[at].end, at + 1
+        elif text[start].isspace() or not (whole or text[start].isalnum() or text[start] in "+@#"):
+            start += 1
+        else:
+            break
+    at = bisect_right(units, end, key=lambda unit: unit.end) - 1
+    while start < end:
+        if at >= 0 and units[at].end == end:
+            if units[at].tells:
+                break
+            end, at = units[at].start, at - 1
+        elif text[end - 1].isspace() or not (whole or text[end - 1].isalnum()):
+            end -= 1
+        else:
+            break
+    return start, end
+
+
+def _is_bit(part: Span, span: Span, text: str) -> bool:
+    """Whether a part is the rest of a word beside a wall, into which a span only reaches."""
+    begins = (
+        part.start == span.start
+        and text[span.start - 1 : span.start].isalnum()
+        and text[span.start].isalnum()
+    )
+    ends = (
+        part.end == span.end
+        and text[span.end : span.end + 1].isalnum()
+        and text[span.end - 1].isalnum()
+    )
+    return (begins or ends) and text[part.start : part.end].isalnum()
+
+
+def _tells(span: Span, text: str) -> bool:
+    """Whether a part of a span is private, too: no ordinary words beside a name, no few figures beside a number."""
+    value = text[span.start : span.end]
+    if span.type not in TYPES or span.source in MEANT:
+        return any(map(str.isalnum, value))
+    if span.type in (*NAMES, "ADDRESS"):
+        named = span.type == "PERSON" and without_titles("PERSON", value)[0] > 0
+        return any(map(str.isalnum, value)) and (named or not lexicon.all_ordinary(value))
+    if span.type in _DATED:
+        return any(map(str.isdigit, value))
+    return sum(map(str.isalnum, value)) >= FEWEST
+
+
+# ---- sentences -------------------------------------------------------------------------------------------------------
+
+_STOP = regex.compile(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
+_LAST = regex.compile(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
+_NEXT = regex.compile(r"[\"'“„«(¿¡*_\[]{0,2}+[\p{L}\p{M}\p{N}]++\.?")
+_OPENING = "\"'“„«(¿¡*_["
+_BEGINS = regex.compile(
+    r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})"
+)
+_ABBREVIATED = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        abs al allg alt anm apr apt approx art asst attn aug ave avda bd bldg blvd bros bspw cert cie corp dec dept
+        ecc edif emp enc esc esq est etc etw evtl exc excl exp ext feb fig geb gegr gen ggf gov hon hosp incl inkl inc
+        insp jan jul jun jur kap lab loc ltd mar max med min mrd mtg nov núm num oct okt orig pag pcs pers phil ples
+        prov pte pty pvt ref reg resp rep sec sen sep sept sept soc sped stat std str supt tel temp tom univ urb usw
+        vgl vol vors vorm wiss zzgl улиц просп корп стр
+        """,
+    )
+)
+"""Words that are cut short with a full stop, of three letters and more, besides titles."""
+_LOOKED_AT = 40
+
+
+def _sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
+    """Where a sentence ends in the range of a span of a type: the signs and the whitespace before the next."""
+    found = []
+    for stop in _STOP.finditer(text, start, end):
+        last = _LAST.search(text, max(0, stop.start() - _LOOKED_AT), stop.start())
+        following = _NEXT.match(text, stop.end())
+        if stop[0].isspace() or (
+            last and following and _ends(last[0], stop[0], following[0], type_)
+        ):
+            found.append(stop.span())
+    return found
+
+
+def _ends(last: str, stop: str, following: str, type_: str) -> bool:
+    """Whether a sentence ends between two words."""
+    if stop[0] != ".":
+        return True
+    begins, wordy = _BEGINS.match(following.lstrip(_OPENING)), type_ in _WORDY
+    if begins is None or last.lower() in _ABBREVIATED or is_title(last):
+        return False
+    if last.isdigit():  # "4711-22. Call us", but "3. Oktober"
+        return not wordy or (
+            len(last) > 2 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
+        )
+    if len(last) > 3:
+        return True
+    return (
+        len(last) > 1 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
+    )  # "Bob. My dog", "St. Gallen"
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+_FIELD = {
+    sign: re.compile(
+        rf'(?:[ ]*+"(?:[^"]|"")*+"[ ]*+(?={re.escape(sign)}|\n|\Z)|[^{re.escape(sign)}\n]*+)'
+    )
+    for sign in ",;|\t"
+}
+_IN_QUOTES = re.compile(r'[ ]*+(")(?:[^"]|"")*+(")[ ]*+\r?')
+_TWO_QUOTES = re.compile('""')
+_LONGEST_ROW = 20_000
+_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?:,\d{3})++(?!\d)")
+_OBJECT = re.compile(r"""[ \t]*[{\[]|[^\n]{0,200}?["'] ?:""")
+
+_FIGURE = re.compile(r"[\d@]")
+_CLOCK = re.compile(r":\d\d,\d{3}(?![\d,])")
+"""The end of a time with a comma before its milliseconds."""
+_ENTITY = re.compile(r"&#?\w+\Z")
+_TAB = re.compile(r"(?<=[^\t\n])\t+")
+_BAR = re.compile(r"(?<= )\|(?= )")
+
+
+class _Row(NamedTuple):
+    """A line of a table: where it begins and ends, and its separators."""
+
+    start: int
+    end: int
+    signs: list[int]
+
+
+def _cells(text: str) -> Iterator[Place]:
+    """What separates the values of rows, and the quotes around and in them: in tables, and in single rows."""
+    if "\t" in text:
+        yield from ((at, at + 1) for match in _TAB.finditer(text) for at in range(*match.span()))
+    if "|" in text:
+        yield from (match.span() for match in _BAR.finditer(text))
+    for sign in ",;|\t":
+        for row in _table_rows(text, sign) if sign in text else ():
+            yield from ((at, at + 1) for at in row.signs)
+            for start, end in pairwise([row.start - 1, *row.signs, row.end]):
+                if quoted := _IN_QUOTES.fullmatch(text, start + 1, end):
+                    yield quoted.span(1)
+                    yield from (
+                        match.span()
+                        for match in _TWO_QUOTES.finditer(text, quoted.end(1), quoted.start(2))
+                    )
+                    yield quoted.span(2)
+
+
+def _table_rows(text: str, sign: str) -> Iterator[_Row]:
+    """The rows of tables with this sign between cells."""
+    for count, rows in groupby(_rows(text, sign), key=lambda row: len(row.signs)):
+        own = list(rows) if count else []
+        places = [at for row in own for at in row.signs]
+        if not own or (sign == "," and _are_thousands(text, places)):
+            continue
+        tight = sum(not text[at + 1 : at + 2].isspace() and at + 1 < len(text) for at in places)
+        if len(own) > 1:
+            if (
+                2 * tight >= len(places)
+                or sign in "|\t"
+                or (sign == "," and count > 1 and _has_figures(text, own))
+            ):
+                yield from own
+        elif sign == "," and count > 1 and tight == count and _is_row(text, own[0]):
+            yield from own
+
+
+def _are_thousands(text: str, places: Sequence[int]) -> bool:
+    """Whether all commas of rows stand in numbers: 1,234,567."""
+    span = places[0] - 4, places[-1] + 5
+    found = {
+        at
+        for number in _THOUSANDS.finditer(text, max(0, span[0]), span[1])
+        for at in range(*number.span())
+    }
+    return found.issuperset(places)
+
+
+def _rows(text: str, sign: str) -> Iterator[_Row]:
+    """The lines of a text with their separators outside of quotes; those that are no rows have none."""
+    at, field = 0, _FIELD[sign]
+    while at < len(text):
+        start, found = at, list[int]()
+        while True:
+            at = field.match(text, at).end()  # type: ignore[union-attr]  # a field may be empty
+            if at >= len(text) or text[at] == "\n":
+                break
+            if not (
+                _CLOCK.match(text, at - 3)
+                if sign == ","
+                else _ENTITY.search(text, max(0, at - 12), at)
+            ):
+                found.append(at)
+            at += 1
+        fits = at - start <= _LONGEST_ROW and not _OBJECT.match(text, start, start + 200)
+        yield _Row(start, at, found if fits else [])
+        at += 1
+
+
+def _has_figures(text: str, rows: Sequence[_Row]) -> bool:
+    """Whether rows with a blank behind each comma have figures in the same column, but for the first row."""
+    columns = [
+        [text[a + 1 : b].strip() for a, b in pairwise([*row.signs, row.end])] for row in rows[1:]
+    ]
+    return any(
+        all(_FIGURE.search(cell) and " " not in cell for cell in column)
+        for column in zip(*columns, strict=True)
+    )
+
+
+def _is_row(text: str, row: _Row) -> bool:
+    """Whether a line with two commas or more, no blank behind them, is a row of values and no sentence or number."""
+    cells = text[row.start : row.end].split(",")
+    return any(map(_FIGURE.search, cells)) and all(cell.count(" ") < 5 for cell in cells)
+
+
+# ---- strings, tags, marks, lines, cards ------------------------------------------------------------------------------
+
+_ASSIGNED = re.compile(
+    r"""(?<![\w=])[\w.\-\[\]]{1,40}= (?=[^\s"'&;,<>]{0,99}?[a-z]) (?=[^\s"'&;,<>]{0,99}?(?:\d|[ \t]\d{3}(?!\S)))
+    [^\s"'&;,<>=][^\s"'&;,<>]{0,500}+([ \t])(?=\S)""",
+    re.VERBOSE,
+)
+"""A value of letters behind a key and an equals sign, and the blank behind it; figures stand in it or follow it."""
+
+
+def _quotes(text: str) -> Iterator[Place]:
+    """The quotes of strings: of code and data, not those of prose."""
+    for string in strings_in(text):
+        if string.is_value:
+            yield string.start, string.inner[0]
+            yield string.inner[1], string.end
+
+
+_TAG = re.compile(
+    r"""<!--|-->|<!\[CDATA\[|\]\]>|<[!?/]?[A-Za-z][\w:.\-]*+
+    (?:[^<>"'=]|"[^"<>]*+"|'[^'<>]*+'|=\s*+(?!["'\s])[^\s<>"']++|=)*+>""",
+    re.VERBOSE,
+)
+_VALUE = re.compile(r"=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++))")
+_PLACEHOLDER = re.compile(r"<[A-Z0-9_]+>")
+"""What a placeholder looks like: `<PERSON_1>`."""
+ELEMENTS = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        a abbr address article aside audio b blockquote body br button caption center cite code col dd del details div
+        dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input
+        ins kbd label legend li link main mark meta nav ol optgroup option p pre q s samp script section select small
+        source span strike strong style sub summary sup table tbody td textarea tfoot th thead time title tr u ul var
+        video
+        """,
+    )
+)
+"""Elements of HTML that text stands in."""
+
+
+def _tags(text: str) -> Iterator[Place]:
+    """Tags and what else is markup, without the values of attributes."""
+    if "<" not in text and "-->" not in text:
+        return
+    for match in _TAG.finditer(text):
+        start, end = match.span()
+        name = re.match(r"</?([A-Za-z][\w:.\-]*)", match[0])
+        if name and (_PLACEHOLDER.fullmatch(match[0]) or not _is_tag(match[0], name[1], text)):
+            continue
+        at = start
+        for value in _VALUE.finditer(text, start, end) if name else ():
+            group = next(group for group in (1, 2, 3) if value[group] is not None)
+            yield at, value.start(group)
+            at = value.end(group)
+        yield at, end
+
+
+def _is_tag(written: str, name: str, text: str) -> bool:
+    return (
+        "=" in written
+        or written[1] == "/"
+        or written[-2] == "/"
+        or name.lower() in ELEMENTS
+        or f"</{name}" in text
+    )
+
+
+_PAIRS = re.compile(
+    r"(?<![\w*\\])(\*{1,3})(?=[^\s*])[^*\n]{1,300}?(?<=[^\s*\\])\1(?![\w*])"
+    r"|(?<![\w_\\])(_{1,3})(?=[^\W_])[^_\n]{1,300}?(?<=[^\W_])\2(?![\w_])"
+    r"|(?<!~)(~~)(?=[^\s~])[^~\n]{1,300}~~(?!~)|(?<!`)(`{1,2})(?=[^`])[^`\n]{1,300}\4(?!`)"
+)
+_LINK = re.compile(r"\]\((?=\S)|\]\[|(?<=\n)[ ]{0,3}(?:```|~~~)[^\n]{0,40}")
+_LINE = re.compile(r"\n[ \t]*+(?:(?:\#{1,6}|[>*+\-•]|//|\d{1,3}[.)])[ \t]++)++")
+
+
+def _marks(text: str) -> Iterator[Place]:
+    """Marks of Markdown, and those at the start of a line that are continued in the next."""
+    if any(sign in text for sign in "*_~`"):
+        for match in _PAIRS.finditer(text):
+            size = len(match[match.lastindex or 0])
+            yield match.start(), match.start() + size
+            yield match.end() - size, match.end()
+    if "]" in text or "`" in text or "~" in text:
+        yield from (match.span() for match in _LINK.finditer(text))
+    if "\n" in text:
+        yield from (match.span() for match in _LINE.finditer(text))
+
+
+_KEYED = re.compile(
+    r"""(?:\A|\n)[ \t]*+(?:-[ ]++)?
+    (?=(["']?[^\W\d][\w.\-]{0,40}["']?[ \t]*+(?::(?=[ \t\n"'|>\[{])|=(?!=|[C-F][0-9A-F]=)(?=[ \t]*\S))[ \t]*+))
+    | \n(?=\[+[\w.\- ]{1,60}\]+[ \t]*$)""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def _lines(text: str) -> Iterator[Place]:
+    """Line ends before a key, as in YAML, settings and heads of letters, and what stands behind the key."""
+    for match in _KEYED.finditer(text):
+        yield match.span()
+        if match[1]:
+            sign = re.search(r"[\"']?[ \t]*[:=][ \t]*\Z", match[1])
+            assert sign is not None, "a key ends with one"
+            yield match.start(1) + sign.start(), match.end(1)
+
+
+_FORM = re.compile(
+    r"(?<![^\s\"'])[\w.\-\[\]%+]{1,60}=[^\s&=\"']*+(?:&[\w.\-\[\]%+]{1,60}=[^\s&=\"']*+)++(?![^\s\"'])"
+)
+_FIELD_NAME = re.compile(r"(?:\A|&)[^=&]++=")
+
+
+def _forms(text: str) -> Iterator[Place]:
+    """The names of fields in forms that are sent as addresses are written: `name=...&mail=...`."""
+    if "&" in text:
+        for match in _FORM.finditer(text):
+            yield from (
+                (match.start() + a, match.start() + b)
+                for a, b in map(re.Match.span, _FIELD_NAME.finditer(match[0]))
+            )
+
+
+_FOLDED = re.compile(r"[A-Z][A-Z0-9\-.]*+(?:;[^:\"\r\n]*+(?:\"[^\"\r\n]*+\"[^:\"\r\n]*+)*+)?:")
+_PARAMETER = re.compile(r"=\"?((?<=\")[^\"\r\n]++|[^\";:,\r\n]++)\"?(?=[;:,])")
+_COMPONENT = re.compile(r"(?<!\\)(?:\\\\)*+(;)")
+
+
+def _cards(text: str) -> Iterator[Place]:
+    """Lines of vCards and iCalendar: what stands before a value, and what separates its components."""
+    at = text.find("BEGIN:V")
+    while at >= 0:
+        stop = text.find("END:V", at)
+        stop = len(text) if stop < 0 else stop
+        while at < stop:
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end + 1
+            while text[end : end + 1] in (" ", "\t") and text[end : end + 1]:
+                following = text.find("\n", end)
+                end = len(text) if following < 0 else following + 1
+            head = _FOLDED.match(text, at, end)
+            if head:
+                begin = at
+                for value in _PARAMETER.finditer(text, at, head.end()):
+                    yield begin, value.start(1)
+                    begin = value.end(1)
+                yield begin, head.end()
+                yield from (each.span(1) for each in _COMPONENT.finditer(text, head.end(), end))
+            yield (end - 2 if text[end - 2 : end] == "\r\n" else end - 1), end
+            at = end
+        at = text.find("BEGIN:V", stop)

@@ -1,0 +1,63 @@
+"""Detections: what travels through the stages of detection, and the settings that stages ask.
+
+In: nothing. Out: `Detections`, `Settings`.
+Not here: the stages (`stages`), and the detectors (`detectors`).
+"""
+
+from dataclasses import dataclass, field
+
+from textveil.detect.lists import Lists
+from textveil.detect.occurrences import PrivateValue, Sought
+from textveil.detect.spans import Detector, Span
+from textveil.randomness import Flags
+from textveil.text import Tokens
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Detections:
+    """The words of a batch of texts, and what was detected in them so far. Secret.
+
+    Attributes:
+        tokens: the N words of the texts.
+        important: bool [N], words that matter to the task; carried along where words are cut.
+        spans: sensitive parts; after the last stage no word is in two of them.
+        public: names that detectors take for public.
+        spared: what would be sensitive, but that the user never wants protected.
+        failed: whether a detector failed, so that each text is sensitive as a whole.
+        new_values: for each text the private values that were not known before.
+    """
+
+    tokens: Tokens
+    important: Flags
+    spans: tuple[Span, ...] = ()
+    public: tuple[Span, ...] = ()
+    spared: tuple[Span, ...] = ()
+    failed: bool = False
+    new_values: tuple[tuple[PrivateValue, ...], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Settings:
+    """What stages ask besides spans and words.
+
+    Attributes:
+        detectors: what finds sensitive parts.
+        timeout: seconds per detector for all texts of a batch; None for no limit.
+        level: `protect.level`.
+        types: types that count as sensitive; None for all.
+        never: lists of what is never sensitive; None for none.
+        scores: whether spans are scored by what else their texts hold; the bundled tagger then tells its doubts.
+        moves_ages: whether ages are moved.
+        known: private values of earlier texts, to which new ones are added; None: nothing is remembered.
+        reserved: spans that must not pass, whatever detectors find.
+    """
+
+    detectors: tuple[Detector, ...] = field(repr=False)
+    timeout: float | None = None
+    level: str = "personal"
+    types: frozenset[str] | None = None
+    never: Lists | None = field(default=None, repr=False)
+    scores: bool = False
+    moves_ages: bool = False
+    known: Sought | None = field(default=None, repr=False)
+    reserved: tuple[Span, ...] = field(default=(), repr=False)

@@ -1,0 +1,200 @@
+"""Running detectors: look them up by name, run them under a time limit, check their spans.
+
+In: detectors and texts. Out: the checked spans of all detectors, which may overlap.
+Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and what happens to a span (`stages`).
+
+Any failure of a detector raises: a text that was not searched must never pass for one in which nothing was found.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
+from functools import lru_cache
+from inspect import Parameter, signature
+from numbers import Integral, Real
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from textveil.config import registry
+from textveil.detect.encodings import encoded_in, read, without_words, written
+from textveil.detect.spans import TYPE_NAME, Detector, Span
+from textveil.errors import ConfigError, DetectorError, TextveilError, shown
+from textveil.models import Evidence
+from textveil.text import check_texts
+
+# ---- by name -----------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def detector(name: str) -> Detector:
+    """A detector by name, loaded once per process.
+
+    Args:
+        name: a registered detector: "patterns"; "structure"; "tagger" (the bundled one) or
+            "tagger:MODEL"; "spacy:PIPELINE"; "stanza:LANGUAGE"; "gliner:MODEL"; "presidio" or "presidio:PIPELINE"; or
+            one of another package. A MODEL is a folder or a hub id, a PIPELINE a folder or the name of an installed
+            spaCy pipeline. The part after the colon is passed as first argument to the registered callable; it
+            is required if that argument has no default, and not allowed if the callable takes no positional
+            argument.
+
+    Raises:
+        UnknownName: there is no such detector.
+        ConfigError: the part after the colon is missing or not allowed, the library is not installed, or another
+            package's object is not a detector.
+        ModelError: there is no such model.
+    """
+    kind, colon, given = name.partition(":")
+    make = registry.load("detector", kind)
+    argument = _argument(make)
+    optional = argument is None or argument.default is not Parameter.empty
+    if bool(given) != bool(colon) or (given and argument is None) or not (given or optional):
+        forms = [kind] * optional + (
+            [] if argument is None else [f"{kind}:{argument.name.upper()}"]
+        )
+        raise ConfigError(f"write this detector as {' or '.join(forms)}; got {shown(name)}")
+    made = _made(kind, make, (given,) if given else ())
+    if not isinstance(made, Detector):
+        raise ConfigError(
+            f"a detector needs a name and find(texts), and the {type(made).__name__} that the package "
+            f"{registry.entry('detector', kind).package} registers as {kind!r} lacks them; fix or remove that package"
+        )
+    return made
+
+
+def _argument(make: Callable[..., Any]) -> Parameter | None:
+    """A callable's first positional parameter."""
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return next(
+        (each for each in signature(make).parameters.values() if each.kind in positional), None
+    )
+
+
+def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object:
+    package = registry.entry("detector", kind).package
+    try:
+        return make(*given)
+    except Exception as error:
+        if package == "textveil" or isinstance(error, TextveilError):
+            raise
+        name = type(error).__name__  # the message of another package may hold anything
+    raise ConfigError(f"the detector {kind!r} of the package {package} failed to load ({name})")
+
+
+# ---- running -----------------------------------------------------------------------------------------------
+
+
+def find_all(
+    detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None
+) -> list[Span]:
+    """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
+
+    What they find is bound to the structure of its text, see `bounds`. What is encoded in a text, by percent signs,
+    entities, Base64 or hexadecimal figures, is searched as it reads, too.
+
+    Detectors run one after the other in a thread beside this one. Python cannot stop a thread: a detector that runs out
+    of time goes on in the background and its answer is ignored; it ends with the process at the latest.
+
+    Args:
+        detectors: the detectors to run.
+        texts: B texts.
+        timeout: seconds per detector for all texts together; None for no limit.
+
+    Returns:
+        Spans by text and place, with their detector's name as source; they may overlap.
+
+    Raises:
+        InputError: `texts` is not a sequence of valid Unicode strings.
+        DetectorError: a detector raised, ran out of time, or returned anything but a list of spans with
+            0 <= start < end <= length of a text, a type of capital letters, digits and underscores, and a score from
+            0 to 1. The message names the detector and shows neither texts nor the original error; only the message
+            of a detector's own `DetectorError` is passed on, and must not hold text either.
+    """
+    check_texts(texts)
+    readable = [read(text) for text in texts]
+    given = tuple(each.text for each in readable)  # detectors cannot change a tuple
+    if not given:
+        return []
+    found = list(_found(detectors, tuple(map(without_words, given)), timeout))
+    encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
+    for span in (
+        _found(detectors, tuple(part.text for _, part in encoded), timeout) if encoded else ()
+    ):
+        i, part = encoded[span.text]
+        found += [own._replace(text=i) for own in part.written(span)]
+    return sorted(written(span, readable) for span in found)
+
+
+def _found(
+    detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None
+) -> Iterator[Span]:
+    answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
+    wanted = True
+
+    def ask() -> None:
+        for each in detectors:
+            if not wanted:
+                return
+            try:
+                answers.put((True, each.find(texts)))
+            except DetectorError as error:
+                answers.put((False, str(error)))
+            except BaseException as error:  # the caller waits for an answer, whatever happened
+                answers.put((False, f"the detector {each.name} failed with {type(error).__name__}"))
+
+    Thread(target=copy_context().run, args=(ask,), name="textveil detectors", daemon=True).start()
+    try:
+        for each in detectors:
+            yield from _checked(each.name, _answer(each.name, answers, timeout), texts)
+    finally:
+        wanted = False
+
+
+def _answer(name: str, answers: SimpleQueue[tuple[bool, object]], timeout: float | None) -> object:
+    try:
+        fine, answer = answers.get(timeout=timeout)
+    except Empty:
+        late = f"the detector {name} did not answer within {timeout:g} s; raise protect.timeout, or divide long texts"
+        fine, answer = False, late
+    if not fine:
+        raise DetectorError(str(answer))  # raised here because a chained error could hold text
+    return answer
+
+
+def _checked(name: str, found: object, texts: Sequence[str]) -> list[Span]:
+    if not isinstance(found, list):
+        raise DetectorError(
+            f"the detector {name} must return a list of spans, got {type(found).__name__}"
+        )
+    return [_span(name, each, texts) for each in found]
+
+
+def _span(name: str, found: object, texts: Sequence[str]) -> Span:
+    if not isinstance(found, Span):
+        raise DetectorError(
+            f"the detector {name} must return only spans, got {type(found).__name__}"
+        )
+    given: Sequence[Any] = found
+    text, start, end, type_, score, _, private, evidence = given
+    if not (_whole(text) and 0 <= text < len(texts)):
+        must = f"return spans of the texts 0 to {len(texts) - 1}, got one of another"
+    elif not (_whole(start) and _whole(end) and 0 <= start < end <= len(texts[text])):
+        must = f"return spans with 0 <= start < end <= length of the text; one of text {text} breaks this"
+    elif not (isinstance(type_, str) and TYPE_NAME.fullmatch(type_)):
+        must = "return types of at most 64 capital letters, digits and underscores"
+    elif not (_real(score) and 0 <= score <= 1 and _real(private) and 0 <= private <= 1):
+        must = "return scores from 0 to 1"
+    elif not (evidence is None or isinstance(evidence, Evidence)):
+        must = "leave the evidence of spans empty"
+    else:
+        return Span(
+            int(text), int(start), int(end), type_, float(score), name, float(private), evidence
+        )
+    raise DetectorError(f"the detector {name} must {must}")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, Real)

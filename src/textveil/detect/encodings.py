@@ -1,0 +1,529 @@
+r"""Escapes and encodings: detectors read the letters that `\u00fc`, `%40`, `&#64;` or Base64 stand for, not their own.
+
+In: a text. Out: the text as it is read, and where each of its characters stands; what is encoded in it.
+Not here: documents as such (`structure`), and other ways to write text in other letters (`patterns`).
+"""
+
+import binascii
+import html
+import re
+import unicodedata
+from base64 import b64decode
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from typing import NamedTuple
+
+from textveil.detect.spans import Span
+
+
+class EscapeUnit(NamedTuple):
+    """What is written as an escape, or in another encoding, and stands for one character.
+
+    Args:
+        start: its first character.
+        end: one past its last.
+        said: what it stands for; "" for a fold of a line.
+    """
+
+    start: int
+    end: int
+    said: str
+
+    @property
+    def tells(self) -> bool:
+        """Whether it may begin or end a value: a letter, figure or sign, but no blank, quote, bracket or separator."""
+        return self.said.strip(_SILENT) != ""
+
+    def __repr__(self) -> str:
+        return f"EscapeUnit({self.start}, {self.end})"
+
+
+class String(NamedTuple):
+    """A string in quotes.
+
+    Args:
+        start: where its opening quote begins, with the backslashes before it.
+        end: one past its closing quote.
+        inner: where its text begins and ends.
+        level: in how many other strings it is written.
+        is_value: whether it is one of code or data, as what stands around it tells, and no quotation in prose.
+        escaped: whether it has escapes: each of its backslashes begins one, and it is no path.
+    """
+
+    start: int
+    end: int
+    inner: tuple[int, int]
+    level: int
+    is_value: bool
+    escaped: bool
+
+    def __repr__(self) -> str:
+        return f"String({self.start}, {self.end})"
+
+
+class Read(NamedTuple):
+    """A text as it is read: its characters, and for each, and for the end, where it begins in the text."""
+
+    text: str
+    places: Sequence[int]
+
+    def __repr__(self) -> str:
+        return f"Read({len(self.text)} characters)"
+
+
+LONGEST_PATH = 200
+"""Characters before a backslash that may be those of a path."""
+BREAK = "\u2028"
+"""What a line end that is written as an escape is read as: the lines of the text itself stay, so that a document in it
+can be read."""
+_SILENT = " \t\n\r\v\f\0\x07\x08\xa0\"'`\\<>&,;="
+_BREAKS = dict.fromkeys("\n\r\v\f", BREAK) | {"\t": " "}
+_MEANT = {
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "f": "\f",
+    "v": "\v",
+    "b": "\b",
+    "a": "\a",
+    "0": "\0",
+    "/": "/",
+}
+_STRINGS = (
+    re.compile(
+        r"""(?P<q>"\""|\'\'\')(?P<in>(?:(?!(?P=q))[^\\]|\\.)*+)(?P=q)
+        | (?<![\\])"(?P<d>(?:[^"\\\n]|\\.|"")*+)(?:"|\Z)
+        | (?<![\w\\'])'(?P<s>(?:[^'\\\n]|\\.|'')*+)'(?![\w'])
+        | (?:(?<=[(,])|(?<=[(,][ ]))'(?P<m>(?:[^'\\]|\\.|'')*+)'(?=\s*+[,)])
+        | (?<![`\\])`(?P<b>[^`]*+)`(?!`)""",
+        re.VERBOSE | re.DOTALL,
+    ),
+    re.compile(
+        r"""(?<!\\)\\"(?P<d>(?:[^"\\]|\\{2,}+.|\\[^"\\n])*+)\\" | (?<![\w\\'])'(?P<s>(?:[^'\\]|\\[^n])*+)'(?![\w'])""",
+        re.VERBOSE | re.DOTALL,
+    ),
+    re.compile(r"""(?<!\\)\\\\\\"(?P<d>(?:[^"\\]|\\{4,}+.|\\{1,3}[^"\\])*+)\\\\\\\"""", re.DOTALL),
+)
+"""Strings of a text, strings written in those, `\\"...\\"` and '...', and once more."""
+_VALID = re.compile(
+    r"(?:[^\\]|\\(?:[\"'\\/bfnrtav0`\n ]|u[0-9a-fA-F]{4}|u\{|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}))*+"
+)
+_DRIVE = re.compile(r"(?<![A-Za-z])[C-HZc-hz]:\\(?!\\)")
+"""What the path of a file begins with."""
+_LOGIN = re.compile(r"[\w.\-]{2,}\\[a-z][\w.\-]*")
+"""A domain and somebody in it, or a file in a folder."""
+_BEFORE = re.compile(r"(?:[:,;|=(\[{+>\t][ \t]*|(?:\A|\n|\\n)[ \t\-]*)(?:[A-Za-z]{1,2})?\Z")
+_BEHIND = re.compile(r"[ \t]*(?:[:,|)\]};+<\t]|\Z|\r?\n|\\+[nr])")
+_CONTINUED = re.compile(r"[ \t]*+(?:\\(?=[ \t]))?")
+_RAW = re.compile(r"(?<!\w)[bB]?[rR][bB]?\Z")
+_RUN = re.compile(
+    r"(?<!\\)(?P<run>\\++)(?:u(?P<high>d[89ab][0-9a-f]{2})\\+u(?P<low>d[c-f][0-9a-f]{2})|[ux](?P<code>(?<=u)[0-9a-f]{4}|(?<=x)[0-9a-f]{2})"
+    r"|U(?P<long>[0-9a-f]{8})|(?P<letter>[^\\]))",
+    re.IGNORECASE | re.DOTALL,
+)
+_DOUBLED = re.compile("''")
+_PRINTABLE = re.compile(r"(?:=[C-F][0-9A-F](?:=[89AB][0-9A-F]){1,3})")
+_BYTES = re.compile(r"(?:=[0-9A-F]{2})+|=\r?\n")
+_FOLD = re.compile(r"\r?\n[ \t](?=\S)")
+
+
+def strings_in(text: str) -> list[String]:
+    """The strings of a text, and those written in them, in order."""
+    found: list[String] = []
+    if any(sign in text for sign in "\"'`"):
+        _find_strings(text, 0, len(text), 0, found)
+    return sorted(found)
+
+
+def _find_strings(text: str, start: int, end: int, level: int, found: list[String]) -> None:
+    for match in _STRINGS[level].finditer(text, start, end):
+        begin, stop = match.span(match.lastgroup or 0)
+        content, around = text[begin:stop], text[max(start, match.start() - 20) : match.start()]
+        escaped = "\\" in content
+        if escaped and (_DRIVE.search(content) or _RAW.search(around)):
+            escaped = False
+        escaped = (
+            escaped and _VALID.fullmatch(content) is not None and _LOGIN.fullmatch(content) is None
+        )
+        value = _BEFORE.search(around) is not None and (
+            around[-1:] in ("=", "(", "[", "{") or _BEHIND.match(text, match.end(), end) is not None
+        )
+        found.append(String(*match.span(), (begin, stop), level, value, escaped))
+        if level + 1 < len(_STRINGS) and (escaped or "'" in content):
+            _find_strings(text, begin, stop, level + 1, found)
+
+
+def units(text: str) -> list[EscapeUnit]:
+    r"""What is escaped or encoded in a text, in order: `\n`, `\u00fc`, `\"`, `''`, `%40`, `&amp;`, `=C3=BC`.
+
+    A letter behind a backslash is an escape in a string of code or data; elsewhere only before a capital, figure or
+    sign, because it may be the name of a file, or of somebody behind that of a domain.
+    """
+    found: list[EscapeUnit] = []
+    if "\\" in text:
+        found += _backslashes(text)
+    if "''" in text:
+        for string in strings_in(text):
+            if string.is_value and text[string.start] == "'":
+                found += [
+                    EscapeUnit(*match.span(), "'")
+                    for match in _DOUBLED.finditer(text, *string.inner)
+                ]
+    if "%" in text or "&" in text:
+        for match in _CODED.finditer(text):
+            if match["bytes"] or match["entity"]:
+                found += [EscapeUnit(start, end, said) for said, start, end in _said(match)]
+    if "=" in text:
+        for match in (_BYTES if "quoted-printable" in text.lower() else _PRINTABLE).finditer(text):
+            found += _printed(match)
+    if "BEGIN:V" in text:
+        found += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
+    found.sort()
+    return [unit for i, unit in enumerate(found) if not i or unit.start >= found[i - 1].end]
+
+
+def _backslashes(text: str) -> Iterator[EscapeUnit]:
+    strings = [each for each in strings_in(text) if each.escaped]
+    open_: list[String] = []
+    place, sure = 0, False
+    doubtful: list[EscapeUnit] = []
+    card = "BEGIN:V" in text
+    for match in _RUN.finditer(text):
+        start, end = match.span()
+        while place < len(strings) and strings[place].inner[0] <= start:
+            open_.append(strings[place])
+            place += 1
+        open_ = [each for each in open_ if each.inner[1] > start]
+        count, letter = len(match["run"]), match["letter"]
+        if letter is None:
+            yield EscapeUnit(start if count % 2 == 0 else start + count - 1, end, _character(match))
+            continue
+        if letter == "\n" and open_ and count % 2:
+            yield EscapeUnit(end - 2, _CONTINUED.match(text, end).end(), "")  # type: ignore[union-attr]  # it may be empty
+            continue
+        if letter in "\"'":
+            if count % 2:
+                yield EscapeUnit(start, end, letter)
+            continue
+        size = 2 ** open_[-1].level if open_ else 0
+        size = size if count >= size else 1
+        if size and letter in _MEANT and (count // size) % 2 and count % size == 0:
+            if count > size:
+                yield EscapeUnit(start, end - 1 - size, "\\")
+            yield EscapeUnit(end - 1 - size, end, _MEANT[letter])
+            continue
+        if size and count > 1:
+            yield EscapeUnit(start, end - 1, "\\")
+        if card and letter in ",;nN" and count % 2:
+            yield EscapeUnit(end - 2, end, "\n" if letter in "nN" else letter)
+        elif (
+            letter in "nrt"
+            and (not open_ or count > 1)
+            and not _DRIVE.search(text[max(0, start - LONGEST_PATH) : end].rpartition(" ")[2])
+        ):
+            behind = text[end : end + 1]
+            unit = EscapeUnit(end - 2 if size else start, end, _MEANT[letter])
+            if not behind or not (behind == "_" or behind.islower()):
+                sure = sure or not open_
+                yield unit
+            elif not open_:
+                doubtful.append(unit)
+    if sure:
+        yield from doubtful
+
+
+def _character(match: re.Match[str]) -> str:
+    if match["high"]:
+        return chr(
+            0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00
+        )
+    code = int(match["code"] or match["long"], 16)
+    return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else ""
+
+
+def _printed(match: re.Match[str]) -> Iterator[EscapeUnit]:
+    """The characters that quoted-printable bytes stand for; a fold of a line stands for none."""
+    start, end = match.span()
+    if match[0][1:2] in "\r\n":
+        yield EscapeUnit(start, end, "")
+        return
+    said = bytes.fromhex(match[0].replace("=", ""))
+    try:
+        letters = said.decode()
+    except UnicodeDecodeError:
+        letters = said.decode("latin-1")
+        yield from (
+            EscapeUnit(start + 3 * i, start + 3 * i + 3, letter) for i, letter in enumerate(letters)
+        )
+        return
+    for letter in letters:
+        size = 3 * len(letter.encode())
+        yield EscapeUnit(start, start + size, letter)
+        start += size
+
+
+def read(text: str) -> Read:
+    r"""A text with each `\uXXXX`, or two that stand for one character, as that character; `\\u` is none.
+
+    An escape of a line end is read as `BREAK`, one of a tab as a blank, `''` and `\'` in a name as an apostrophe.
+    Control characters, quotes and backslashes stay escaped, so that documents can be read.
+    """
+    if "\\" not in text and "''" not in text:
+        return Read(text, range(len(text) + 1))
+    letters: list[str] = []
+    places: list[int] = []
+    at = 0
+    for start, end, said in units(text):
+        if text[start] == "'" or (
+            said == "'" and text[start - 1 : start].isalnum() and text[end : end + 1].isalnum()
+        ):
+            letter = "’"
+        elif text[start] != "\\":
+            continue
+        elif said in _BREAKS:
+            letter = _BREAKS[said]
+        elif text[start + 1] != "\\" and said.isprintable() and said not in "\"'\\,;":
+            letter = said
+        else:
+            continue
+        letters.append(text[at:start] + letter)
+        places += range(at, start + 1)
+        at = end
+    letters.append(text[at:])
+    places += range(at, len(text) + 1)
+    return Read("".join(letters), places)
+
+
+def written(span: Span, texts: Sequence[Read]) -> Span:
+    """A span of the text as it is read, as one of the text as it stands."""
+    places = texts[span.text].places
+    return span._replace(start=places[span.start], end=places[span.end])
+
+
+def as_read(span: Span, texts: Sequence[Read]) -> Span:
+    """A span of the text as it stands, as one of the text as it is read."""
+    places = texts[span.text].places
+    return span._replace(start=bisect_left(places, span.start), end=bisect_left(places, span.end))
+
+
+# ---- encodings -------------------------------------------------------------------------------------------------------
+
+_BYTE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
+_WORD = r"=\?[\w.:\-]{2,40}(?:\*[\w\-]{1,16})?\?[bq]\?[^?\s]{1,400}\?="
+"""A word of a mail's header that is encoded, after RFC 2047."""
+_ENCODED = re.compile(_WORD, re.IGNORECASE)
+_CODED = re.compile(
+    rf"""(?P<bytes>(?:{_BYTE.pattern})+) | {_WORD}(?:[ \t]*\r?\n?[ \t]+(?={_WORD}))?
+    | (?P<quoted>(?:=[89a-f][0-9a-f]){{2,}}) | &(?:amp;)*(?P<entity>\#\d{{1,7}}|\#x[0-9a-f]{{1,6}}|[a-z]{{2,12}});
+    | (?<!\\)\\+u(?P<unit>[0-9a-f]{{4}})
+    | (?P<blank> (?<=[0-9])_(?=[0-9]{{2}}) | (?<=[a-z0-9])_(?=[0-9]{{6}} | [a-z]{{2}}[0-9]{{4}}) )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SIGNS = "%&\\_="
+"""One of them is in everything that `_CODED` finds."""
+_BASE64 = re.compile(
+    r"""(?<![A-Za-z0-9+/_\-])
+    (?: (?:[A-Za-z0-9+/]{56,}\r?\n)+[A-Za-z0-9+/]+ | [A-Za-z0-9+/_\-]{12,} )={0,2}
+    (?![A-Za-z0-9+/_=\-])""",
+    re.VERBOSE,
+)
+_LINE = re.compile(r"[^\r\n]+")
+_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){8,}(?![0-9A-Fa-f])")
+_ODD = 8
+"""Text has at least so many characters for each that no text has, such as NUL or half a character."""
+_AROUND = 200
+"""Characters on each side of what is encoded that are read with it."""
+
+
+class Encoded(NamedTuple):
+    """A part of a text as it reads where its encoding is undone.
+
+    Args:
+        text: what it says.
+        starts: where in the whole text the writing of each of its characters begins.
+        ends: where it ends.
+        coded: which characters are written in another way, in order.
+    """
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+    coded: Sequence[int]
+
+    def __repr__(self) -> str:
+        return f"Encoded({len(self.text)} characters)"
+
+    def written(self, span: Span) -> list[Span]:
+        """A span of this part as those of the whole text; none where nothing in it or right beside it is encoded."""
+        at = bisect_left(self.coded, span.start - 1)
+        if at == len(self.coded) or self.coded[at] > span.end:
+            return []
+        found = []
+        first = span.start
+        for i in range(
+            span.start + 1, span.end + 1
+        ):  # nothing between two encoded words is a part of what they say
+            if i == span.end or self.starts[i] > self.ends[i - 1]:
+                found.append(span._replace(start=self.starts[first], end=self.ends[i - 1]))
+                first = i
+        return found
+
+
+def without_words(text: str) -> str:
+    """A text with blanks for the encoded words of a mail's headers, whose letters are nobody's: see `encoded_in`."""
+    if "=?" not in text:
+        return text
+    return _ENCODED.sub(
+        lambda match: " " * len(match[0]) if any(_said_in_word(match)) else match[0], text
+    )
+
+
+def encoded_in(text: str) -> list[Encoded]:
+    """What a text says in percent encoding, entities of HTML, escapes of escapes, Base64 or hexadecimal figures.
+
+    So are the words of a mail's headers that are encoded, `=?UTF-8?Q?...?=`, and letters of quoted-printable text.
+
+    Underscores in numbers, as names of files have them, are read as blanks.
+    """
+    found = list(_characters(text)) if any(sign in text for sign in _SIGNS) else []
+    for start, end, said in _runs(text):
+        found.append(Encoded(said, [start] * len(said), [end] * len(said), range(len(said))))
+    return found
+
+
+def _runs(text: str) -> Iterator[tuple[int, int, str]]:
+    """Runs of letters that stand for text: where each begins and ends, and for which."""
+    for run in _BASE64.finditer(text):
+        lines = [each.span() for each in _LINE.finditer(text, *run.span())]
+        # A word may stand below wrapped lines, or a long word above them.
+        for tried in (
+            [(run.start(), run.end())],
+            [(run.start(), lines[-2][1])] if lines[1:] else [],
+            lines,
+        ):
+            found = [
+                (start, end, said)
+                for start, end in tried
+                if (said := _said_in_base64(text[start:end]))
+            ]
+            if found:
+                yield from found
+                break
+    for run in _HEX.finditer(text):
+        if said := _as_text(bytes.fromhex(run[0])):
+            yield *run.span(), said
+
+
+def _said_in_base64(run: str) -> str:
+    """What a run of Base64 says; "" where it is none."""
+    plain = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    with suppress(binascii.Error):
+        return _as_text(b64decode(plain + "=" * (-len(plain) % 4)))
+    return ""
+
+
+def _as_text(said: bytes) -> str:
+    """Bytes as a text; "" where they are none. Marks that nobody sees may be in it, and a little that is no text."""
+    text = said.decode(errors="replace")
+    odd = sum(
+        not (char.isprintable() or char.isspace() or unicodedata.category(char) == "Cf")
+        for char in text
+    )
+    return text if (odd + text.count("\ufffd")) * _ODD <= len(text) else ""
+
+
+def _characters(text: str) -> Iterator[Encoded]:
+    """The surroundings of single characters that are encoded, in order."""
+    letters: list[tuple[str, int, int, bool]] = []
+    at = 0
+
+    def plain(start: int, end: int) -> None:
+        letters.extend((text[i], i, i + 1, False) for i in range(start, end))
+
+    for match in _CODED.finditer(text):
+        said = list(_said(match))
+        if not said:
+            continue
+        start, end = match.span()
+        if letters and start - at > 2 * _AROUND:
+            plain(at, at + _AROUND)
+            yield _encoded(letters)
+            letters = []
+        plain(at if letters else max(at, start - _AROUND), start)
+        letters += [(char, first, last, True) for char, first, last in said]
+        at = end
+    if letters:
+        plain(at, min(at + _AROUND, len(text)))
+        yield _encoded(letters)
+
+
+def _encoded(letters: Sequence[tuple[str, int, int, bool]]) -> Encoded:
+    chars, starts, ends, coded = zip(*letters, strict=True)
+    return Encoded("".join(chars), starts, ends, [i for i, each in enumerate(coded) if each])
+
+
+def _said(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
+    """The characters that an encoding stands for, each with where it begins and ends; none where it is no encoding."""
+    start, end = match.span()
+    if match["bytes"]:
+        found = list(_BYTE.finditer(match["bytes"]))
+        places = [each.span() for each in found]
+        with suppress(UnicodeDecodeError):
+            said = bytes(int(each[1], 16) for each in found).decode()
+            i = 0
+            for char in said:
+                first, i = i, i + len(char.encode())
+                yield char, start + places[first][0], start + places[i - 1][1]
+        return
+    if match[0][:2] == "=?":
+        yield from _said_in_word(match)
+        return
+    if match["quoted"]:
+        with suppress(UnicodeError):
+            yield from _quoted(match["quoted"], "utf-8", start)
+        return
+    if match["blank"]:
+        said = " "
+    elif match["unit"]:
+        said = chr(int(match["unit"], 16))
+    else:
+        said = html.unescape(f"&{match['entity']};")
+    if len(said) == 1 and not "\ud800" <= said <= "\udfff":
+        yield said, start, end
+
+
+def _said_in_word(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
+    """The characters of an encoded word; where it is in Base64, each is all of what is encoded."""
+    charset, kind, coded = match[0][2:].split("?", 3)[:3]
+    start = match.start() + len(charset) + 5
+    with suppress(binascii.Error, LookupError, UnicodeError):
+        yield from _quoted(coded, charset.partition("*")[0], start, kind in "Bb")
+
+
+_QUOTED = re.compile(r"=([0-9a-f]{2})|.", re.IGNORECASE)
+
+
+def _quoted(
+    coded: str, charset: str, start: int, in_base64: bool = False
+) -> Sequence[tuple[str, int, int]]:
+    """The characters of a run of letters in which an equals sign begins a byte, and an underscore is a blank."""
+    found = [] if in_base64 else list(_QUOTED.finditer(coded))
+    single = [
+        bytes.fromhex(each[1]) if each[1] else each[0].replace("_", " ").encode("ascii")
+        for each in found
+    ]
+    said = (b64decode(coded + "=" * (-len(coded) % 4)) if in_base64 else b"".join(single)).decode(
+        charset
+    )
+    lengths = [len(char.encode(charset)) for char in said]
+    if sum(lengths) != len(
+        found
+    ):  # also where a character is encoded by those before it, as in ISO-2022
+        return [(char, start, start + len(coded)) for char in said]
+    ends = list(accumulate(lengths))
+    return [
+        (char, start + found[end - length].start(), start + found[end - 1].end())
+        for char, length, end in zip(said, lengths, ends, strict=True)
+    ]

@@ -1,0 +1,735 @@
+"""Pairs: keys with their values, in JSON, YAML, TOML, code, logs, forms, XML and cards, whole or broken.
+
+In: a text. Out: `KeyedValues`: the place of each value whose key says something, and which of them belong together.
+Not here: what keys mean (`keys`), whether values fit (`values`), tables (`tables`).
+
+One pass over quotes, brackets, separators and line ends; nothing is parsed, so nothing can be invalid.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from textveil.detect.keyvalue.keys import is_number, is_person, is_secret, kind_of, part_of_pair
+from textveil.detect.patterns.rules import listed
+from textveil.detect.patterns.secrets import is_strong
+
+DEPTH = 2
+"""How deep strings are searched that hold further pairs: JSON in JSON, arguments of a command."""
+_DEEPEST = 200
+"""Open brackets that are kept in mind."""
+
+
+class KeyedValue(NamedTuple):
+    """A value behind a key.
+
+    Args:
+        start: first character of the value, behind quotes.
+        end: one past its last.
+        kind: what the key says, see `keys`.
+        key: the key.
+        whole: the value is all of this range; otherwise it may end earlier.
+        record: the number of the record it belongs to.
+        form: it stands as in a form or note, key, colon, value, and not in code or data.
+        paired: the key is a value, too: `name: KEY, value: VALUE`.
+    """
+
+    start: int
+    end: int
+    kind: str
+    key: str
+    whole: bool
+    record: int
+    form: bool = False
+    paired: bool = False
+
+    def __repr__(self) -> str:
+        return f"KeyedValue({self.start}, {self.end}, {self.kind})"
+
+
+class Told(NamedTuple):
+    """The key or the value of a pair: its place, which of them it is, and how it stands there."""
+
+    start: int
+    end: int
+    part: str
+    whole: bool
+    form: bool
+
+
+@dataclass
+class KeyedValues:
+    """Values with what their keys say, and the records they are part of: an object, a row, a block of lines.
+
+    Attributes:
+        cells: the values.
+        parents: for each record the record around it; -1 for none.
+        persons: for each record whether its own key stands for a person.
+        keys: for each record the keys in it, whether or not they have a kind.
+        names: for each record its own key.
+        told: for each record the places in which the key or the value of a pair stands: `name: X, value: Y`.
+    """
+
+    cells: list[KeyedValue] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    persons: list[bool] = field(default_factory=list)
+    keys: list[set[str]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    told: dict[int, list[Told]] = field(default_factory=dict)
+
+    def record(self, parent: int, key: str = "") -> int:
+        """A new record inside another one, under a key."""
+        self.parents.append(parent)
+        self.persons.append(bool(key) and is_person(key))
+        self.keys.append(set())
+        self.names.append(key)
+        return len(self.parents) - 1
+
+    def add(
+        self, key: str, start: int, end: int, *, whole: bool, record: int, form: bool = False
+    ) -> None:
+        """Notes a value, if its key says anything."""
+        if start >= end:
+            return
+        self.keys[record].add(key.lower())
+        if part := part_of_pair(key):
+            self.told.setdefault(record, []).append(Told(start, end, part, whole, form))
+        around = self.names[record]
+        kind = kind_of(key)
+        if kind is None and around and is_number(key):
+            kind = kind_of(f"{around} {key}") or ("house" if kind_of(around) == "address" else None)
+        if kind:
+            self.cells.append(KeyedValue(start, end, kind, key, whole, record, form))
+
+    def pair(self, text: str) -> None:
+        """Notes the values of pairs whose keys are values themselves, in either order; a record's own key will do."""
+        for record, told in self.told.items():
+            told.sort()
+            parts = [each.part for each in told]
+            if "value" not in parts and "default" not in parts:
+                continue
+            first = "key" if parts[0] == "key" else "value"
+            groups: list[list[Told]] = []
+            for (
+                each
+            ) in told:  # a group begins where what a pair begins with stands behind the rest of one
+                begins = (each.part == "key") == (first == "key")
+                if not groups or (begins and (groups[-1][-1].part == "key") != (first == "key")):
+                    groups.append([])
+                groups[-1].append(each)
+            for group in groups:
+                keys = [
+                    text[each.start : each.end].strip(" \"'`")
+                    for each in group
+                    if each.part == "key"
+                ]
+                for each in group:
+                    if each.part != "key":
+                        self.add_pair(keys or [self.names[record]], each, record)
+
+    def add_pair(self, keys: Sequence[str], told: Told, record: int) -> None:
+        """Notes the value of a pair, if one of its keys says anything."""
+        for key in keys:
+            kind = "secret" if is_secret(key) else kind_of(key)
+            if kind and (kind == "secret" or told.part == "value"):
+                value = KeyedValue(
+                    told.start, told.end, kind, key, told.whole, record, told.form, paired=True
+                )
+                self.cells.append(value)
+                return
+
+
+_TOKEN = re.compile(
+    r"""["“](?:[^"\\\n“”]|\\.)*+(?:["”]|\\?(?=\n)|\\?\Z)|'(?<![\w\\]')(?:[^'\\\n]|\\.|''){0,300}+'(?!\w)|`[^`\n]{0,200}+`"""
+    r"|[{}\[\]()\n：【]|={1,3}>?|:=?"
+)
+_ESCAPED = re.compile(
+    r"""\\+"(?:[^"\\\n]|\\(?!["\\]))*+(?:\\+"|(?=\n)|\\?\Z)|[{}\[\]()\n：]|={1,3}>?|:=?"""
+)
+_KEY_BOUND = re.compile(
+    r"[,;|(\[{<>\t•·\"“”*‘’】、。]|  |/ | /|[\-–—] |\d[.)] |[.!?] (?=\S*\s?$)|，|）|\)"
+)
+_ASIDE = re.compile(r"\s?[(（][^()（）\n]{1,30}[)）]\s*$")
+_NAMED = re.compile(
+    r"([\w$@.\-]{1,64})(?:\s{0,4}:\s{0,4}(?i:str|string|text|int|integer|float|bool|boolean|number|any|object|date|u?int\d\d?|char|optional\[\w+\])\??)?\s{0,4}$"
+)
+_MARKS = " \t>#*-•·–—/【】_\"'`"
+_SETTER = re.compile(r"(?:^|\.)(?:set|with)_?((?-i:[A-Z_])\w{2,40})$")
+_STOP = re.compile(r"[,}\])\n;]")
+_NEXT = re.compile(r"(?:[,;&]|\s)\s?[\w.\-]{1,40}=")
+_CLOSES = {"}": "{", "]": "[", ")": "("}
+
+
+class _Scan:
+    """One pass over a part of a text."""
+
+    def __init__(self, text: str, cells: KeyedValues, root: int) -> None:
+        self.text, self.cells, self.root = text, cells, root
+        self.open: list[tuple[str, int, str]] = []  # bracket, record, key
+        self.indents: list[tuple[int, int]] = []  # column, record
+        self.block = root
+        self.key: str | None = None  # of the value that is awaited
+        self.at = 0  # where that value starts
+        self.bare = False  # whether its key stands without quotes
+        self.assigned = False  # whether an equals sign stands between them
+        self.line = 0  # where the line starts
+        self.done = 0  # where the last value ended
+        self.last = (
+            -1,
+            -1,
+            -1,
+            -1,
+        )  # the last string: where it starts and ends, with and without its quotes
+
+    def run(self, start: int, end: int, depth: int = 0, *, escaped: bool = False) -> None:
+        text = self.text
+        self.line = self.done = start
+        self._section(start)
+        for match in (_ESCAPED if escaped else _TOKEN).finditer(text, start, end):
+            at, stop = match.span()
+            sign = text[at]
+            if sign in "\"'`“\\":
+                quote = text.find('"', at) - at + 1 if sign == "\\" else 1
+                closed = stop - at >= 2 * quote and text[stop - 1] in "\"'`”"
+                inner = (at + quote, stop - quote if closed else stop)
+                self._string(at, inner)
+                self.last = (at, stop, *inner)
+                if depth < DEPTH and inner[1] - inner[0] > 4:
+                    self._within(inner, depth)
+            elif sign == "\n":
+                self._newline(at, end)
+            elif sign in ":=：":
+                self._separator(at, stop, self.last if self._ends_string(at) else None)
+            elif sign == "【":
+                self._end_bare(at)
+                close = text.find("】", at, min(end, at + 40))
+                if close > 0:
+                    self._await(text[at + 1 : close], close + 1, bare=True, assigned=False)
+            elif sign in "{[(":
+                self._opened(sign, at)
+            elif self.open:
+                self._closed(_CLOSES[sign], at)
+        self._end_bare(end)
+
+    def _ends_string(self, at: int) -> bool:
+        """Whether a string of the same line stands right before a place."""
+        return self.last[1] > self.line and not self.text[self.last[1] : at].strip(" \t")
+
+    @property
+    def record(self) -> int:
+        return self.open[-1][1] if self.open else self.block
+
+    def _within(self, inner: tuple[int, int], depth: int) -> None:
+        """Looks for pairs in a string."""
+        start, end = inner
+        if self.text.find("=", start, end) < 0 and self.text.find(":", start, end) < 0:
+            return
+        escaped = self.text.find('\\"', start, end) >= 0
+        part = _Scan(self.text, self.cells, self.cells.record(self.record))
+        part.run(start, end, depth + 1, escaped=escaped)
+
+    def _string(self, at: int, inner: tuple[int, int]) -> None:
+        if self.key is not None:
+            between = self.text[self.at : at].strip(" \t\n")
+            if len(between) <= 2 and (
+                not between or between.isalpha() or between in ("$", "@", "$@")
+            ):
+                self._take(*inner, whole=True)
+                if self.open or self.assigned or not self.bare:
+                    self.key = None
+                else:
+                    self.key = None
+                    self.done = inner[1] + 1
+            elif self.open:
+                self._end_bare(at)
+        elif self.open and self.open[-1][0] in "[(" and self.open[-1][2]:
+            self.cells.add(self.open[-1][2], *inner, whole=True, record=self.record)
+
+    def _take(self, start: int, end: int, *, whole: bool) -> None:
+        assert self.key is not None
+        form = self.bare and not self.assigned and not self.open
+        self.cells.add(self.key, start, end, whole=whole, record=self.record, form=form)
+
+    def _await(self, key: str, at: int, *, bare: bool, assigned: bool) -> None:
+        self.key, self.at, self.bare, self.assigned = key, at, bare, assigned
+
+    def _separator(self, at: int, stop: int, quoted: tuple[int, int, int, int] | None) -> None:
+        text, sign = self.text, text_sign(self.text, at, stop)
+        if not sign:
+            return
+        if quoted is not None:
+            self.key = None
+            self._await(text[quoted[2] : quoted[3]], stop, bare=False, assigned=sign == "=")
+            return
+        low = max(self.line, self.done, at - 80)
+        before = text[low:at]
+        if sign == "=":
+            if not (named := _NAMED.search(before)):
+                self.key = None
+                return
+            key, begin = _attribute(named[1]), low + named.start()
+            annotated = self.key is not None and begin < self.at
+        else:
+            begin = low
+            if before.rstrip()[-1:] in (")", "）") and (aside := _ASIDE.search(before)):
+                before = before[: aside.start()]
+            at = low + len(before)
+            for bound in _KEY_BOUND.finditer(before.rstrip(" \t*_\"'`】")):
+                begin = low + bound.end()
+            key, annotated = text[begin:at].strip(_MARKS), False
+        if not key or (
+            sign == ":"
+            and self.bare
+            and self.key is not None
+            and not self.open
+            and not kind_of(key)
+        ):
+            return
+        if not annotated:
+            self._end_bare(begin)
+        if not self.open and not text[self.line : begin].strip(_MARKS):
+            self._indented(begin)
+        self._await(key.lstrip("$@"), stop, bare=True, assigned=sign == "=")
+
+    def _indented(self, begin: int) -> None:
+        """Finds the record of a key that begins a line, by its indentation."""
+        column = begin - self.line
+        while self.indents and self.indents[-1][0] > column:
+            self.indents.pop()
+        item = "-" in self.text[self.line : begin]
+        if self.indents and self.indents[-1][0] == column and not item:
+            self.block = self.indents[-1][1]
+            return
+        if item and self.indents and self.indents[-1][0] == column:
+            self.indents.pop()
+        around = self.indents[-1][1] if self.indents else self.root
+        key = self.parent_key if self.indents or column else ""
+        self.block = (
+            self.cells.record(around, key) if (item or column or not self.indents) else around
+        )
+        self.indents.append((column, self.block))
+
+    parent_key = ""
+
+    def _end_bare(self, end: int) -> None:
+        """Takes the awaited value as far as it can reach, if it stands without quotes."""
+        if self.key is None:
+            return
+        text, start = self.text, self.at
+        while start < end and text[start] in " \t　*":
+            start += 1
+        if self.open:
+            cut = _STOP.search(text, start, end)
+        else:
+            line = text.find("\n", start, end)
+            end = end if line < 0 else line
+            cut = _NEXT.search(text, start, end) if self.assigned else None
+        stop = cut.start() if cut else end
+        while stop > start and text[stop - 1] in " \t\r*`,;&":
+            stop -= 1
+        if start < stop:
+            whole = self.assigned and not self.open
+            self._take(start, stop, whole=whole)
+            self.done = max(self.done, start)
+        self.key = None
+
+    def _newline(self, at: int, end: int) -> None:
+        text = self.text
+        if self.key is not None:
+            if not text[self.at : at].strip(" \t\r*|>-"):
+                if not self.open and self.bare:
+                    self.parent_key, self.key = self.key, None
+            elif not self.open or self.bare:
+                self._end_bare(at)
+        begin = at + 1
+        if text[begin : begin + 1] in ("\n", "\r") and begin < end:
+            following = text[begin : begin + 3].strip("\r\n")[:1]
+            if following.isalpha() and (
+                not self.open or self.open[0][0] != "{" or following.isupper()
+            ):
+                self.open.clear()
+                self.key = None
+            if following and following not in " \t":
+                self.indents.clear()
+                self.block, self.parent_key = self.cells.record(self.root), ""
+        self.line = begin
+        self._section(begin)
+
+    def _section(self, begin: int) -> None:
+        """Begins a record at a header of TOML or of a file of settings."""
+        text = self.text
+        if text.startswith("[", begin):
+            close = text.find("]", begin, begin + 80)
+            if close > 0 and text[close + 1 : close + 2] in ("", "\n", "\r", " ", "]"):
+                section = text[begin + 1 : close].strip("[]").rpartition(".")[2]
+                self.indents.clear()
+                self.block = self.cells.record(self.root, section)
+                self.indents.append((0, self.block))
+
+    def _opened(self, sign: str, at: int) -> None:
+        text, before = self.text, self.text[at - 1 : at]
+        direct = self.key is not None and not text[self.at : at].strip(" \t\n")
+        call = sign == "(" and (before.isalnum() or before == "_")
+        starts = not text[self.line : at].strip(" \t")
+        labelled = (
+            sign == "{" and self.key is None and self._ends_string(at)
+        )  # variable "db_password" {
+        if not (
+            (direct and sign != "(")
+            or labelled
+            or call
+            or self.open
+            or (starts and sign != "(")
+            or before in ("=", "(", ",", "[", "{", "'", '"')
+        ):
+            return
+        key = ""
+        if call:
+            named = _NAMED.search(text, max(self.line, at - 64), at)
+            key = named[1] if named else ""
+            if self.key is not None and self.bare and not self.assigned and not self.open:
+                return
+        elif direct and self.key is not None:
+            key = self.key
+        elif labelled:
+            key = text[self.last[2] : self.last[3]]
+        elif self.open:
+            key = self.open[-1][2]  # an object in a list
+        if self.key is not None and (direct or call):
+            self.key = None
+        if len(self.open) < _DEEPEST:
+            setter = _SETTER.search(key) if call else None
+            own = sign != "[" and not setter
+            record = self.cells.record(self.record, key) if own else self.record
+            if setter:
+                self.open.append((sign, record, setter[1]))
+                return
+            self.open.append((sign, record, key if sign == "[" or not call else ""))
+
+    def _closed(self, sign: str, at: int) -> None:
+        self._end_bare(at)
+        for depth in range(len(self.open) - 1, max(-1, len(self.open) - 20), -1):
+            if self.open[depth][0] == sign:
+                del self.open[depth:]
+                return
+
+
+def _attribute(name: str) -> str:
+    """The key in what is assigned to: `patient.name`, `self.owner`; nothing for names of the language itself."""
+    around, dot, last = name.rpartition(".")
+    if last.startswith("__"):
+        return ""
+    return (
+        f"{around.rpartition('.')[2]} {last}"
+        if dot and not around.startswith(("self", "this"))
+        else last
+    )
+
+
+def text_sign(text: str, at: int, stop: int) -> str:
+    """`:` or `=` for a separator of a key and a value; nothing for times, addresses and other operators."""
+    sign, before, after = text[at], text[at - 1 : at], text[stop : stop + 1]
+    if sign == "=":
+        return (
+            ""
+            if before in ("<", "+", "-", "*", "%", "~", "^", "&") or text[at - 1 : at] == "!"
+            else "="
+        )
+    if text[stop - 1] == "=":
+        return "="
+    if (after.isdigit() and before.isdigit()) or after in (":", "/") or before == ":":
+        return "" if not (after == "/" and not text.startswith("//", stop)) else ":"
+    return ":"
+
+
+_TAG = re.compile(
+    r"<(/?)([A-Za-z_][\w:.\-]{0,60})((?:[^<>\"']|\"[^\"<>]{0,2000}+\"|'[^'<>]{0,2000}+'){0,200}+)>"
+)
+_ATTRIBUTE = re.compile(r"([\w:.\-]{1,60})\s?=\s?(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
+_NAMING = ("name", "key", "id", "property")
+"""Attributes that say what the value or the text of their element is."""
+_LISTED = listed("string integer real date data")
+"""Elements of property lists behind an element `key`."""
+_VOID = listed("br hr img input meta link col source track wbr area base embed param")
+
+
+def read_tags(text: str, cells: KeyedValues) -> None:
+    """Elements that hold only text, attributes, and the inputs of forms."""
+    if "</" not in text and "/>" not in text and "=" not in text:
+        return
+    stack: list[tuple[str, int]] = []
+    root = cells.record(-1)
+    last: tuple[str, int, int, str] | None = (
+        None  # the last tag that opened, where its text starts, its record, its key
+    )
+    before = ""  # the text of an element `key`: what the next element is (property lists)
+    for match in _TAG.finditer(text):
+        closing, name, attributes = match.groups()
+        plain = name.rpartition(":")[2]
+        around = stack[-1][1] if stack else root
+        if closing:
+            if last and last[0] == name:
+                place = _stripped(text, last[1], match.start())
+                cells.add(
+                    last[3] or (before if plain in _LISTED else "") or plain,
+                    *place,
+                    whole=True,
+                    record=last[2],
+                )
+                before = text[slice(*place)] if plain == "key" else ""
+            for depth in range(len(stack) - 1, max(-1, len(stack) - 20), -1):
+                if stack[depth][0] == name:
+                    del stack[depth:]
+                    break
+            last = None
+            continue
+        if "=" in attributes:
+            _attributes(match.start(3), attributes, cells, cells.record(around, plain))
+        if attributes.endswith("/") or plain.lower() in _VOID:
+            last = None
+        else:
+            named = next(
+                (
+                    each[2] or each[3]
+                    for each in _ATTRIBUTE.finditer(attributes)
+                    if each[1] in _NAMING
+                ),
+                "",
+            )
+            last = (name, match.end(), around, named or "")
+            if len(stack) < _DEEPEST:
+                stack.append((name, cells.record(around, named or plain)))
+
+
+def _attributes(offset: int, attributes: str, cells: KeyedValues, record: int) -> None:
+    found = {}
+    for each in _ATTRIBUTE.finditer(attributes):
+        group = 2 if each[2] is not None else 3
+        found[each[1].lower()] = (each[group], offset + each.start(group), offset + each.end(group))
+    around = cells.parents[record]
+    for key in ("value", "content"):
+        named = next((found[other] for other in _NAMING if other in found), None)
+        if key in found and named:
+            _, start, end = found.pop(key)
+            cells.add_pair([named[0]], Told(start, end, "value", True, False), around)
+            for other in _NAMING:
+                found.pop(other, None)
+            break
+    else:
+        if (
+            "type" in found or "class" in found or "href" in found
+        ):  # an element of a page, whose name is no person
+            found.pop("name", None)
+    for key, (_, start, end) in found.items():
+        if key not in (
+            "id",
+            "for",
+            "class",
+            "style",
+            "type",
+            "src",
+            "href",
+            "placeholder",
+            "label",
+            "title",
+            "role",
+        ):
+            cells.add(key.rpartition(":")[2], start, end, whole=True, record=record)
+
+
+def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+_CARD = re.compile(
+    r"^[ \t>]*(?:item\d{1,2}\.)?"
+    r"(N|FN|ORG|TEL|EMAIL|ADR|LABEL|NICKNAME|BDAY|UID|ATTENDEE|ORGANIZER|CONTACT|LOCATION|X-[\w-]{1,30})"
+    r"((?:;[^:\n\"]{0,80}(?:\"[^\"\n]{0,80}\")?){0,8}):(.*(?:\r?\n[ \t].*){0,8})$",
+    re.MULTILINE,
+)
+_ALONE = re.compile(
+    r"^[ \t>]*(?:item\d{1,2}\.)?(?:ADR[;:](?:[^;\n]{0,80};){4}|(?:ATTENDEE|ORGANIZER)[;][^:\n]{0,80}CN=)",
+    re.MULTILINE,
+)
+"""A line that is one of a card without any others."""
+_HOME = ("home address", "home address", "home address", "city", "city", "postcode", "")
+"""What the parts of a card's address are: box, suite, street, town, region, code, country."""
+_PIECES = re.compile(r"(?:[^;\\\r\n]|\\.|\r?\n[ \t])+")
+_CARD_KEYS = {
+    "FN": "full name",
+    "TEL": "phone",
+    "EMAIL": "email",
+    "NICKNAME": "nickname",
+    "BDAY": "birthday",
+}
+_ESCAPED_MARK = re.compile(r"\\.")
+_PLACED = re.compile(
+    r"(?<!\w)\d{1,5}[A-Za-z]?[ ](?!(?i:floor|stock|etage|hall|room|people|st\b|nd\b|rd\b|th\b))\w+[ ]\w"
+    r"|(?!(?i:\w*(?:room|raum|saal|zimmer)|hall|halle|sal[ao]n?|salle|aula|building|floor|office|gate|desk|level|stage)\b)"
+    r"\b\w{3,}\.?[ ]\d{1,4}[a-z]?\\?,"
+    r"|(?i:stra(?:ss|ß)e|straat|gasse|platz|weg|allee)\.?[ ]\d|\bstr\.?[ ]\d"
+    r"|(?i:\b(?:rue|via|calle|rua|ul\.|av\.|avenue))[ ]\S"
+)
+"""What a place of an entry of a calendar has, if it is an address and no room."""
+_CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")
+
+
+_PATIENT = re.compile(r"^PID\|([^\n]*)$", re.MULTILINE)
+_FIELDS = {
+    3: "mrn",
+    5: "family name",
+    7: "dob",
+    11: "home address",
+    13: "phone",
+    14: "phone",
+    19: "ssn",
+}
+"""What the fields of a patient's segment of HL7 hold, by number."""
+
+
+def read_cards(text: str, cells: KeyedValues) -> None:
+    """vCards, iCalendar entries, and patients of HL7."""
+    for match in _PATIENT.finditer(text) if "PID|" in text else ():
+        record, at = cells.record(-1, "patient"), match.start(1)
+        for number, part in enumerate(match[1].split("|", 20)[:20], 1):
+            if number in _FIELDS:
+                begin = at
+                for piece in part.split("^", 9)[: 1 if number == 3 else 9]:
+                    cells.add(_FIELDS[number], begin, begin + len(piece), whole=True, record=record)
+                    begin += len(piece) + 1
+            at += len(part) + 1
+    begin = text.find("BEGIN:V")
+    if begin < 0 and not _ALONE.search(text):
+        return
+    record = cells.record(-1, "person")
+    for match in _CARD.finditer(text, max(0, begin)):
+        key, start, end = match[1], match.start(3), match.end(3)
+        if match[3].endswith("\r"):
+            end -= 1
+        if named := _CN.search(match[2]):
+            place = match.start(2)
+            cells.add(
+                "full name", place + named.start(1), place + named.end(1), whole=True, record=record
+            )
+        if key in _CARD_KEYS:
+            at = start + 4 if key == "TEL" and match[3].startswith("tel:") else start
+            cells.add(_CARD_KEYS[key], at, end, whole=key != "TEL", record=record)
+        elif key == "N":
+            for name in re.finditer(r"[^;\n]+", text[start:end]):
+                if (
+                    text.count(";", start, start + name.start()) > 2
+                ):  # a title before the name or behind it
+                    break
+                cells.add(
+                    "family name",
+                    start + name.start(),
+                    start + name.end(),
+                    whole=True,
+                    record=record,
+                )
+        elif key == "ORG":
+            part = text[start:end].split(";")[0]
+            cells.add("employer", start, start + len(part), whole=True, record=record)
+        elif key == "ADR":
+            for piece in _PIECES.finditer(text, start, end):
+                number = len(_ESCAPED_MARK.sub("", text[start : piece.start()]).split(";")) - 1
+                if number < len(_HOME):
+                    cells.add(
+                        _HOME[number], *_stripped(text, *piece.span()), whole=True, record=record
+                    )
+        elif key == "LABEL":
+            cells.add("home address", start, end, whole=True, record=record)
+        elif key == "CONTACT":
+            cells.add("contact person", start, end, whole=False, record=record)
+        elif key == "LOCATION" and _PLACED.search(text, start, end):
+            cells.add("home address", start, end, whole=True, record=record)
+
+
+_CALL = re.compile(
+    r"""[(\[{,]\s{0,20}(["'`])(?P<key>[\w.:/\-]{2,64})\1\s{0,4},\s{0,20}(["'`])(?P<value>[^"'`\n]{4,200})\3"""
+    r"""\s{0,20}[)\]};,]"""
+    r"""|^[ \t]*+(?:[A-Za-z_][\w.\-]{0,24}[ \t]{1,4})?+"""
+    r"""(?P<key2>(?=\w*[_.\-]|[A-Z]{4}|[a-z]+[A-Z])[A-Za-z_][\w.\-]{3,63})"""
+    r"""[ \t]{1,8}(?P<mark>["']?)(?P<value2>[^\s"';=:]{5,100})(?P=mark);?[ \t]*+$""",
+    re.MULTILINE,
+)
+
+
+def read_calls(text: str, cells: KeyedValues) -> None:
+    """Passwords behind their names: as the second of two strings, `put("db.password", "...")`, and of two words."""
+    record = cells.record(-1)
+    for match in _CALL.finditer(text):
+        group = "" if match["key"] else "2"
+        key, value = match["key" + group], match["value" + group]
+        if is_secret(key) and is_strong(value):
+            start, end = match.span("value" + group)
+            cells.cells.append(KeyedValue(start, end, "secret", key, True, record, paired=True))
+
+
+_COMMAND = re.compile(
+    r"""\\+(?P<key>[A-Za-z]{2,40})\*?(?P<option>(?:\s?\[[^\[\]\n]{0,80}\])?)(?=\s{0,2}\{)"""
+    r"""(?P<values>(?:\s{0,4}\{(?:[^{}\\]|\\.){0,400}\}){1,6})"""
+)
+_BRACED = re.compile(r"\{((?:[^{}\\]|\\.)*)\}")
+_BREAK = re.compile(r"\\{2,}\*?(?:\[[^\]\n]{0,20}\])?|\\(?:newline|and)(?![A-Za-z])")
+_SETTERS = listed("setkomavar newcommand renewcommand providecommand def")
+"""Commands whose first value is the name of another one."""
+_WHOSE = re.compile(r"^\\?(?:from|to|my|author|user|sender|cv|the)(?=[a-z]{3})")
+_PARTS = {
+    "name": ("first name", "last name"),
+    "address": ("home address", "home address", "home address", "home address"),
+    "location": ("home address",),
+    "letter": ("recipient", "home address", "home address", "home address", "home address"),
+    "signature": ("signed",),
+    "date": ("",),
+    "social": ("github username",),
+}
+"""What the values, or the lines, of commands are whose names say other things elsewhere."""
+_SITES = listed(
+    "linkedin github gitlab twitter x mastodon skype telegram instagram orcid bluesky stackoverflow"
+)
+
+
+def read_commands(text: str, cells: KeyedValues) -> None:
+    r"""Values of LaTeX's commands: `\dateofbirth{...}`, `\name{...}{...}`, `\setkomavar{fromphone}{...}`."""
+    record = -1
+    for match in _COMMAND.finditer(text):
+        places = [each.span(1) for each in _BRACED.finditer(text, *match.span("values"))]
+        key = match["key"]
+        if key in _SETTERS or (key == "begin" and text[slice(*places[0])] == "letter"):
+            key, places = text[slice(*places[0])], places[1:]
+        key = _WHOSE.sub("", key.lstrip("\\").lower())
+        names = _PARTS.get(key, ("github username",) if key in _SITES else (key,))
+        if not places or not any(map(kind_of, names)):
+            continue
+        record = cells.record(-1) if record < 0 else record
+        lines = [line for place in places for line in _lines(text, *place)]
+        if key == "name" and len(lines) == 1:
+            names = ("full name",)
+        for name, (start, end) in zip(
+            names if len(names) > 1 else names * len(lines), lines, strict=False
+        ):
+            cells.add(name, start, end, whole=True, record=record)
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The lines of what a command sets, as they are broken there."""
+    for match in _BREAK.finditer(text, start, end):
+        yield _stripped(text, start, match.start())
+        start = match.end()
+    yield _stripped(text, start, end)
+
+
+def read_pairs(text: str, cells: KeyedValues) -> None:
+    """All pairs of a text: by quotes and brackets, by lines, by tags, and of cards."""
+    _Scan(text, cells, cells.record(-1)).run(0, len(text))
+    if "<" in text and ">" in text:
+        read_tags(text, cells)
+    if "\\" in text and "{" in text:
+        read_commands(text, cells)
+    read_cards(text, cells)

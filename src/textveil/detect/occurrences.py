@@ -1,0 +1,569 @@
+"""Spread: what was found to be private once is private wherever else it stands, whole or in parts that tell of it.
+
+In: texts with the spans that detectors found, and what a session found earlier. Out: spans of the other places.
+Not here: what counts as the same and what the parts of a name are (`spelling`), and what a session keeps
+(`textveil.session`).
+
+Folded words are looked up in a table, so the time is linear in the texts, however many values there are.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+import regex
+
+from textveil.detect.encodings import as_read, read, written
+from textveil.detect.normalization import (
+    CALENDAR,
+    GREETINGS,
+    LOOSE,
+    PARTICLES,
+    SHORTEST,
+    TITLES,
+    Atom,
+    alike,
+    atoms,
+    core,
+    syllables,
+    words,
+)
+from textveil.detect.spans import LISTED, NAMES, REPEATED, Span
+from textveil.text import is_ordinary, is_public, ranks
+
+DISTINCT = 20_000
+"""From this rank in public text on, a word of an organization's name tells of it."""
+
+IDENTIFIER = 5
+"""Letters and digits of the shortest identifier that is looked for elsewhere; shorter ones stand for other things."""
+
+LONGEST = 300
+"""Letters and digits of the longest value that is looked for elsewhere."""
+
+SAMPLE = 2000
+"""Words from which the language of a text is guessed."""
+
+LEAST = 8
+"""The fewest words that tell of it."""
+
+TEMPORAL = frozenset(
+    (
+        "in",
+        "since",
+        "until",
+        "till",
+        "last",
+        "next",
+        "every",
+        "early",
+        "late",
+        "mid",
+        "during",
+        "this",
+    )
+)
+"""Words before the name of a month or day that is no person's."""
+
+NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
+"""Types whose values say nothing elsewhere."""
+
+LEGAL = frozenset(
+    regex.findall(
+        r"\w+",
+        """
+        ltd limited gmbh inc llc llp plc ag sa bv nv srl spa kg kgaa mbh oy ab as co corp sarl sas ug ev eg
+        """,
+    )
+)
+"""Words of organizations that say only what they are, folded."""
+
+_JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
+_HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
+_BEGINS = regex.compile(
+    r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z"
+)
+_DATED = regex.compile(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
+"""What follows the name of a month."""
+_BEHIND = 40
+_JOINS = frozenset("@_/\\#=-~&")
+
+
+@dataclass(frozen=True)
+class PrivateValue:
+    """Something that was found to be private. Secret.
+
+    Args:
+        type: what it is.
+        text: as it was first written.
+        score: the confidence of what found it, from 0 to 1.
+    """
+
+    type: str
+    text: str = field(repr=False)
+    score: float
+
+    @cached_property
+    def key(self) -> tuple[str, str]:
+        """What makes two values the same."""
+        return self.type, alike(self.type, self.text)
+
+    @cached_property
+    def telling(self) -> list[str]:
+        """The words of a name that alone tell of it, as they are written; of other values, the value."""
+        if self.type not in NAMES:
+            return [self.text]
+        return [
+            self.text[word[0].start : word[-1].end]
+            for word in words(self.type, self.text)
+            if not _ordinary("".join([atom.text for atom in word]))
+        ]
+
+    @property
+    def forms(self) -> "tuple[Form, ...]":
+        """What to look for."""
+        return _forms_of(self)
+
+
+class Form(NamedTuple):
+    """A value, or a part of one, as it is looked for.
+
+    Args:
+        text: its letters and digits, folded.
+        value: which.
+        whole: whether it is the whole value.
+        breaks: after how many characters whitespace may stand in it.
+        ordinary: whether it is made of ordinary words, so that it must be written as a name.
+        spaced: whether words of its script stand apart.
+    """
+
+    text: str
+    value: PrivateValue
+    whole: bool
+    breaks: frozenset[int]
+    ordinary: bool
+    spaced: bool
+
+    def __repr__(self) -> str:
+        return f"Form({self.value.type})"
+
+
+class Standing(NamedTuple):
+    """Where a form stands: its atoms [first, last), its characters [start, end)."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    form: Form
+
+
+class Sought:
+    """What is looked for in texts.
+
+    Args:
+        values: what was found.
+    """
+
+    def __init__(self, values: Iterable[PrivateValue] = ()) -> None:
+        self._forms: dict[str, Form] = {}
+        self._heads: dict[
+            str, int
+        ] = {}  # the longest form that begins like this, by up to four characters
+        self._keys: set[tuple[str, str]] = set()
+        for value in values:
+            self.add(value)
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def copy(self) -> "Sought":
+        """Another one with the same values."""
+        made = Sought()
+        made._forms, made._heads, made._keys = (
+            self._forms.copy(),
+            self._heads.copy(),
+            self._keys.copy(),
+        )
+        return made
+
+    def add(self, value: PrivateValue) -> bool:
+        """Look for one more value; false if it is known."""
+        if value.key in self._keys:
+            return False
+        self._keys.add(value.key)
+        for form in value.forms:
+            known = self._forms.get(form.text)
+            if known is None or (form.whole, form.value.type == "PERSON") > (
+                known.whole,
+                known.value.type == "PERSON",
+            ):
+                self._forms[form.text] = form
+                for length in range(1, 5):
+                    head = form.text[:length]
+                    self._heads[head] = max(self._heads.get(head, 0), len(form.text))
+        return True
+
+    def places(self, text: str, found: Sequence[Atom]) -> list[Standing]:
+        """Where forms stand in a text, whatever is around them; they do not overlap."""
+        places: list[Standing] = []
+        i = 0
+        while i < len(found):
+            begin = found[i].text
+            if not found[i].spaced:
+                places += self._inside(i, found[i])
+            best = (
+                self._longest(text, found, i)
+                if len(begin) <= self._heads.get(begin[:4], 0)
+                else None
+            )
+            if best is None:
+                i += 1
+            else:
+                if places and places[-1].end > best.start:
+                    places.pop()
+                places.append(best)
+                i = best.last
+        return places
+
+    def standing(self, text: str) -> list[PrivateValue]:
+        """The values that stand in a text, whole or in part."""
+        return [place.form.value for place in self.places(text, atoms(text))] if self else []
+
+    def _longest(self, text: str, found: Sequence[Atom], first: int) -> Standing | None:
+        joined, best, breaks = "", None, set()
+        for last in range(first, len(found)):
+            if last > first:
+                between = text[found[last - 1].end : found[last].start]
+                if _JOINT.fullmatch(between) is None:
+                    break
+                if _HYPHEN.fullmatch(between) is None:
+                    breaks.add(len(joined))
+            joined += found[last].text
+            if len(joined) > self._heads.get(joined[:4], 0):
+                break
+            form = self._forms.get(joined)
+            if form is not None and breaks <= form.breaks:
+                place = _placed(text, found, first, last + 1, form)
+                best = place or best
+        return best
+
+    def _inside(self, i: int, atom: Atom) -> Iterable[Standing]:
+        """Forms that stand anywhere in a run of a script without spaces."""
+        run = atom.text
+        if len(run) != atom.end - atom.start:
+            return
+        at = 0
+        while at < len(run):
+            longest = min(self._heads.get(run[at : at + 2], 0), len(run) - at)
+            for length in range(longest, 1, -1):
+                form = self._forms.get(run[at : at + length])
+                if form is not None and not form.spaced:
+                    yield Standing(i, i + 1, atom.start + at, atom.start + at + length, form)
+                    at += length - 1
+                    break
+            at += 1
+
+
+def beginnings(form: Form) -> list[str]:
+    """How a form begins, as `could_stand` asks for it."""
+    return [form.text[:4]] if form.spaced else [form.text[:4], form.text[:2]]
+
+
+def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str, int]]) -> set[str]:
+    """The texts of all forms that could stand in texts, for those who look them up elsewhere than in `Sought`.
+
+    Args:
+        texts: any number of texts.
+        longest: the lengths of the longest forms that begin like this, by `beginnings`; it is asked once.
+    """
+    found = [(text, atoms(text)) for text in texts]
+    asked = set[str]()
+    for text, units in found:
+        for i, atom in enumerate(units):
+            asked.update(
+                joined[:4] for joined in islice(_joined(text, units, i), 4) if len(joined) >= 4
+            )
+            if not atom.spaced:
+                asked.update(atom.text[at : at + 2] for at in range(len(atom.text) - 1))
+    known = longest(asked)
+    forms = set[str]()
+    for text, units in found:
+        for i, atom in enumerate(units):
+            for joined in _joined(text, units, i):
+                if len(joined) > max(3, known.get(joined[:4], 0)):
+                    break
+                forms.add(joined)
+            run = "" if atom.spaced else atom.text
+            for at in range(len(run) - 1):
+                ends = range(at + 2, min(len(run), at + known.get(run[at : at + 2], 0)) + 1)
+                forms.update(run[at:end] for end in ends)
+    return forms
+
+
+def _joined(text: str, found: Sequence[Atom], first: int) -> Iterator[str]:
+    """Letters and digits from one atom on, as far as a form could reach, at the end of each."""
+    joined = ""
+    for last in range(first, len(found)):
+        if last > first and _JOINT.fullmatch(text[found[last - 1].end : found[last].start]) is None:
+            return
+        joined += found[last].text
+        if len(joined) > LONGEST:
+            return
+        yield joined
+
+
+def find_occurrences(
+    texts: Sequence[str], spans: Sequence[Span], known: Sought | None, public: Sequence[Span]
+) -> tuple[list[Span], list[list[PrivateValue]]]:
+    """Finds all other places where what spans cover stands.
+
+    Texts are taken in order: what is found in one is looked for in it and, where something is remembered, in those
+    after it; never in those before, which may have been sent. Texts are read as detectors read them: what stands
+    behind an escape is found, too.
+
+    Args:
+        texts: B texts.
+        spans: what detectors found in them, merged.
+        known: what was found in earlier texts, to which what is found here is added; None: nothing is remembered.
+        public: names that detectors take for public: a part of one that is a longer name, or one of another type,
+            stays.
+
+    Returns:
+        The spans of other places, and for each text the values that are new.
+    """
+    readable = [read(text) for text in texts]
+    by_text: list[list[Span]] = [[] for _ in texts]
+    shields: list[list[Span]] = [[] for _ in texts]
+    for span in spans:
+        by_text[span.text].append(as_read(span, readable))
+    for span in public:
+        shields[span.text].append(as_read(span, readable))
+    made: list[Span] = []
+    news: list[list[PrivateValue]] = []
+    for b, (text, _) in enumerate(readable):
+        sought = Sought() if known is None else known
+        values = [
+            PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]
+        ]
+        news.append([value for value in values if value.type not in NEVER and sought.add(value)])
+        if sought:
+            made += [
+                written(span, readable)
+                for span in _elsewhere(b, text, sought, by_text[b], shields[b])
+            ]
+    return made, news
+
+
+def _elsewhere(
+    b: int, text: str, sought: Sought, spans: Sequence[Span], shields: Sequence[Span]
+) -> list[Span]:
+    """The places of a text in which something stands that was found, and that no span covers yet."""
+    found = atoms(text)
+    context = _Context(text, found)
+    covered, shielded = _Spans(spans), _Spans(shields)
+    certain: list[Standing] = []
+    unsure: list[Standing] = []
+    for place in sought.places(text, found):
+        if covered.around(place) or any(
+            _shields(shield, place, text) for shield in shielded.around(place)
+        ):
+            continue
+        if context.is_time(place):
+            continue
+        (unsure if place.form.ordinary or context.is_foreign_word(place) else certain).append(place)
+    ends = {place.last: place for place in certain}
+    begins = {place.first: place for place in certain}
+    for place in unsure:
+        beside = (ends.get(place.first), begins.get(place.last))
+        together = any(
+            other is not None and other.form.value is place.form.value for other in beside
+        )
+        if together or context.is_name(place):
+            certain.append(place)
+    return [
+        Span(b, place.start, place.end, place.form.value.type, place.form.value.score, REPEATED)
+        for place in sorted(certain, key=lambda place: place.start)
+    ]
+
+
+def _shields(shield: Span, place: Standing, text: str) -> bool:
+    """Whether a public name keeps a part of a private one that stands in it."""
+    if place.form.whole:
+        return False
+    others = [
+        atom
+        for atom in atoms(text[shield.start : shield.end])
+        if len(atom.text) > 1 and atom.text not in TITLES
+    ]
+    return shield.type != place.form.value.type or len(others) > place.last - place.first
+
+
+class _Spans:
+    """Spans of a text, to be asked for those around a place."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = sorted(spans, key=lambda span: span.start)
+        self._starts = [span.start for span in self._spans]
+        self._longest = max((span.end - span.start for span in spans), default=0)
+
+    def around(self, place: Standing) -> list[Span]:
+        """The spans that hold all of a place."""
+        first = bisect_left(self._starts, place.end - self._longest)
+        last = bisect_right(self._starts, place.start)
+        return [span for span in self._spans[first:last] if span.end >= place.end]
+
+
+class _Context:
+    """What is around the places of a text."""
+
+    def __init__(self, text: str, found: Sequence[Atom]) -> None:
+        self._text, self._atoms = text, found
+        self._headings: dict[int, bool] = {}
+
+    def is_foreign_word(self, place: Standing) -> bool:
+        """Whether a place may be an ordinary word of a language whose words are not known: one in small letters."""
+        if place.last - place.first > 1 or place.form.value.type not in NAMES or not self._foreign:
+            return False
+        before, after = (
+            self._text[max(0, place.start - 1) : place.start],
+            self._text[place.end : place.end + 1],
+        )
+        return (
+            self._text[place.start : place.end].islower()
+            and before not in _JOINS
+            and after not in _JOINS
+        )
+
+    @cached_property
+    def _foreign(self) -> bool:
+        """Whether the text is mostly of words that English texts do not have."""
+        told = [atom.text for atom in self._atoms[:SAMPLE] if atom.spaced and len(atom.text) > 3]
+        told = [word for word in told if word.isalpha()]
+        return len(told) >= LEAST and 2 * sum(map(_ordinary, told)) < len(told)
+
+    def is_time(self, place: Standing) -> bool:
+        """Whether what is also a name tells a month or day here: "in April", "3 May"."""
+        if place.form.text not in CALENDAR:
+            return False
+        if _DATED.match(self._text, place.end):
+            return True
+        last = self._atoms[place.first - 1] if place.first else None
+        if last is None or self._text[last.end : place.start] != " ":
+            return False
+        return last.text.isdigit() or last.text in TEMPORAL
+
+    def is_name(self, place: Standing) -> bool:
+        """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
+        text = self._text[place.start : place.end]
+        before = self._atoms[place.first - 1].text if place.first else ""
+        follows = before in TITLES or before in GREETINGS
+        if follows and text[:1].isupper():
+            return True
+        if not place.form.whole and place.form.text in CALENDAR:
+            return False
+        written = [
+            self._text[atom.start : atom.end] for atom in self._atoms[place.first : place.last]
+        ]
+        capitals = all(word[:1].isupper() for word in written)
+        if len(written) > 1:
+            return capitals or text == place.form.value.text
+        if not capitals or (len(text) > 1 and text.isupper()):
+            return False
+        return not self._begins(place.start) and not self._in_heading(place.start)
+
+    def _begins(self, start: int) -> bool:
+        behind = self._text[max(0, start - _BEHIND) : start]
+        if start > _BEHIND:
+            behind = "x" + behind
+        return _BEGINS.search(behind) is not None
+
+    def _in_heading(self, start: int) -> bool:
+        """Whether all words of the line have capitals."""
+        begin = self._text.rfind("\n", 0, start) + 1
+        if begin not in self._headings:
+            end = self._text.find("\n", start)
+            line = self._text[begin : len(self._text) if end < 0 else end]
+            told = [word for word in regex.findall(r"\p{L}+", line[:2000]) if not is_public(word)]
+            self._headings[begin] = len(told) > 1 and all(word[0].isupper() for word in told)
+        return self._headings[begin]
+
+
+def _placed(text: str, found: Sequence[Atom], first: int, last: int, form: Form) -> Standing | None:
+    """The place of a form, if the characters between and around its letters and digits are its own too."""
+    start, end = found[first].start, found[last - 1].end
+    value = form.value
+    if not form.whole or value.type in LOOSE:
+        return Standing(first, last, start, end, form)
+    own = atoms(value.text)
+    start, end = start - own[0].start, end + len(value.text) - own[-1].end
+    if start < 0 or alike(value.type, text[start:end]) != value.key[1]:
+        return None
+    return Standing(first, last, start, end, form)
+
+
+@lru_cache(1 << 14)
+def _forms_of(value: PrivateValue) -> tuple[Form, ...]:
+    return tuple(_forms(value))
+
+
+def _forms(value: PrivateValue) -> Iterable[Form]:
+    found = core(value.type, value.text)
+    joined = "".join([atom.text for atom in found])
+    if not found or len(joined) > LONGEST or joined in TITLES or joined in PARTICLES:
+        return
+    named = value.type in NAMES
+    if not named and value.type != LISTED and not _is_telling(value, joined):
+        return
+    spaced = found[0].spaced
+    breaks, length = set(), 0
+    for atom in found:
+        length += len(atom.text)
+        breaks.add(length)
+    if len(joined) >= SHORTEST:
+        ordinary = named and spaced and all(_ordinary(atom.text) for atom in found)
+        yield Form(joined, value, True, frozenset(breaks), ordinary, spaced)
+    if value.type not in ("PERSON", "ORGANIZATION") or not named:
+        return
+    for word in words(value.type, value.text) if len(found) > 1 else ():
+        part = "".join([atom.text for atom in word])
+        if part == joined or not word[0].spaced:
+            continue
+        if value.type == "ORGANIZATION" and not _is_distinct(part):
+            continue
+        inner, length = set(), 0
+        for atom in word[:-1]:
+            length += len(atom.text)
+            inner.add(length)
+        yield Form(
+            part, value, False, frozenset(inner), all(_ordinary(atom.text) for atom in word), True
+        )
+    for part in syllables(value.type, value.text):
+        yield Form(part, value, False, frozenset(), False, False)
+
+
+def _is_telling(value: PrivateValue, joined: str) -> bool:
+    """Whether an identifier stands for the same wherever it stands."""
+    return value.type not in NEVER and len(joined) >= IDENTIFIER and not is_ordinary(joined)
+
+
+@lru_cache(1 << 14)
+def _ordinary(word: str) -> bool:
+    """Whether a word alone may be no name: an ordinary word, or one of two letters or fewer."""
+    return (
+        (len(word) <= SHORTEST and word.isascii())
+        or word.isdigit()
+        or is_ordinary(word)
+        or is_public(word)
+    )
+
+
+def _is_distinct(word: str) -> bool:
+    return (
+        len(word) > 3
+        and word not in LEGAL
+        and not _ordinary(word)
+        and int(ranks([word])[0]) > DISTINCT
+    )

@@ -1,0 +1,235 @@
+"""Overlaps: settles what stands in two spans, and joins spans so that no word is in two.
+
+In: spans of a batch, and its words. Out: spans that share no word; words cut where spans end.
+Not here: where values of a structure begin and end (`bounds`, `keyvalue`), and the order of steps (`stages`).
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+from typing import Any
+
+import regex
+
+from textveil.detect.bounds import bounds_of
+from textveil.detect.detections import Detections
+from textveil.detect.keyvalue.keys import kind_of
+from textveil.detect.spans import IDENTIFIERS, LISTED, NAMES, REPEATED, Span
+from textveil.text import Tokens
+
+VALUES = "structure"
+"""The detector that knows where values begin and end."""
+
+SEPARATORS = frozenset(",;|\t")
+"""What stands between the cells of a table, without a space behind it."""
+
+FIGURES, FEWEST = ("ID", "ACCOUNT", "PHONE"), 5
+"""Types of numbers that the tagger finds, and the figures that one has at least."""
+
+BARE: Mapping[str, tuple[str, ...]] = {
+    "AGE": ("AGE",),
+    "DATE": ("DATE", "BIRTH_DATE"),
+    **dict.fromkeys(
+        FIGURES,
+        (*FIGURES, "NATIONAL_ID", "MEDICAL_RECORD", "LICENCE", "BOOKING", "CARD", "IBAN"),
+    ),
+}
+"""Types of figures that the tagger finds with words around them, and what others know them to be."""
+
+_OF_A_NUMBER = regex.compile(r"\p{N}|\b\p{Lu}{1,2}\b")
+_EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
+_EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
+
+
+def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """Drops a guessed number where another detector found it in there, beside words only ("IMEI 49015").
+
+    One or two capitals may be a part of the number ("AB 123456"), so they keep the guess.
+    """
+    known: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for span in sorted(spans):
+        if not span.is_guess:
+            known.setdefault((span.text, span.type), []).append((span.start, span.end))
+
+    def is_wordy(span: Span) -> bool:
+        text = texts[span.text]
+        return span.is_guess and any(
+            _is_apart(text[span.start : start], text[end : span.end])
+            for type_ in BARE.get(span.type, ())
+            for start, end in _held(known.get((span.text, type_), ()), span)
+        )
+
+    return [span for span in spans if not is_wordy(span)]
+
+
+def _is_apart(before: str, behind: str) -> bool:
+    if _EDGE_BEFORE.search(before) is None or _EDGE_BEHIND.match(behind) is None:
+        return False
+    return _OF_A_NUMBER.search(f"{before} {behind}") is None
+
+
+FORMED = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
+"""Types that are known by a form, and are no part of a name."""
+
+
+def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """Cuts what is known by its form, and its key, out of names that hold it."""
+    forms: dict[int, list[tuple[int, int]]] = {}
+    for b, start, end in sorted(span[:3] for span in spans if span.type in FORMED):
+        forms.setdefault(b, []).append((start, end))
+    found: list[Span] = []
+    for span in spans:
+        held = _held(forms.get(span.text, ()), span)
+        if span.type not in NAMES or not held:
+            found.append(span)
+            continue
+        free = span.start
+        for start, end in [*held, (span.end, span.end)]:
+            rest = _alphanumeric(texts[span.text], free, start)
+            if rest and not kind_of(texts[span.text][slice(*rest)]):
+                found.append(span._replace(start=rest[0], end=rest[1]))
+            free = max(free, end)
+    return found
+
+
+def _alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """From the first letter or figure of a part of a text to its last; None if there is none."""
+    places = [i for i in range(start, end) if text[i].isalnum()]
+    return (places[0], places[-1] + 1) if places else None
+
+
+def _held(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """Those of sorted places that lie in a span."""
+    first, last = bisect_left(places, (span.start, 0)), bisect_right(places, (span.end, 0))
+    return [each for each in places[first:last] if each[1] <= span.end]
+
+
+def _touched(places: Sequence[tuple[int, int]], span: Span) -> list[tuple[int, int]]:
+    """The parts of sorted places, none of which overlap, that lie in a span."""
+    first = bisect_right(places, span.start, key=lambda place: place[1])
+    last = bisect_left(places, span.end, key=lambda place: place[0])
+    return [(max(start, span.start), min(end, span.end)) for start, end in places[first:last]]
+
+
+def divide_between_cells(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """Divides spans that hold values of a structure and cells beside them.
+
+    A guessed number may begin or end in a value; the few figures of another cell are no part of it.
+    """
+    values: dict[int, list[tuple[int, int]]] = {}
+    for b, start, end in sorted(span[:3] for span in spans if span.source == VALUES):
+        own = values.setdefault(b, [])
+        if own and start < own[-1][1]:
+            own[-1] = own[-1][0], max(end, own[-1][1])
+        else:
+            own.append((start, end))
+    found: list[Span] = []
+    for span in spans:
+        number = span.is_guess and span.type in FIGURES
+        held = (_touched if number else _held)(values.get(span.text, ()), span)
+        text = texts[span.text]
+        between = _separators(text, span, held)
+        if span.source == VALUES or not (between or len(held) > 1):
+            found.append(span)
+            continue
+        found += (
+            span._replace(start=start, end=end)
+            for start, end in _rests(text, span, held, between)
+            if not (number and sum(map(str.isdigit, text[start:end])) < FEWEST)
+        )
+    return found
+
+
+def _separators(text: str, span: Span, held: Sequence[tuple[int, int]]) -> set[str]:
+    """The separators of cells beside values in a span."""
+    edges = {edge for start, end in held for edge in (start - 1, end)}
+    return {
+        text[i]
+        for i in edges
+        if span.start <= i < span.end
+        and text[i] in SEPARATORS
+        and not text[i + 1 : i + 2].isspace()
+    }
+
+
+def _rests(
+    text: str, span: Span, held: Sequence[tuple[int, int]], between: Collection[str]
+) -> Iterator[tuple[int, int]]:
+    """The cells of a span outside of values."""
+    at = span.start
+    for start, end in [*held, (span.end, span.end)]:
+        cells = [at - 1, *(i for i in range(at, start) if text[i] in between), start]
+        for before, after in pairwise(cells):
+            if rest := _alphanumeric(text, before + 1, after):
+                yield rest
+        at = end
+
+
+def cut_words(found: Detections) -> Detections:
+    """Cuts words where spans begin and end: those of scripts without spaces, and at bounds of a text."""
+    edges = set[tuple[int, int]]()
+    for b, own in groupby(found.spans, key=lambda span: span.text):
+        known = bounds_of(found.tokens.texts[b])
+        for span in own:
+            start, end = reach(span, found.tokens)
+            inner = (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end))
+            edges.update((b, edge) for edge in inner)
+    places = [(span.text, place) for span in found.spans for place in (span.start, span.end)]
+    tokens, origin = found.tokens.cut(places, edges)
+    return replace(found, tokens=tokens, important=found.important[origin])
+
+
+def widen_name(span: Span, tokens: Tokens) -> Span:
+    """Widens a repeated name inside a URL, an address or a user name to all of that."""
+    start, end = reach(span, tokens)
+    if span.source != REPEATED or span.type not in NAMES or (start, end) == span[1:3]:
+        return span
+    text = tokens.texts[span.text][start:end]
+    if "://" in text or text[:4].lower() == "www.":
+        return span._replace(start=start, end=end, type="URL")
+    return span._replace(start=start, end=end, type="EMAIL" if "@" in text else "HANDLE")
+
+
+def join(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
+    """Joins spans that overlap or touch the same word, so that no word is in two spans.
+
+    A joined span covers all its spans. Type, score and source are those of the most certain one: structured
+    identifiers go before user lists, and those before all other types; of identifiers, those that have a form or a key
+    go before guesses; then the higher score wins, then the longer span, then place, type and source.
+
+    Args:
+        spans: of texts of `tokens`, in any order.
+        tokens: the words of these texts.
+    """
+    joined: list[tuple[int, int, list[Span]]] = []  # text, end of the last word touched, spans
+    for text, start, end, span in sorted((span.text, *reach(span, tokens), span) for span in spans):
+        if joined and joined[-1][0] == text and start < joined[-1][1]:
+            _, before, group = joined.pop()
+            joined.append((text, max(before, end), [*group, span]))
+        else:
+            joined.append((text, end, [span]))
+    return sorted(_union(group) for _, _, group in joined)
+
+
+def reach(span: Span, tokens: Tokens) -> tuple[int, int]:
+    """The bounds of a span together with the words it touches."""
+    low, high = tokens.documents[span.text : span.text + 2].tolist()
+    first = bisect_right(tokens.ends, span.start, low, high)
+    last = bisect_left(tokens.starts, span.end, low, high) - 1
+    if first > last:
+        return span.start, span.end
+    return min(span.start, int(tokens.starts[first])), max(span.end, int(tokens.ends[last]))
+
+
+def _union(group: Sequence[Span]) -> Span:
+    first = min(group, key=_certainty)
+    return first._replace(
+        start=min(span.start for span in group), end=max(span.end for span in group)
+    )
+
+
+def _certainty(span: Span) -> tuple[Any, ...]:
+    rank = 0 if span.type in IDENTIFIERS else 1 if span.type == LISTED else 2
+    guessed = rank == 0 and span.is_guess
+    return rank, guessed, -span.score, span.start - span.end, span.start, span.type, span.source

@@ -1,0 +1,252 @@
+"""Accounts: payment cards, bank accounts and cryptocurrency addresses.
+
+In: nothing. Out: `RULES`.
+Not here: check digits (`checksums`).
+"""
+
+import regex
+
+from textveil.detect.patterns import checksums as sums
+from textveil.detect.patterns.rules import (
+    AFTER,
+    BEFORE,
+    LINK,
+    Expression,
+    Rule,
+    keyed,
+    linked,
+    words,
+)
+from textveil.text import is_ordinary
+
+_BBAN = {
+    11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
+    17: "HR|LV|LI|CH", 18: "BG|BH|CR|DE|GE|GB|IE|ME|RS|VA", 19: "AE|GI|IL|IQ|OM|TL|SO",
+    20: "AD|CZ|MD|PK|RO|SA|SK|ES|SE|TN|VG", 21: "LY|PT|ST", 22: "IS|TR|BI|DJ", 23: "FR|GR|IT|MC|MR|SM",
+    24: "AL|AZ|CY|DO|GT|HU|LB|PL|BY|SV|NI", 25: "BR|EG|PS|QA|UA", 26: "JO|KW|MU|YE", 27: "MT|SC", 28: "LC", 29: "RU",
+}  # fmt: skip
+"""Countries by the number of characters after the check digits of an IBAN (IBAN registry)."""
+_IBAN = "|".join(
+    rf"(?:{names}) [ ]?\d [ ]?\d (?: [ .\-]?[A-Z0-9] ){{{n}}}" for n, names in _BBAN.items()
+)
+_CARD = r"(?: 4 | 5[0-8] | 6 | 2[0-7] | 3[04-9] | 1800 | 8600 | 9792 | 9860 ) (?: [ .\-]{0,2}+ \d ){10,18}"
+_EXPIRY = r"(?: (?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?[2-4]\d )"
+_UNTIL = rf"(?: {_EXPIRY} | (?<= \b exp\w{{0,8}} [ :.]{{1,3}} ) (?:0[1-9]|1[0-2])[2-4]\d )"
+_GAP = r"(?!\d) [^\d\n]{0,30}+ (?: \n [^\d\n]{0,20}+ )?"
+
+_CARDS = (
+    "card|cards|credit card|debit card|visa|mastercard|amex|american express|karte|karten|kreditkarte|kartennummer"
+    "|carte"
+    "|carte bancaire|cb|tarjeta|cartão|cartao|carta di credito|carta|postepay|bancomat|kaart|creditcard|karta|kartą"
+    "|kartę"
+    "|kart|kartı|kartım|thẻ*|số thẻ|信用卡|银行卡|卡号|储蓄卡|工资卡|卡|カード*|카드*|карта|карты|карте|картой"
+    "|карту|بطاقة|البطاقة|कार्ड"
+)
+_ACCOUNTS = (
+    "account number|account no|acct no|acct number|account #|bank account|checking account|savings account|checking"
+    "|savings"
+    "|routing number|direct deposit|kontonummer|konto-nr|kontonr|kto|kto-nr|girokonto|numéro de compte|n° de compte"
+    "|compte n°"
+    "|número de cuenta|nº de cuenta|cuenta nº|cuenta corriente|cuenta bancaria|número da conta|conta corrente"
+    "|conta bancária"
+    "|nº da conta|conta poupança|numero di conto|conto corrente|n. conto|c/c|rekeningnummer|bankrekening|numer konta"
+    "|numer rachunku|nr rachunku|nr konta|konto|rachunek|rachunku|konta|hesap no|hesap numarası|banka hesab*"
+    "|số tài khoản"
+    "|tài khoản|stk|账号|帐号|賬號|账户|帳號|开户行|收款|口座番号|口座|계좌|계좌번호|номер счета|номер счёта"
+    "|расчетный счет|расчётный счёт"
+    "|лицевой счет|р/с|рассчетный счет|счет №|счёт №|رقم الحساب|الحساب البنكي|खाता संख्या|खाता नंबर|खाता क्रमांक"
+    "|बैंक खाता|खाते|cuenta vista|cuenta rut|cuenta de ahorro|cuenta de ahorros|caja de ahorro|wpłata na"
+    "|счет для зачисления"
+    "|счёт для зачисления|bank a/c|loan a/c|loan account|savings a/c|户口号码|戶口號碼|存摺"
+)
+
+
+_BANKS = (
+    "*bank|banco|banca|banque|bank account|zenith|gtbank|gtb|opay|palmpay|kuda|moniepoint|uba|fcmb|ecobank|fps"
+    "|payid|osko"
+    "|iban|kto|überweisung auf|überweisen auf|virement sur|transferir a|transferencia a|bonifico su|przelew na"
+    "|przelać na"
+    "|przelej na|havale|eft|chuyển khoản|chuyển vào|vietcombank|techcombank|agribank|bidv|vietinbank|mb bank|mbbank"
+    "|匯入|汇入|匯到|汇到|汇款|匯款|转账|轉帳|轉賬|转到|打到|存入|户口|戶口|户名|轉數快|工商银行|建设银行|招商银行"
+    "|农业银行"
+    "|银行|銀行|은행|뱅크|새마을금고|농협|신협|수협|우체국|통장|송금|перевод на|перевести на|сбербанк|тинькофф"
+    "|на счет|на счёт"
+    "|बैंक|खाते|बँक|بنك|البنك|مصرف|المصرف|تحويل|حسابي|حسابه|حسابها"
+)
+"""What a bank account's number follows where money is sent."""
+
+
+def is_card(value: str) -> bool:
+    """Whether the check digit is right, it is as long as its issuer's are, and it is no row of years or measures."""
+    return (
+        sums.luhn(value)
+        and _ISSUED.fullmatch(sums.compact(value)) is not None
+        and not _YEARS.fullmatch(value)
+    )
+
+
+_ISSUED = regex.compile(
+    r"""4(?:\d{12}|\d{15}|\d{18}) | 5[1-5]\d{14} | 2[2-7]\d{14} | 220[0-4]\d{12,15} | 3[47]\d{13} | 3[0689]\d{12,17}
+    | 35\d{14,17} | 1800\d{11} | (?:8600|9792|9860)\d{12} | 6\d{11,18} | 5[0678]\d{10,17} | 2[01]\d{13}""",
+    regex.VERBOSE,
+)
+"""Numbers of cards by their first digits, after ISO/IEC 7812."""
+
+
+BIC = r"(?-i: [A-Z]{4} [ ]? [A-Z]{2} [ ]? [A-Z\d]{2} (?: [ ]? [A-Z\d]{3} )? (?!\w) )"
+"""The code of a bank after ISO 9362, together or in groups."""
+_BICS = (
+    "bic|swift|swift code|bic code|bic swift|swift bic|bank identifier code|swift adresse|swift address|swift nummer"
+    "|código swift|código bic|code swift|code bic|codice swift|codice bic|kod swift|kod bic|kodu swift|swift kodu"
+    "|mã swift|swift代码|bicコード|swiftコード|swift 코드|код swift|свифт|سويفت|स्विफ्ट"
+)
+
+
+def is_bic(value: str) -> bool:
+    """Whether it has a country where the code of a bank has one, and is no ordinary word in capitals."""
+    import phonenumbers
+
+    code = value.replace(" ", "")
+    return code[4:6] in phonenumbers.SUPPORTED_REGIONS | {"XK"} and not is_ordinary(code.lower())
+
+
+def has_account_length(value: str) -> bool:
+    """Whether it has the digits of an account, and is no date."""
+    return 5 <= len(sums.digits(value)) <= 26 and not _DATE.fullmatch(value)
+
+
+_DATE = regex.compile(
+    r"(?:19|20)\d\d-\d\d(?:-\d\d.*)?|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}"
+    r"|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
+)
+"""Dates, with what follows them, and thousands."""
+_YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
+
+RULES = (
+    Rule(
+        "CARD",
+        Expression(rf"{BEFORE} {_CARD} {AFTER}"),
+        score=0.98,
+        check=is_card,
+        leads=True,
+        digits=12,
+    ),
+    Rule(
+        "IBAN", Expression(rf"(?<!\w) (?:{_IBAN}) (?!\w)"), check=sums.mod97, leads=True, digits=4
+    ),
+    # codes of banks: behind their name, behind an IBAN, and with the office XXX
+    Rule(
+        "ACCOUNT",
+        Expression(rf"(?: [^\n:;,.]{{0,30}} : )? {LINK} (?<!\w) (?P<value> {BIC} )"),
+        score=0.97,
+        check=is_bic,
+        linked=True,
+        **words(_BICS),
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(
+            rf"(?-i: [A-Z]{{2}} ) \d\d (?: [ ]?[A-Z\d] ){{11,30}} [\s,;/|\"'(]{{1,6}}+ (?<!\w) (?P<value> {BIC} )"
+        ),
+        score=0.97,
+        check=is_bic,
+        leads=True,
+        digits=8,
+    ),
+    Rule(
+        "ACCOUNT",
+        Expression(r"(?<![\w.\-]) (?-i: [A-Z]{6} [A-Z\d]{2} XXX ) (?![\w\-])"),
+        score=0.97,
+        check=is_bic,
+        signs=("xxx",),
+        reach=(12, 4),
+    ),
+    # a card with a wrong check digit, and what stands beside a number
+    keyed("CARD", _CARDS, rf"{_CARD} {AFTER}", digits=12, score=0.86),
+    Rule(
+        "CARD",
+        Expression(
+            r"(?<= \d{3,4} [^\d\n]{1,40} ) (?<! [\w/] | \d- )"
+            r" (?P<value>(?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?\d\d) (?![\w/])"
+        ),
+        score=0.85,
+        digits=7,
+        **words(
+            "exp|exp.|expiry|expires|expiring|valid|valid thru|valid until|good thru|mm/yy|gültig|gültig bis|ablauf"
+            "|verfall"
+            "|expire|expiration|valable|caduca|caducidad|vence|vencimiento|validade|validez|scad|scadenza|scade"
+            "|vervalt"
+            "|vervaldatum|geldig|ważna|ważności|skt|son kullanma|hết hạn|有效期|有效期限|有効期限|유효기간|유효"
+            "|срок|действует|действительна"
+            "|صالحة|انتهاء|वैध*|समाप्ति"
+        ),
+    ),
+    # the expiry date and the check code behind a card's number, whatever words are between
+    Rule(
+        "CARD",
+        Expression(rf"{BEFORE} {_CARD} (?!\w) {_GAP} (?P<value> {_UNTIL} ) (?![\w/])"),
+        score=0.85,
+        leads=True,
+        digits=12,
+    ),
+    Rule(
+        "CARD",
+        Expression(
+            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL}"
+            r" (?!\d) (?! [^\d\n]{0,30} (?: amt | amount | total | sum | price | reason ) )"
+            r" [^\d\n]{0,30}+"
+            r" (?P<value> \d{3,4} )"
+            r" (?! [\w/:%\-] | [.,]\d | [ ]?[€$£₹¥] )"
+        ),
+        score=0.8,
+        leads=True,
+        digits=12,
+    ),
+    # the last digits of a card: **** 4242, Visa *4242
+    Rule(
+        "CARD",
+        Expression(r"(?<![\w*•]) (?: [*•x]{4} [ \-]? ){1,3} (?P<value> \d{4} ) (?![\w*])"),
+        score=0.8,
+        digits=4,
+        signs=("*", "•", "x"),
+    ),
+    keyed("CARD", f"{_CARDS}|visa*", r"[*•·]{1,12} [ ]? \d{4}", digits=4, score=0.8),
+    keyed(
+        "ACCOUNT",
+        _ACCOUNTS,
+        r"\d (?: [ .\-/]? \d ){4,25} (?:-x)?",
+        digits=5,
+        check=has_account_length,
+    ),
+    linked(
+        "ACCOUNT",
+        "acc|acct|a/c|account|konto|compte|cuenta|conta|conto|rekening|rachunek|rachunku|konta|hesap|tk|stk|счет"
+        "|счёт|р/с|к/с"
+        "|普通|当座|普通預金|当座預金|振込先|खाता|حساب",
+        r"(?: [A-Z]{2,6}(?=\d{6}) )? \d (?: [ .\-/]? \d ){4,25} (?:-x)?",
+        digits=5,
+        check=has_account_length,
+    ),
+    # where money goes: a bank, an app or a transfer, and the number at once
+    linked("ACCOUNT", _BANKS, r"\d (?: [ \-]? \d ){7,19}", digits=8, check=has_account_length),
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{BEFORE} 4(?:0[1-8]|2[0-6])\d\d (?:810|643|840|978|156) \d{{12}} {AFTER}"),
+        leads=True,
+        digits=20,
+    ),
+    keyed("ACCOUNT", "routing|aba|rtn", r"\d{9}", digits=9, check=sums.is_routing_number),
+    Rule(
+        "CRYPTO",
+        Expression(r"(?<!\w)[13][1-9A-HJ-NP-Za-km-z]{25,34}+(?!\w)", 0),
+        check=sums.is_base58check,
+        leads=True,
+        digits=1,
+    ),
+    Rule(
+        "CRYPTO",
+        Expression(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"),
+        check=sums.is_bech32,
+    ),
+    Rule("CRYPTO", Expression(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
+)

@@ -1,0 +1,310 @@
+"""Addresses: streets with numbers, units, post office boxes, postal codes.
+
+In: nothing. Out: `RULES` for street addresses, as several countries write them.
+Not here: names of towns and countries alone, which a tagger finds.
+"""
+
+from typing import Any
+
+import regex
+
+from textveil.detect.patterns.rules import Expression, Rule, listed, words
+
+_NUMBER = r"\d{1,6}(?:(?:[a-z]|[ ][a-z](?![ ](?-i:[a-z])))(?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
+_SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
+_WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
+_NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
+_OF = r"""
+    (?: de | du | des | la | le | les | el | los | las | del | della | delle | dei | degli | di | da | do | dos | das
+    | van | von | der
+      | den | of | y | e | à )
+"""
+_SMALL = rf"(?: {_OF} | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
+_GAP = r"[\s,]{1,4}+"
+
+_WAY = r"""
+    (?: street | st | avenue | ave | av | road | rd | lane | ln | drive | dr | boulevard | blvd | court | ct | place
+      | pl | square | sq | terrace | ter | way | circle | cir | highway | hwy | parkway | pkwy | crescent | cres | close
+      | gate | marg | grove | gardens | mews | row | alley | trail | trl | loop | hill | parade | quay | wharf
+      | turnpike | esplanade
+      | common | green | rise | walk | chase | path | plaza | pike | route )
+"""
+_COMPOUND = r"""
+    (?: stra(?:ß|ss)e | str\. | stasse | gasse | gässli | weg | platz | allee | damm | ufer | steig | gatan
+      | gata | gaten | gate | gade | vägen | vegen | veien | vej | væng | stræti | gränd | straat | laan | plein
+      | gracht
+      | singel
+      | dijk | steenweg
+      | hove | katu | (?<! gara ) ntie | kuja | utca | vegur | vangur | gränden | stien )
+"""
+_APART = r"""
+    (?: stra(?:ß|ss)e | allee | platz | weg | gasse | ring | ufer | damm | utca | u\. | út | tér | terrasse | väg | gata
+      | vej | allé | tee | puiestee | mnt )
+"""
+_BEFORE_NAME = r"""
+    (?: c\.so | p\.zza | v\.le | rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin
+    | impasse | quai | cours
+      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle
+      | c/ (?! [ ]?\d{1,2}[ ]?(?:h|hs|horas?|d[íi]as?)(?!\p{L}) ) | carrer | camino | camiño | ronda
+      | paseo | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\.
+      | aleja | os\. | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
+"""
+_DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)"
+_MONTH = (
+    r"(?-i: (?: Jan | Feb | Mar | Apr | May | Jun | Jul | Aug | Sep | Oct | Nov | Dec ) [a-z]*+ )"
+)
+_HOME = rf"""
+    (?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? (?! [ ] \d{{1,2}} [ ] {_MONTH} )
+      | appartement ) {_DOOR}
+"""
+_UNIT = rf"""
+    (?: {_HOME}
+      | \d{{1,2}}\.?[ºª°] (?: [ ]? (?: izq | dcha | dto | drt | esq | dir | frente | (?-i:[A-Z]) ) (?!\w) \.? )?
+      | (?<!\w) (?: m\. | lok\. | mieszk\.? | scala | esc\. | puerta | bloque | portal | porta | bus | bte | interno
+        | étage | etg\.? | hal | og ) {_DOOR}
+      | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
+"""
+_STATE = r"(?-i: [A-Z]{2} )"
+_BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
+_CANADIAN = r"[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z][ \-]?\d[ABCEGHJ-NPRSTV-Z]\d"
+_CODE = rf"""
+    (?: {_BRITISH} | {_CANADIAN}
+      | \d{{5}}-\d{{3,4}} | \d{{4}}-\d{{3}} | \d\d-\d{{3}}
+      | \d{{3}}[ ]\d{{2}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) | \d{{4,6}} ) (?!\w)
+"""
+_TOWN = rf"{_NAME} (?: [ \-] (?: {_SMALL} [ \-] ){{0,2}} {_NAME} ){{0,3}} (?: [ ] \( [^()\n\d\"'“”„«]{{1,30}}+ \) )?"
+_NO_TOWN = (
+    r"(?: i | i'm | it | he | she | they | we | you | the | this "
+    r"| that | and | but | please | my | his | her ) (?!\w)"
+)
+_TAIL = rf"""
+    (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
+    (?: (?<= \d ) (?: [ ]? [\n,] [\s,]{{0,3}}+ (?: [\p{{L}}.'\-]{{2,20}}+ [ ] ){{0,3}} [\p{{L}}\-]{{2,20}}+ ){{1,2}}
+        [ ] \d{{5}} (?!\w) )?
+    (?: (?:{_GAP}|[ ]-[ ]) (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
+                 | {_TOWN} (?: {_GAP} (?: {_STATE} | {_TOWN} ) ){{0,2}} {_GAP} {_CODE}
+                 | {_TOWN} {_GAP} {_STATE} (?!\w)
+                 | (?<=,[ ]) (?!{_NO_TOWN}) {_TOWN} (?: [ ] (?-i:[A-Z]{{1,2}}\d{{1,2}}[A-Z]?|[A-Z]{{2,3}}) (?!\w) )?
+                   (?= [ ]? (?: \Z | [\n.;:()|"'<!?,] ) | [ ](?-i:[a-z]) ) ) )?
+"""
+"""What may follow a street: a unit, and a town with its postal code or state."""
+
+_NO_WAYS = listed(
+    """a an the and or to in on at by for from with down up off into over this that these those my your his her our
+    their its i mile miles minute minutes min mins hour hours day days week weeks month months year years km kilometers
+    kilometres meter meters metres feet foot ft block blocks step steps lane way people men women cars houses times
+    percent more than other different new is are was were has have had can will would"""
+)
+_ORDINARY = listed(
+    """drive dr court ct place pl square sq gate terrace ter way circle cir crescent close grove gardens mews row alley
+    trail
+    loop hill parade quay wharf esplanade common green rise walk chase path plaza pike route av"""
+)
+"""Kinds of streets that are also ordinary words or abbreviations: accepted only with capitals throughout."""
+_NO_PLACES = listed(
+    """january february march april may june july august september october november december it's its he's she's i'm
+    monday tuesday wednesday thursday friday saturday sunday the this that"""
+)
+_YEAR = regex.compile(r"(?:19|20)\d\d")
+
+
+def _parts(value: str) -> list[str]:
+    return regex.findall(r"[\p{L}\p{M}'\-]+", value)
+
+
+def is_street(value: str) -> bool:
+    """Whether a number and words up to a kind of street can be an address, unlike "2 miles down the road"."""
+    match = _STREET.compiled.match(value)
+    if match is None:
+        return False
+    *names, way = _parts(match.group())
+    small = [
+        name for name in names if name.islower() and not regex.fullmatch(_OF, name, regex.VERBOSE)
+    ]
+    if any(name.lower() in _NO_WAYS for name in small) or any(
+        name.endswith("'s") for name in names
+    ):
+        return False
+    return (not small and not way.islower()) or (way.lower() not in _ORDINARY and len(names) <= 2)
+
+
+def is_numbered(value: str) -> bool:
+    """Whether it has a number other than a year, and a name that is capitalized or between two numbers."""
+    numbers = regex.findall(r"\d+", value)
+    if len(numbers) < 2 and (not numbers or _YEAR.fullmatch(numbers[0])):
+        return False
+    return any(part[:1].isupper() for part in _parts(value)[1:]) or len(numbers) > 1
+
+
+def is_place(value: str) -> bool:
+    """Whether a name with a number can be an address, not a date or the start of a sentence."""
+    numbers = regex.findall(r"\d+", value)
+    names = {part.lower() for part in _parts(value)}
+    return not names & _NO_PLACES and not (len(numbers) == 1 and _YEAR.fullmatch(numbers[0]))
+
+
+UNITS = listed(
+    "euro euros eur dollar dollars usd pound pounds gbp chf francs people menschen personen einwohner stück kilometer"
+    " meter tonnen jahre years items rows records files lines steps zeilen total watt punkte points units words hits"
+    " times days hours weeks months"
+)
+"""Words behind a number that say how much there is of something, in small letters."""
+
+ROOMS = listed(
+    "room building hall floor level gate terminal platform zone wing ward lab track pier stand raum zimmer saal halle"
+    " gebäude station gleis ebene salle bâtiment étage quai aula sala edificio andén binario padiglione edifício piso"
+    " pavilhão kamer zaal gebouw perron verdieping pokój budynek piętro peron oda salon bina kat"
+)
+"""Words before a number or letter that tell a place within a house, in small letters: no address by itself."""
+
+
+def is_town(value: str) -> bool:
+    """Whether the word behind a postal code is no unit."""
+    return not {part.lower() for part in _parts(value)} & UNITS
+
+
+_PLACES = (
+    "address|addresses|lives|live|lived|living|resides|residing|residence|staying|located|meet|meet me|deliver|ship"
+    "|send|taxi|return to|moved|enter|office|restaurant|it's in|it's at|corner of|drops|anschrift|adresse|wohnt|wohne"
+    "|wohnhaft|habite|domicilié|domicilio|dirección|direccion|vive|vivo|indirizzo|abita|abito|residente"
+)
+"""Words near which a name with a number is taken as an address."""
+
+_EDGE = r"(?<![\w.,$€£/:\-])"
+_MORE = rf"(?: [ ] (?: {_NAME} | {_OF} (?!\w) ) )"
+_STREET = Expression(
+    rf"{_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w)"
+)
+_BEHIND = r"""
+    (?<= (?: \b (?: at | on | in | to | with | corner[ ]of | is | and | address | an | au | der | en ) | : ) \s{1,3} )
+"""
+_SIDE = r"(?: [ ] (?: [nsew] | [ns][ew] | north | south | east | west ) (?!\w) \.? )"
+
+
+def address(
+    pattern: str, score: float, signs: str = "", *, near: str = "", digits: int = 1, **fields: Any
+) -> Rule:
+    """A rule for addresses; `signs` and `near` (words, one of which must be near) are separated by bars."""
+    told = (
+        words(near)
+        if near
+        else {"signs": tuple(signs.split("|")), "reach": (120, 250) if signs else None}
+    )
+    return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
+
+
+RULES = (
+    # 12 Main Street, 12B East 5th St., Suite 4, Springfield, IL 62704
+    address(
+        rf"{_EDGE} {_NUMBER} ,? [ ] (?: {_NUMBER} [ ] )? (?: {_WORD} [ ] ){{1,5}}? {_WAY} (?!\w) \.? {_SIDE}?"
+        rf" (?: [ ] \d{{1,5}} (?!\w) )? {_TAIL}",
+        0.75,
+        check=is_street,
+        leads=True,
+    ),
+    # Shop 2, 19 Hindmarsh Lane; Level 4, Quartermain House, 30 Tabernacle Walk, London EC2; 2/1, 40 Dumbarton Rd
+    address(
+        rf"(?<!\w) (?: (?: unit | shop | level | flat | suite | apt\.? | apartment | office | lot | floor | ward"
+        rf" | room | studio )"
+        rf" [ ]? \d{{1,4}}[a-z]? [ ]?[,/][ ]? (?: (?:{_NAME}[ ]){{0,3}}{_NAME},[ ] )? )"
+        rf" {_NUMBER} ,? [ ] (?:{_WORD}[ ]){{1,4}}? {_WAY} (?!\w) \.? {_TAIL}",
+        0.76,
+        "unit |shop |level |flat |suite |apt|apartment|office |lot |floor |ward |room |studio ",
+        digits=2,
+    ),
+    # Hopfengarten 9, 97456 Dittelbrunn; ZA des Quatre-Vents, 49124 Saint-Barthélemy
+    address(
+        rf"(?<!\w) (?:{_NAME}[ ]){{0,3}}{_NAME} [ ] \d{{1,4}}(?:[ ]?[a-z])? (?: ,[ ]? | [ ]?\n ) (?:[A-Z]{{1,2}}-)?"
+        rf" (?: \d{{5}} | \d\d-\d{{3}} | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN}",
+        0.7,
+        digits=5,
+        check=is_place,
+    ),
+    # a postal code and its town in a line or a cell of their own
+    address(
+        rf"(?: (?<=\n) | \A | [|·•][ ] ) (?P<value> (?:[A-Z]{{1,2}}-)? (?: \d{{5}} | \d\d-\d{{3}}"
+        rf" | \d{{4}}[ ](?-i:[A-Z]{{2}}) ) [ ] {_TOWN} )"
+        r" (?= [ ]{0,9} (?: \n | \Z | [|·•] ) )",
+        0.6,
+        digits=5,
+        check=is_town,
+    ),
+    # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
+    address(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {_NAME} [ \-] ){{0,2}} [\p{{L}}\-]{{2,30}}? {_COMPOUND} (?!\w) [ ]"
+        rf" {_NUMBER} (?!\w) {_TAIL}",
+        0.75,
+        "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten "
+        "|gate |gade |vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove "
+        "|katu |ntie |kuja |utca |vegur |vangur |gränden |stien ",
+    ),
+    # 12, rue de la Paix; Via Roma 5; ul. Miła 53
+    address(
+        rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME}"
+        rf" (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
+        rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]{{0,2}} [ ]? )? (?!\d{{5}}) {_NUMBER} (?!\w) )? {_TAIL}",
+        0.7,
+        check=is_numbered,
+        leads=True,
+    ),
+    address(
+        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME}"
+        rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]{{0,2}} [ ]? )?"
+        rf" {_NUMBER} (?!\w) {_TAIL}",
+        0.7,
+        "c.so |p.zza |v.le |rue |avenue |av. |av |avda|avenida|bd |boulevard|place |allée|chemin|impasse|quai "
+        "|cours |route |via |viale"
+        "|piazza|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo |plaza |rúa |rua |r. "
+        "| r |travessa|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg |nám|leof|λεωφόρος|odos"
+        "|οδός|jl. |jalan ",
+        check=is_numbered,
+    ),
+    address(
+        rf"(?<!\w) (?: calle | camino | avenida | paseo | rue | rua | travessa | piazza | viale ) [ ] (?: {_OF} [ ]"
+        rf" | [dl]' ){{0,3}}"
+        r" [\p{L}\-]{4,20} (?:[ ][\p{L}\-]{3,20}){0,2} ,? [ ] \d{1,4} (?! \w | [.,:%]\d"
+        r" | [ ](?:a[nñ]os|ans|anni|euros?|km|m|min) )",
+        0.6,
+        "calle |camino |avenida |paseo |rue |rua |travessa |piazza |viale ",
+    ),
+    # post office boxes and military addresses
+    address(
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
+        rf" | bo[îi]te[ ]postale | b\.p\. | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} )"
+        rf" | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
+        rf" | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
+        rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
+        0.8,
+        "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",
+    ),
+    address(
+        r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+"
+        r" (?: ,? [ ] box [ ] \d{1,5} )? \s{1,3}+ )? (?: apo | fpo | dpo ) [ ] a[aep] [ ] \d{5} (?:-\d{4})? (?!\w)",
+        0.9,
+        "apo |fpo |dpo ",
+        digits=5,
+    ),
+    address(rf"(?<![\w\#]) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2, leads=True),
+    address(
+        rf"(?<!\w) (?P<value> {_CODE} )",
+        0.7,
+        digits=3,
+        near="zip|zip code|zipcode|postcode|post code|postal code|plz|postleitzahl|code postal|código postal|cap:",
+    ),
+    # a name with a number, followed by a unit or a state, or near a word that announces an address
+    address(
+        rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_OF} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
+        rf" {_HOME} {_TAIL}",
+        0.65,
+        "apt|apartment|suite|flat|wohnung|whg|appt|appartement",
+    ),
+    address(
+        rf"{_BEHIND} (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} {_MORE}{{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
+        rf" | {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )"
+        rf" | (?<= ,[ ] ) (?P<value> {_NUMBER} [ ] {_NAME} {_MORE}{{0,5}} [ ] {_NUMBER} (?!\w) {_TAIL} )",
+        0.6,
+        check=is_place,
+        near=_PLACES,
+    ),
+)
+"""Street addresses, as several countries write them."""

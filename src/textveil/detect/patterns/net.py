@@ -1,0 +1,370 @@
+"""Internet addresses: e-mail, URLs, hosts, and devices.
+
+In: nothing. Out: `RULES`, and what makes a URL a secret.
+Not here: which of them are public (`hosts`), keys and passwords on their own (`keys`), user names (`handles`).
+"""
+
+import base64
+import binascii
+import ipaddress
+
+import regex
+
+from textveil.detect.patterns.hosts import ANY_HOST, address_privacy, mail_privacy, privacy
+from textveil.detect.patterns.rules import (
+    FOREIGN,
+    Expression,
+    Rule,
+    has_digit,
+    listed,
+    without_foreign,
+)
+
+
+def is_address(value: str) -> bool:
+    """Whether it is an IP address, possibly with a prefix length."""
+    try:
+        ipaddress.ip_interface(value)
+    except ValueError:
+        return False
+    return True
+
+
+def is_ipv6(value: str) -> bool:
+    """Whether it is an IPv6 address, possibly with a zone and a prefix length.
+
+    Figures alone may be a slice of a list (1::2), letters alone names of a program (a::b); one of them must be long, or
+    an IPv4 address within.
+    """
+    groups = regex.findall(r"[0-9a-f.]+", regex.split("[%/]", value)[0].lower())
+    said = "".join(groups)
+    mixed = (
+        has_digit(said)
+        and len(said) > 3
+        and (any(map(str.isalpha, said)) or regex.match("2[0-9]{3}", said))
+    )
+    return bool(mixed or len(groups) > 3) and is_address(regex.sub("%[^/]*", "", value))
+
+
+def is_mail(value: str) -> bool:
+    """Whether what stands behind the at sign can be a host, and is no version of a package: react@18.2.0."""
+    host = value.rpartition("@")[2]
+    return not regex.fullmatch(r"v?\d+(?:\.\d+){1,2}(?:[.\-].*)?", host) or is_address(host)
+
+
+def is_foreign_mail(value: str) -> bool:
+    """Whether a mail address needs its letters of scripts without spaces: 用户@例子.公司 does, bob@x.kr로 does not."""
+    bare = without_foreign(value)
+    found = MAIL.compiled.search(bare)
+    return is_mail(value) and (found is None or bare.startswith(f".{FOREIGN}", found.end()))
+
+
+def is_encoded_mail(value: str) -> bool:
+    """Whether it is a mail address in Base64."""
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return False
+    return MAIL.compiled.fullmatch(decoded.strip()) is not None
+
+
+def is_host(value: str) -> bool:
+    """Whether it names one machine, and no version, type or file: a letter, and a digit or a dash."""
+    name = value.lower()
+    return any(c.isalpha() for c in name) and not name.startswith(
+        ("utf", "iso-", "http", "sha", "x86", "localhost")
+    )
+
+
+def is_own_host(value: str) -> bool:
+    """Whether the name of a host says something, unlike `server` or `db1`."""
+    return value.lower().rstrip("0123456789").rstrip("-") not in ANY_HOST
+
+
+_LOCAL = r"(?: [\p{L}\p{N}\p{M}.%+_\-] | '(?=\p{L})(?<!\bN') )"
+_LABEL = r"[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}\-]{0,61}+(?<!-))?"
+_TOP = (
+    "com|org|net|edu|gov|mil|info|biz|io|ai|app|dev|xyz|online|shop|site|cloud|tech|blog|example|"
+    "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv|ua"
+)
+_WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
+"""Ends of addresses that are also words: found only in addresses of three parts."""
+_QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
+_CLOSE = rf"(?! [),] {FOREIGN} [^\s?=&]{{0,99}}+ (?![?=&]) ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
+"""A character of a web address, which ends at a bracket or comma before such a letter, unless a query follows."""
+SECRET_URL = Expression(
+    rf":// [^/\s:@]{{1,200}}+ : [^/\s@]{{1,200}}+ @ | [?&\#;] {_QUERY} = [^&\s]{{2}} | ://hooks\.slack\.com/services/"
+)
+"""What makes a URL a secret: a password, or a key in its query."""
+MAIL = Expression(
+    rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL}"
+    rf" (?: \.{_LABEL} ){{1,8}}+"
+)
+
+
+def is_spoken(value: str) -> bool:
+    """Whether what reads like an address in words does not end in the middle of a sentence ("at Pell Point for")."""
+    return value.split()[-1].lower() not in _LINKING
+
+
+_LINKING = listed(
+    "a an the and or for from of on to with by was were he she they we you i this that which"
+)
+
+_AT = "at|ät|arobase|arrob[ae]|chiocciola|apenstaartje|ma[łl]pa|собака|골뱅이|앳|艾特|a c[òo]ng|a m[óo]c|kuyruklua|एट"
+_BRACKETED = tuple(
+    f"{bracket}{space}{word}"
+    for bracket in "([{<"
+    for space in ("", " ")
+    for word in (
+        "at",
+        "ät",
+        "@",
+        "ar",
+        "ch",
+        "ap",
+        "ma",
+        "ма",
+        "со",
+        "골",
+        "앳",
+        "艾",
+        "a c",
+        "a m",
+        "ku",
+        "एट",
+    )
+)
+_DOT = "dot|punkt|point|punto|ponto|punt|kropka|точка|닷|점|点|點|nokta|ch[ấa]m|डॉट"
+_WORD = r"[\p{L}\p{N}\p{M}\-]{1,63}+"
+_SHARING = r"(?! wsl | server | localhost | host | computer | pipe | \?) [a-z0-9] [\w.\-]{1,62}"
+_BARE_HOST = r"(?: [a-z0-9] [a-z0-9\-]{0,62}+ \. )"
+
+RULES = (
+    *(
+        Rule(
+            "EMAIL",
+            MAIL,
+            score=0.95,
+            signs=("@",),
+            reach=(260, 600),
+            whole=whole,
+            check=check,
+            private=mail_privacy,
+        )
+        for whole, check in ((False, is_mail), (True, is_foreign_mail))
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] [\p{{L}}\p{{N}}._+\-]{{0,63}}+"
+            r" (?: %40 | &\#64; | %2540 )"
+            rf" {_LABEL} (?: \.{_LABEL} ){{1,8}}+"
+        ),
+        score=0.96,
+        signs=("%40", "&#64;", "%2540"),
+        reach=(70, 600),
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            rf"(?<![\w.]) [\p{{L}}\p{{N}}] [\p{{L}}\p{{N}}._+\-]{{0,63}}+"
+            rf" (?: [ ]? [(\[{{<] [ ]? (?: {_DOT} | \. ) [ ]? [)\]}}>] [ ]? {_WORD} ){{0,4}}+"
+            rf" [ ]? [(\[{{<] [ ]? (?: {_AT} | @ ) [ ]? [)\]}}>] [ ]? {_WORD}"
+            rf" (?: [ ]? (?: \. | [(\[{{<] [ ]? (?: {_DOT} | \. ) [ ]? [)\]}}>] ) [ ]? {_WORD} ){{1,5}}+"
+        ),
+        score=0.96,
+        signs=_BRACKETED,
+        reach=(600, 600),
+        whole=True,
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            rf"(?<![\w.]) [\p{{L}}\p{{N}}] [\p{{L}}\p{{N}}._+\-]{{0,63}}+ (?: [ ] (?:{_DOT}) [ ] {_WORD} ){{0,3}}"
+            rf" [ ] (?:{_AT}) [ ] (?! (?:the|a|an|this|that|my|our|your|one|each|which|every)\b ) {_WORD}"
+            rf" (?: [ ] (?:{_DOT}) [ ] {_WORD} ){{1,4}}+"
+        ),
+        score=0.9,
+        check=is_spoken,
+        signs=(
+            " dot ",
+            " punkt ",
+            " point ",
+            " punto ",
+            " ponto ",
+            " punt ",
+            " kropka ",
+            " точка ",
+            " 닷 ",
+            " nokta ",
+        ),
+        reach=(400, 400),
+        whole=True,
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            rf"(?<![\w.]) (?= [\p{{L}}\p{{N}}]{{0,40}}+ [._\d] ) [\p{{L}}] [\p{{L}}\p{{N}}._+\-]{{1,63}}+ [ ] at [ ]"
+            rf" {_BARE_HOST}{{1,4}} (?:{_TOP}) (?! [\w@\-] | \.\w )"
+        ),
+        score=0.85,
+        signs=(" at ",),
+        reach=(70, 350),
+    ),
+    Rule(
+        "EMAIL",
+        Expression(
+            r"(?<![\w+/=\-]) (?= [a-z0-9]{0,40}+ [A-Z] ) [A-Za-z0-9+/]{14,120}+ ={0,2}+ (?![\w+/=])",
+            regex.VERBOSE,
+        ),
+        score=0.97,
+        check=is_encoded_mail,
+    ),
+    Rule(
+        "URL",
+        Expression(
+            rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>(?:{_CLOSE}){{1,4000}}+)"
+        ),
+        score=0.95,
+        signs=("://",),
+        reach=(30, 4400),
+        private=privacy,
+    ),
+    Rule(
+        "URL",
+        Expression(rf"(?<![\w./@]) www\. (?P<rest>[\p{{L}}\p{{N}}] (?:{_CLOSE}){{2,4000}}+)"),
+        0.95,
+        signs=("www.",),
+        reach=(1, 4400),
+        private=privacy,
+    ),
+    Rule(
+        "URL",
+        Expression(
+            rf"(?<![\w./@\-\\$]) (?: {_BARE_HOST}{{1,5}} (?:{_TOP}) | {_BARE_HOST}{{2,5}} (?:{_WORD_TOPS}) )"
+            r" (?![\w@\-(]|\.\w)"
+            rf" (?: : \d{{2,5}}+ )? (?: [/?\#] (?:{_CLOSE}){{0,4000}}+ )?"
+        ),
+        score=0.85,
+        signs=tuple(f".{top}" for top in f"{_TOP}|{_WORD_TOPS}".split("|")),
+        reach=(330, 4400),
+        private=privacy,
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            rf"(?<![\w./\-\\$]) (?! (?:com|org|net|io|java|javax|jdk|sun|android|kotlin|scala|std|os|self|this)\. )"
+            rf" (?: (?= [a-z0-9]{{0,62}}+ [\-\d] | (?:[a-z0-9\-]{{1,63}}+ \.){{2}} ) {_BARE_HOST}{{1,5}}"
+            r" (?: internal | local | lan | corp | intra | intranet | localdomain )"
+            rf" | {_BARE_HOST}{{1,4}} (?: int | intern | interno | interne | internal | corp | lan | intra ) \."
+            rf" [a-z0-9\-]{{1,63}}+ \. (?:{_TOP}) ) (?: : \d{{2,5}}+ )? (?![\w@\-(=]|\.\w)"
+        ),
+        score=0.9,
+        signs=(".int", ".local", ".lan", ".corp"),
+        reach=(330, 300),
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?m) ^ (?: <\d{1,3}> )? \p{L}{3,4}\.? [ ]{1,2} \d{1,2} [ ]"
+            r" \d\d:\d\d:\d\d [ ] (?P<value> (?! localhost | [\w\-]{1,40}: ) [a-z][\w.\-]{1,62} ) [ ]"
+            r" [\w./\-]{1,40} (?: \[\d+\] )? :"
+        ),
+        score=0.9,
+        check=is_own_host,
+        digits=6,
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            rf"(?<![\w\\:%}}\])\[\"']) (?:\\\\|\\\\\\\\) (?P<value>{_SHARING}) \\{{1,2}} [\w$]"
+            # in quotes, two backslashes may stand for one
+            rf" | (?<=[\"']) (?: \\\\\\\\ (?P<value>{_SHARING}) \\{{1,2}} | \\\\ (?P<value>{_SHARING}) \\ ) [\w$]"
+        ),
+        score=0.9,
+        signs=("\\\\",),
+        reach=(2, 100),
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?<![\w\-.]) (?: [a-z_]{0,20} (?:host|server) (?:name)? | servidor | serveur | сервер | rechner(?:name)?"
+            r" | computer(?:[ ]?name)? | workstation | máquina | postazione | komputer | bilgisayar | node | machine )"
+            r" [ ]? [:=] [ ]?"
+            r" [\"']? (?P<value> (?= [a-z0-9]{0,30}+ [\-\d] ) [a-z] [a-z0-9\-]{2,40} ) (?![\w./:])"
+        ),
+        score=0.8,
+        check=is_host,
+        signs=(
+            "host",
+            "server",
+            "servidor",
+            "serveur",
+            "comput",
+            "komput",
+            "rechner",
+            "workst",
+            "máquina",
+            "postaz",
+            "bilgis",
+            "node",
+            "machine",
+            "сервер",
+        ),
+        reach=(30, 120),
+    ),
+    Rule(
+        "HOST",
+        Expression(
+            r"(?m) (?: ^ | (?<=[\s(`>]) ) [a-z_] [a-z0-9_.\-]{0,31}+ @"
+            r" (?P<value> (?!localhost) [a-z0-9][a-z0-9\-]{1,40} ) : [~/] [^\n$\#%]{0,80} [$\#%]"
+            r" | \[ [a-z_] [a-z0-9_.\-]{0,31}+ @ (?P<value> [a-z0-9][a-z0-9\-]{1,40} ) [ ] [~/\w.\-]{1,40} \] [$\#]"
+            r" | (?<!\w) (?P<value> ip (?:-\d{1,3}){4} ) (?!\w)"
+        ),
+        score=0.8,
+        check=is_own_host,
+        signs=("@", "ip-"),
+        reach=(40, 180),
+    ),
+    Rule(
+        "IP",
+        Expression(
+            r"(?<![\w.\-]) (?<! \b v \. | \b v[ ] | version[ ] | release[ ] | build[ ] | section[ ] | chapter[ ]"
+            r" | §[ ]? | /[\w.\-]{1,60}: )"
+            r" \d{1,3} (?: \.\d{1,3} ){3} (?: /\d{1,2} )? (?! [\w\-] | \.\d )"
+        ),
+        score=0.95,
+        check=is_address,
+        digits=4,
+        signs=(".",),
+        private=address_privacy,
+    ),
+    Rule(
+        "IP",  # of the hosts that a user of a database may come from
+        Expression(r"(?<= @['\"`] ) \d{1,3} (?: \.\d{1,3} ){0,2} \.% (?= ['\"`] )"),
+        score=0.9,
+        digits=1,
+        signs=(".%",),
+    ),
+    Rule(
+        "IP",
+        Expression(
+            r"(?<![\w.]) (?<! :: | (?<!\w) [0-9a-f]{1,4} : ) (?: [0-9a-f]{1,4} | (?=::) : )"
+            r" (?: ::? [0-9a-f]{1,4}+ | :: (?![0-9a-f:]) ){1,8}+ (?: (?: \.\d{1,3} ){3} )?+"
+            r" (?: % [\w.\-]{0,20} \w )?+ (?: /\d{1,3} )?+ (?! \w | :[\w:] | \.\d )"
+        ),
+        score=0.95,
+        check=is_ipv6,
+        signs=(":",),
+        private=address_privacy,
+    ),
+    Rule(
+        "MAC",
+        Expression(
+            r"(?<![\w:.\-]) (?: [0-9a-f]{2} ([:\-]) [0-9a-f]{2} (?: \1 [0-9a-f]{2} ){4} (?: (?:\1 [0-9a-f]{2}){2} )?"
+            r" | [0-9a-f]{4} \. [0-9a-f]{4} \. [0-9a-f]{4} ) (?! [\w:\-] | \.\w )"
+        ),
+        check=has_digit,
+    ),
+)

@@ -1,0 +1,477 @@
+"""Keys: passwords, tokens and other credentials.
+
+In: nothing. Out: `RULES`.
+Not here: URLs with a key in them (`net`), PINs and codes of doors (`codes`).
+"""
+
+import base64
+import binascii
+
+import regex
+
+from textveil.detect.patterns import checksums as sums
+from textveil.detect.patterns.rules import (
+    Check,
+    Expression,
+    Rule,
+    Words,
+    folded,
+    has_digit,
+    listed,
+    words,
+)
+
+_NO_STARTS = (
+    "$",
+    "<",
+    "%",
+    "{",
+    "your",
+    "process.env",
+    "os.",
+    "self.",
+    "optional[",
+    "union[",
+    "list[",
+    "get",
+    "my_",
+)
+_NO_PASSWORDS = listed(
+    """none null true false required optional string integer number text varchar bytes object undefined password
+    passwort secret hidden incorrect wrong invalid correct expired missing empty reset changed forgotten stored hashed
+    encrypted should must will cannot this that with from about policy manager protected field input value please
+    enter change example unknown unset include omit same-origin buffer char byte boolean changeme change_me change-me
+    replaceme replace_me convertto-securestring placeholder todo redacted masked same
+    idem siehe voir see vedi zie siehe-oben unten oben data
+    default type label name form hint reveal toggle visible await null; none; nil new current confirm"""
+)
+_CODE = regex.compile(
+    r"""[\p{L}_$][\w$]*(?:(?:\.|->|::)[\p{L}_$][\w$]*)+[!?;,)\]]*   # an attribute
+    | [\p{L}_$][\w$.:]*[(\[].*   # a call, an index
+    | /[\w.@+\-]*(?:/[\w.@+\-]*)*   # a path
+    | [ ][\w\-]{1,20}[ ]?=[ ]?   # the next attribute
+    | (?:[*x•.\-_#…]|xxx)+ | [(\[{].* | \w+\s?[-=]>.* | \d{1,3}""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+
+
+def is_password(value: str) -> bool:
+    """Whether it is neither schema vocabulary, nor code that reads a value from elsewhere, nor a placeholder."""
+    bare = value.strip(".,;:!?()[]{}*_").lower()
+    variable = bare.isidentifier() and not has_digit(bare) and any(sign in bare for sign in _NAMED)
+    return (
+        len(bare) >= 4
+        and bare not in _NO_PASSWORDS
+        and not variable
+        and not bare.startswith(_NO_STARTS)
+        and not _CODE.fullmatch(value)
+        and not _MEASURE.fullmatch(value)
+    )
+
+
+_MEASURE = regex.compile(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
+"""What a price per token is, and the version of a package whose name ends in "pass"."""
+
+
+def is_token(value: str) -> bool:
+    """Whether it is a password, and neither a plain word nor a plain number."""
+    bare = value.strip(".,;:!?()[]{}*\"'")
+    return is_password(value) and not bare.isalpha() and not _NUMBER.fullmatch(bare)
+
+
+_NUMBER = regex.compile(r"\d+(?:\.\d+)?")
+
+
+def is_strong(value: str) -> bool:
+    """Whether it can only be a password: letters with digits, or letters with symbols that no word has."""
+    bare = value.strip(".,;:?()[]{}*\"'")
+    letters, others = sum(c.isalpha() for c in bare), sum(c in "!#$%&@*+=^~" for c in bare)
+    return (
+        len(bare) >= 5
+        and letters > 0
+        and ((has_digit(bare) and sum(map(str.isdigit, bare)) + letters >= 5) or others > 0)
+        and not _NO_SECRET.match(bare)
+        and is_password(value)
+    )
+
+
+_NO_SECRET = regex.compile(
+    r"""(?:sha|md|aes|rsa|utf|base|bcrypt|argon|pbkdf|hmac|oauth|http|ipv|python|php|java|web|mp|p2p|3d|h2)
+    -?\d{0,4}\b | \d+(?:st|nd|rd|th|[a-z]{1,5}|-\d+)?$ | \d+-?[a-z]+$ | .*:// | .*@\w+\.\w
+    | .*\.(?:py|js|ts|php|txt|pdf|html|json|java|exe|zip)\b
+    | \w+=\w+ | \d{1,2}[:.]\d\d | .*/.*/""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+
+
+def is_basic(value: str) -> bool:
+    """Whether it is a user name and a password in Base64."""
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode("utf-8")
+    except (binascii.Error, ValueError):
+        return False
+    return ":" in decoded and decoded.isprintable()
+
+
+def is_issued(value: str) -> bool:
+    """Whether a key is none of those that documents show."""
+    return not regex.search(r"EXAMPLE(?:KEY)?$|[xX]{6}|0{8}", value)
+
+
+def is_code(value: str) -> bool:
+    """Whether it has what ordinary words lack: a digit, a symbol, or capitals inside."""
+    inner = value.strip(".,;:!?()[]{}*\"'")
+    return (
+        len(inner) >= 4
+        and (has_digit(inner) or not inner.isalpha() or inner[1:] != inner[1:].lower())
+        and not (inner.replace("-", "").replace("'", "").isalpha() and inner == inner.lower())
+    )
+
+
+def is_random(value: str) -> bool:
+    """Whether it looks as random as a key: hexadecimal, or letters of both cases and digits."""
+    if not has_digit(value) or len(value) < 20:
+        return False
+    if set(value.lower()) <= set("0123456789abcdef-"):
+        return len(value) >= 32 and sums.entropy(value) > 2.5
+    return value != value.lower() and value != value.upper() and sums.entropy(value) > 3.5
+
+
+_PREFIXED = r"""
+    sk-[A-Za-z0-9_\-]{16,200} | (?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,200} | gh[pousr]_[A-Za-z0-9]{30,255}
+  | github_pat_\w{22,255} | glpat-[\w\-]{18,64} | (?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{16}
+  | xox[a-z]-[A-Za-z0-9\-]{10,250} | xapp-[A-Za-z0-9\-]{10,250} | AIza[\w\-]{35} | ya29\.[\w\-]{20,500}
+  | SG\.[\w\-]{16,32}\.[\w\-]{16,64} | hf_[A-Za-z0-9]{30,64} | npm_[A-Za-z0-9]{36} | pypi-[\w\-]{50,300}
+  | dop_v1_[0-9a-f]{64} | shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32} | key-[0-9a-f]{32} | (?:AC|SK)[0-9a-f]{32}
+  | EAAC[A-Za-z0-9]{40,300} | AGE-SECRET-KEY-1[A-Z0-9]{58} | \d{8,10}:AA[\w\-]{33} | r8_[A-Za-z0-9]{37}
+  | eyJ[\w\-]{8,4000}\.[\w\-]{8,8000}(?:\.[\w\-]{0,4000})?
+"""
+_MARKED = r"""
+    whsec_[A-Za-z0-9]{20,100} | GOCSPX-[\w\-]{20,40} | hvs\.[\w\-]{20,200} | tskey-[\w\-]{16,100}
+  | gsk_[A-Za-z0-9]{40,60}
+  | xai-[A-Za-z0-9]{40,100} | pplx-[A-Za-z0-9]{40,60} | dckr_pat_[\w\-]{20,40} | figd_[\w\-]{30,60}
+  | ntn_[A-Za-z0-9]{30,60}
+  | lin_api_[A-Za-z0-9]{30,50} | sntrys_[\w=+/\-]{30,200} | PMAK-[\w\-]{40,80} | NRAK-[A-Z0-9]{20,40}
+  | dapi[0-9a-f]{32}
+  | sq0[a-z]{3}-[\w\-]{20,50} | ATATT3x[\w=\-]{20,300} | glptt-[0-9a-f]{40} | rubygems_[0-9a-f]{48}
+  | AKCp[A-Za-z0-9]{60,80}
+  | \$2[abxy]\$\d\d\$[./A-Za-z0-9]{53} | \$(?:1|5|6|y|7|apr1|argon2id?)\$[^\s:'",;]{8,250}
+  | \{(?:SSHA|SHA|SMD5|MD5|CRYPT)\d{0,3}\}[\w+/=.$]{8,200}
+"""
+_MARKS = (
+    "whsec_", "gocspx-", "hvs.", "tskey-", "gsk_", "xai-", "pplx-", "dckr_pat_", "figd_", "ntn_", "lin_api_",
+    "sntrys_", "pmak-", "nrak-", "dapi", "sq0", "atatt3x", "glptt-", "rubygems_", "akcp", "$2", "$1$", "$5$", "$6$",
+    "$y$", "$7$", "$apr1$", "$argon2", "{ssha", "{sha", "{smd5", "{md5", "{crypt",
+)  # fmt: skip
+_PASSWORDS = (
+    "*password|*passwd|*passphrase|passcode|*pwd|*passwort|*kennwort|kennw|mot de passe|mdp|contraseña|contraseñas"
+    "|contrasena|contrasenya|clave|senha|palavra passe|parola d'ordine|parola|*wachtwoord|hasło|haslo|hasła|hasłem"
+    "|şifre|şifresi|şifreniz|şifrem|sifre|parolasi|mật khẩu|pw|psk|wpa key|wlan schlüssel|wifi schlüssel"
+    "|netzwerkschlüssel|wifi key|пароль|пароля|паролем|пароли|密码|密碼|口令|パスワード|パスフレーズ|비밀번호|비번"
+    "|암호|패스워드|كلمة السر|كلمة المرور|كلمة مرور|باسورد|الرقم السري|पासवर्ड|कूटशब्द|暗証番号|暗号化キー"
+)
+_TOKENS = (
+    "*api key|*apikey|*api keys|*access key|*accesskey|*secret key|*secretkey|*private key|*privatekey|*account key"
+    "|*accountkey|*encryption key|*master key|*signing key|*license key|product key|*token|*secret|credential"
+    "|credentials|app key|client key|auth key|server key|session key|sessionid|session id|phpsessid|jsessionid"
+    "|connect.sid|csrftoken|xsrf token|laravel session|api schlüssel|lizenzschlüssel|clé api|clave api|clave secreta"
+    "|chave de api|chiave api|ключ api|токен|密钥|密鑰|令牌|apiキー|シークレット|api 키|토큰|مفتاح api|अपीआई कुंजी"
+    "|anahtar|anahtarı"
+)
+_PASSWORD, _TOKEN = (
+    Words(f"{_PASSWORDS}|pass|dbpass|userpass|adminpass|rootpass|requirepass"),
+    Words(_TOKENS),
+)
+_SHORT = "pass|*pass|requirepass|identified by|sshpass p|shared secret"
+_NAMED = (
+    "pass",
+    "pwd",
+    "kennwort",
+    "contrase",
+    "parola",
+    "key",
+    "token",
+    "secret",
+    "credential",
+    "senha",
+    "clave",
+)
+_BODY = r"""(?: (?P<value>[^\s"'`,;<>。、，；「」『』（）\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]{4,300}+)
+    | ["'`] (?P<value>[^"'`\n]{4,300}+) ["'`] | [「『“"] (?P<value>[^\n」』”"]{4,80}+) )"""
+_ENDS = r"(?:[_\-][a-z0-9]{1,20}){0,2}"
+_SAYS = r"""(?: إلى | الى | هي | هو
+    | is | it's | its | was | be | as | to | now | are | → | = | : | ist | lautet | auf | jetzt | heißt | est
+    | c'est | es | era | é | è | jest | brzmi | to | là | это | olarak | na | naar | su | a | à | en | है )"""
+"""What comes right before a password that is told in words."""
+
+
+def secret_check(key: str) -> Check | None:
+    """What a value must be to be the secret that its key announces; None if it announces none.
+
+    Args:
+        key: in small letters, its words joined by spaces.
+    """
+    told = folded(key)
+    ends = {
+        context: any(stop == len(key) for _, stop in context.find(told))
+        for context in (_PASSWORD, _TOKEN)
+    }
+    return is_password if ends[_PASSWORD] else is_token if ends[_TOKEN] else None
+
+
+def assigned(context: str, check: Check, score: float = 0.9) -> Rule:
+    """A rule for a value behind a name and a sign of assignment."""
+    return Rule(
+        "SECRET",
+        Expression(
+            rf"""{_ENDS} ["'`\]}})]{{0,2}} [ ]{{0,8}} (?: := | => | -> | → | [:=] ) [ ]{{0,4}}
+            (?: (?:str|String) [ ]?=[ ]? )? {_BODY}"""
+        ),
+        score=score,
+        check=check,
+        linked=True,
+        whole=True,
+        **words(context),
+    )
+
+
+def told(context: str, check: Check, *, between: int = 40) -> Rule:
+    """A rule for a value that words announce, on the same line."""
+    return Rule(
+        "SECRET",
+        Expression(
+            rf"{_ENDS} [ ,]{{1,2}} (?: (?: [^\n=]{{0,{between}}}? [ ,;:] )?? {_SAYS} | [^\n=]{{1,{between + 25}}}? : )"
+            rf" (?: [ ] (?:now|also|just|still|jetzt|nun|weiterhin|noch|ora|toujours|encore|ainda|aún|nog|nadal) )?"
+            rf" [ ]? :? [ ]? {_BODY}"
+        ),
+        score=0.85,
+        check=check,
+        linked=True,
+        whole=True,
+        **words(context),
+    )
+
+
+RULES = (
+    Rule(
+        "SECRET",
+        Expression(rf"(?<![\w\-])(?:{_PREFIXED})(?![\w\-])", regex.VERBOSE),
+        check=is_issued,
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"-----BEGIN[ ] [A-Z0-9 ]{0,30}? PRIVATE[ ]KEY (?:[ ]BLOCK)? -----"
+            r" (?: [^\-]*+ (?: -(?!----) [^\-]*+ ){0,200}+ -----END[ ][A-Z0-9 ]{1,60}+-----"
+            r" | (?: (?: \s | \\[rn] ){1,4}+ [A-Za-z0-9+/=]{16,200}+ ){0,2000}+ )"
+        ),
+        signs=("private key",),
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"\b (?: Bearer | Authorization:[ ]Basic ) [ ] (?P<value>[\w.~+/\-]{12,4000}+=*+)"
+        ),
+        check=is_code,
+    ),
+    Rule(
+        "SECRET",
+        Expression(rf"(?<![\w\-$])(?:{_MARKED})(?![\w\-])"),
+        signs=_MARKS,
+        reach=(1, 320),
+        whole=True,
+    ),
+    Rule(
+        "SECRET",
+        Expression(r"\b Basic [ ] (?P<value>[A-Za-z0-9+/]{8,400}+={0,2}+)"),
+        score=0.95,
+        check=is_basic,
+        signs=("basic ",),
+        reach=(1, 420),
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?<!\w) (?:-u|--user|--proxy-user) [ =] ["']? [\w.@\-]{1,80}+ : (?P<value>[^\s"'`$]{4,200}+)"""
+        ),
+        score=0.95,
+        check=is_password,
+        signs=("-u", "--user", "--proxy-user"),
+        reach=(1, 320),
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?<!\w) (?: (?:csrf|xsrf|authenticity)[\w\-]{0,20}["']? [^<>\n]{0,40}? (?:value|content)[ ]?=[ ]?
+            | (?:response|cnonce|nonce)= | (?:sid|session|auth|sig)= ) ["']? (?P<value> [\w+/=.%\-]{16,400}+
+            | (?<=(?:sid|session)=) (?![a-z]+\d{4}(?!\w)) [\w\-]{8,15}+ (?![\w+/=.%\-]) )"""
+        ),
+        score=0.95,
+        check=lambda value: has_digit(value) and not value.isdigit(),
+        signs=(
+            "csrf",
+            "xsrf",
+            "authenticity",
+            "response=",
+            "nonce=",
+            "sid=",
+            "session=",
+            "auth=",
+            "sig=",
+        ),
+        reach=(1, 520),
+    ),
+    # ConvertTo-SecureString "..."; connect(source, "user", "...")
+    Rule(
+        "SECRET",
+        Expression(
+            r"""ConvertTo-SecureString (?: [ ]-String )? [ ] ["'] (?P<value> [^"'\n$]{3,100}+ ) ["']"""
+        ),
+        score=0.95,
+        check=is_password,
+        signs=("convertto-securestring",),
+        reach=(1, 140),
+        whole=True,
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?: connect | login | getconnection | pdo | mysqli | authenticate | basicauth | auth[ ]?= )
+            [ ]? \( [^()\n]{0,200}? ["'][\w.@\-\\]{1,40}["'] [ ]?,[ ]?
+            ["'] (?P<value> [^"'\n]{4,80}+ ) ["'] [ ]? (?: \) | ,[ ]?[{\[\d] )"""
+        ),
+        score=0.9,
+        check=is_strong,
+        signs=(
+            "connect",
+            "login",
+            "getconnection",
+            "pdo",
+            "mysqli",
+            "authenticate",
+            "basicauth",
+            "auth",
+        ),
+        reach=(2, 330),
+        whole=True,
+    ),
+    # login("user", "a pass phrase")
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?: login | authenticate | basicauth | auth[ ]?= ) [ ]? \( [ ]?
+            ["'][\w.@\-\\]{1,40}["'] [ ]?,[ ]? ["'] (?P<value> [^"'\n]{4,80}+ ) ["'] [ ]? \)"""
+        ),
+        score=0.9,
+        check=is_password,
+        signs=("login", "authenticate", "basicauth", "auth"),
+        reach=(2, 140),
+        whole=True,
+    ),
+    # mysql -p'...', openssl -k '...'
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?<!\w) (?: (?:mysql\w*|mariadb\w*) [ ] [^\n|]{0,100}? -p (?![\w\-]*[ ]-|ort)
+            | openssl [ ] [^\n|]{0,100}? [ ]-(?:k|K|passin|passout)[ ] (?:pass:)? )
+            (?: ["'] (?P<value> [^"'\n]{3,80}+ ) ["'] | (?P<value> [^\s"'$]{4,80}+ ) )"""
+        ),
+        score=0.9,
+        check=is_password,
+        signs=("mysql", "mariadb", "openssl"),
+        reach=(1, 200),
+        whole=True,
+    ),
+    # a user and a password: admin / Xk77wo!
+    Rule(
+        "SECRET",
+        Expression(
+            r"(?: [ ]?[:=]?[ ] (?:is[ ]|with[ ]|ist[ ]|as[ ])? [\w.@\\\-]{2,40}+ )? [ ]?/[ ]?"
+            r" (?P<value> [^\s/,;<>\"'`]{5,60}+ ) (?=\s|$|[,;.)])"
+        ),
+        score=0.85,
+        check=is_strong,
+        linked=True,
+        whole=True,
+        **words(
+            "admin|root|login|log in|log in with|user|username|usuario|usuário|utente|benutzer|zugang"
+            "|utilisateur|gebruiker|credentials"
+            "|creds|użytkownik|kullanıcı|логин|пользователь|用户名|账号|아이디|tài khoản|المستخدم|acceso|accès|accesso"
+        ),
+    ),
+    # what a wireless network asks for
+    Rule(
+        "SECRET",
+        Expression(rf"[ ]{{0,2}} [:=]? [ ]{{0,2}} {_BODY}"),
+        score=0.8,
+        check=is_strong,
+        linked=True,
+        whole=True,
+        **words(
+            "wifi|wi fi|wlan|wifi pass|الواي فاي|واي فاي|вайфай|вай фай|无线|无线网|wifi是|ワイファイ|와이파이"
+            "|वाईफ़ाई|वाईफाई"
+        ),
+    ),
+    assigned(_PASSWORDS, is_password),
+    assigned(_TOKENS, is_token),
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?: [ ]?(?:=|:=|=>)[ ]? | [ ]? : [ ]? (?=["']) | (?<=by) [ ] (?=["']) | (?<=sp) [ ] (?=\S*\d)
+            | ["'] [ ]? : [ ]? )
+            (?: (?P<value> [^\s"'`,;<>]{4,100}+ ) | ["'] (?P<value> [^"'\n]{4,100}+ ) ["'] )"""
+        ),
+        score=0.9,
+        check=is_password,
+        linked=True,
+        **words(_SHORT),
+    ),
+    told(_PASSWORDS, is_strong),
+    told("pass|passwort|*password|key|token|secret", is_strong, between=12),
+    Rule(
+        "SECRET",
+        Expression(
+            r"""(?! (?<=[a-z]) ["'`] [\s,;:>)\]}/] )"""  # the quote at the end of a key opens nothing
+            rf"[ ]? (?: [은는이가] | は | が | को | का | [ ]?है )? [ ]? (?![:=]) {_BODY}"
+        ),
+        score=0.85,
+        check=is_strong,
+        linked=True,
+        whole=True,
+        **words(_PASSWORDS),
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"(?: [ ] [\p{L}\p{M}]{1,10}+ ){1,4} [ ] (?P<value> (?=\p{L}*\d) [a-z\d]{6,30}+ ) (?!\w)"
+        ),
+        score=0.8,
+        check=is_strong,
+        linked=True,
+        whole=True,
+        **words("mật khẩu|şifre|şifresi|senha|contraseña|wachtwoord|hasło|пароль"),
+    ),
+    Rule(
+        "SECRET",
+        Expression(
+            r"[^\n\w]{1,4} (?: (?:is|are|was) [^\n\w]{1,3} )?"
+            r" (?P<value> (?: (?:\d{1,2}[.)][ ])? [a-z]{3,8} (?: [ ,]{1,3} | [ ,]?\n(?=\d) ) ){11,23}"
+            r" [a-z]{3,8} ) (?!\w)"
+        ),
+        score=0.95,
+        linked=True,
+        **words(
+            "seed phrase|recovery phrase|mnemonic|mnemonic phrase|secret phrase|backup phrase|seed words"
+        ),
+    ),
+    Rule(
+        "SECRET",
+        Expression(r"(?<![\w+/=\-])[\w+/\-]{20,200}+=*+(?![\w+/=])", 0),
+        score=0.8,
+        check=is_random,
+        digits=1,
+        **words(
+            "key|keys|token|tokens|secret|credential|credentials|auth|hash|bearer|schlüssel|clave|clé"
+        ),
+    ),
+)

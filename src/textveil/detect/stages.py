@@ -1,0 +1,252 @@
+"""Stages: the way from texts to sensitive spans, as one table that is read from top to bottom.
+
+In: the words of a batch, the settings of detection. Out: `Detections`.
+Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`, `bounds`, `overlaps`, `occurrences`),
+and which group a span's words get (`textveil.protect`).
+
+`make ablation` switches each stage off and counts what changes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from textveil.detect import overlaps, trimming, visibility
+from textveil.detect.bounds import bind
+from textveil.detect.detections import Detections, Settings
+from textveil.detect.detectors import find_all
+from textveil.detect.occurrences import find_occurrences
+from textveil.detect.scoring import judged
+from textveil.detect.spans import Span
+from textveil.text import Tokens
+
+Apply = Callable[[Detections, Settings], Detections]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One step of detection.
+
+    Attributes:
+        name: what ablation calls it.
+        apply: from detections and settings to detections.
+        why: what it is for.
+        runs: whether it runs under these settings.
+        guard: why it stays where it changes nothing on measured texts; empty if it earns its place.
+    """
+
+    name: str
+    apply: Apply
+    why: str
+    runs: Callable[[Settings], bool] = lambda settings: True
+    guard: str = ""
+
+
+def run(stages: Sequence[Stage], found: Detections, settings: Settings) -> Detections:
+    """Runs those stages that the settings ask for, in order."""
+    for stage in stages:
+        if stage.runs(settings):
+            found = stage.apply(found, settings)
+    return found
+
+
+# ---- from functions over spans to stages ------------------------------------------------------------------------
+
+
+def _spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
+    return lambda found, _: replace(found, spans=tuple(change(found.spans, found.tokens)))
+
+
+def _each(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
+    return _spans(lambda spans, tokens: [change(span, tokens.texts) for span in spans])
+
+
+def _without(is_nothing: Callable[[Span, Sequence[str]], bool]) -> Apply:
+    return _spans(
+        lambda spans, tokens: [span for span in spans if not is_nothing(span, tokens.texts)]
+    )
+
+
+def _trimmed(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
+    return [part for span in spans for part in trimming.trim(span, tokens.texts)]
+
+
+def _detect(found: Detections, settings: Settings) -> Detections:
+    spans = find_all(settings.detectors, found.tokens.texts, timeout=settings.timeout)
+    return replace(found, spans=tuple(spans))
+
+
+def _select_types(found: Detections, settings: Settings) -> Detections:
+    types = settings.types or ()
+    return replace(found, spans=tuple(span for span in found.spans if span.type in types))
+
+
+def _separate_public(found: Detections, settings: Settings) -> Detections:
+    private: list[Span] = []
+    public: list[Span] = []
+    for span in found.spans:
+        (private if visibility.is_at_level(span, settings.level) else public).append(span)
+    return replace(found, spans=tuple(private), public=tuple(public))
+
+
+def _spare(found: Detections, settings: Settings) -> Detections:
+    assert settings.never is not None, "or the stage would not run"
+    kept = settings.never.without(found.spans, found.tokens.texts)
+    whole = {*kept}
+    spared = [span for span in found.spans if span not in whole]
+    return replace(found, spans=tuple(kept), spared=tuple(spared))
+
+
+def _repeat(found: Detections, settings: Settings) -> Detections:
+    texts = found.tokens.texts
+    repeated, values = find_occurrences(texts, found.spans, settings.known, found.public)
+    if settings.never is not None:
+        repeated = settings.never.without(repeated, texts)
+    spans = (*settings.reserved, *found.spans, *repeated)
+    return replace(found, spans=spans, new_values=tuple(map(tuple, values)))
+
+
+def _is_personal(settings: Settings) -> bool:
+    return settings.level == "personal"
+
+
+BOUNDS = Stage(
+    name="bounds",
+    apply=_spans(lambda spans, tokens: bind(spans, tokens.texts)),
+    why="a span stays within cells, quotes, tags and sentences, also one that was joined",
+)
+
+MERGING = (
+    BOUNDS,
+    Stage(
+        name="words",
+        apply=lambda found, _: overlaps.cut_words(found),
+        why="a word ends where a span does",
+    ),
+    Stage(
+        name="addresses",
+        apply=_spans(lambda spans, tokens: [overlaps.widen_name(span, tokens) for span in spans]),
+        why="a repeated name in an address hides the address",
+        guard="`anna.kowalska@example.org` behind `Anna Kowalska`, where no detector reads addresses",
+    ),
+    Stage(
+        name="wordy numbers",
+        apply=_spans(lambda spans, tokens: overlaps.drop_wordy_numbers(spans, tokens.texts)),
+        why="a number that others know is no number with words around it",
+        guard="a key stays before its value: `BIC <ACCOUNT_1>`",
+    ),
+    Stage(
+        name="forms",
+        apply=_spans(lambda spans, tokens: overlaps.cut_out_forms(spans, tokens.texts)),
+        why="a name ends where an address or number begins",
+        guard="two values beside each other are two: `Maria Silva maria@example.org`",
+    ),
+    Stage(
+        name="cells",
+        apply=_spans(lambda spans, tokens: overlaps.divide_between_cells(spans, tokens.texts)),
+        why="a span over several cells leaves their separators",
+        guard="a table keeps its columns",
+    ),
+    Stage(
+        name="join",
+        apply=_spans(overlaps.join),
+        why="no word is in two spans",
+        guard="what is released has one item a word",
+    ),
+    BOUNDS,
+)
+"""From spans that may overlap to spans that share no word, in order."""
+
+STAGES = (
+    Stage(
+        name="detectors",
+        apply=_detect,
+        why="finds spans, in each text as it reads, and in what is encoded in it",
+        guard="without it there is nothing to find; each detector is measured alone",
+    ),
+    Stage(
+        name="odds",
+        apply=_spans(judged),
+        why="scores names and details by how they look and by what else their text holds",
+        runs=lambda settings: settings.scores,
+    ),
+    Stage(
+        name="titles",
+        apply=_without(trimming.is_only_title),
+        why="a title alone names nobody",
+        guard="`Herr Doktor, was tun?` keeps its doctor",
+    ),
+    Stage(
+        name="illnesses",
+        apply=_without(trimming.is_illness_name),
+        why="an illness is named after somebody, and is nobody",
+        guard="what was diagnosed is what is asked about: `Hashimoto's`",
+    ),
+    Stage(
+        name="keys in capitals",
+        apply=_without(trimming.is_part_of_key),
+        why="a part of a variable's name is no value",
+        guard="settings keep their keys: `JWT_SIGNING_KEY`",
+    ),
+    Stage(
+        name="trim",
+        apply=_spans(_trimmed),
+        why="a span is what it names, without titles and units",
+    ),
+    Stage(
+        name="ages",
+        apply=_each(trimming.extend_age),
+        why="an age that is moved is moved with its unit",
+        runs=lambda settings: settings.moves_ages,
+        guard="without its unit an age cannot be moved",
+    ),
+    Stage(
+        name="types",
+        apply=_select_types,
+        why="only types that were asked for count",
+        runs=lambda settings: settings.types is not None,
+        guard="an option of the user",
+    ),
+    Stage(
+        name="countries",
+        apply=_each(visibility.publish_country),
+        why="a whole country is public",
+        runs=_is_personal,
+    ),
+    Stage(
+        name="relatives",
+        apply=_each(visibility.raise_relative),
+        why="whoever the writer knows is private",
+        guard="`my neighbour Rose` is private, whoever else has the name",
+        runs=_is_personal,
+    ),
+    Stage(
+        name="reachable",
+        apply=_spans(lambda spans, tokens: visibility.raise_reachable(spans, tokens.texts)),
+        why="whoever has an address in the text is private",
+        runs=_is_personal,
+    ),
+    Stage(
+        name="level",
+        apply=_separate_public,
+        why="what is public stays",
+    ),
+    Stage(
+        name="never",
+        apply=_spare,
+        why="what a user listed stays",
+        runs=lambda settings: settings.never is not None,
+        guard="an option of the user",
+    ),
+    *MERGING,
+)
+"""From texts to the sensitive spans in them, in order."""
+
+PROPAGATING = (
+    Stage(
+        name="occurrences",
+        apply=_repeat,
+        why="what is private once is private wherever else it stands",
+    ),
+    *MERGING,
+)
+"""From spans to these and all other places of what they cover, in order; in a session behind its lock."""

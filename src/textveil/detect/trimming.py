@@ -1,0 +1,128 @@
+"""Trimming: cuts spans to what they name, and drops those that name nobody.
+
+In: spans of detectors, and their texts. Out: spans, in the same form.
+Not here: what counts as a title (`name_bounds`) or an illness (`context_cues`), and the order of steps (`stages`).
+"""
+
+from collections.abc import Sequence
+
+import regex
+
+from textveil.detect.context_cues import REACH, is_illness
+from textveil.detect.keyvalue.keys import LONGEST as LONGEST_KEY
+from textveil.detect.keyvalue.keys import is_secret, kind_of
+from textveil.detect.name_bounds import LONGEST as LONGEST_TITLE
+from textveil.detect.name_bounds import SHORT, bounds, is_called, is_nobody, names
+from textveil.detect.patterns.times import whole_date
+from textveil.detect.quantities import AGE, age_end
+from textveil.detect.spans import NAMES, NUMBERS, Span
+
+_FIGURE = regex.compile(r"\d{1,3}(?!\d)")
+"""The years of an age, before their unit."""
+
+_STOPPED = {
+    "ADDRESS": regex.compile(r"(?<=[\p{L}\d])\.\Z"),
+    **dict.fromkeys(("DATE", "BIRTH_DATE"), regex.compile(r"(?<=\p{L})\.\Z")),
+}
+"""The full stop of a sentence behind a value, by type."""
+
+_NUMBER = regex.compile(
+    r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
+    r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
+    regex.VERBOSE,
+)
+"""A number, with what a telephone number begins with."""
+
+
+_CONSTANT, _CONSTANT_BEFORE = (
+    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
+    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
+)
+"""A name in capitals of a program, and what of it stands before a place."""
+
+
+def is_only_title(span: Span, texts: Sequence[str]) -> bool:
+    """Tells whether a person is only titles ("Herr Dr."), also one cut short ("geom."), so nobody."""
+    if span.type != "PERSON" or not span.is_own:
+        return False
+    text = texts[span.text]
+    word = text[span.start : span.end]
+    return is_nobody(word) or (word in SHORT and text[span.end : span.end + 2] == ". ")
+
+
+def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
+    """Tells whether a guess is a part of a variable's name in capitals: SENTRY_AUTH_TOKEN."""
+    if not span.is_guess:
+        return False
+    text = texts[span.text]
+    before = _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start)
+    behind = _CONSTANT.match(text, span.start)
+    key = before[0] + behind[0] if before and behind else ""
+    longer = "_" in key and len(key) > span.end - span.start
+    return longer and (is_secret(key) or kind_of(key) is not None)
+
+
+def is_illness_name(span: Span, texts: Sequence[str]) -> bool:
+    """Tells whether a person is the name of an illness ("Hashimoto's disease")."""
+    if span.type != "PERSON" or not span.is_own:
+        return False
+    text = texts[span.text]
+    before, behind = (
+        text[max(0, span.start - REACH) : span.start],
+        text[span.end : span.end + REACH],
+    )
+    return is_illness(before, text[span.start : span.end], behind)
+
+
+def trim(span: Span, texts: Sequence[str]) -> list[Span]:
+    """Cuts a span to what it names.
+
+    Names are without title and possessive, dates whole, ages without their unit, guessed numbers without signs; nothing
+    ends with the full stop of its sentence.
+    """
+    text = texts[span.text]
+    if span.type == "ORGANIZATION" and span.is_guess and is_called(text[span.start : span.end]):
+        span = span._replace(type="PERSON")
+    if span.type in NAMES:
+        return _trim_name(span, text)
+    if not span.is_own:
+        return [span]
+    stop = _STOPPED.get(span.type)
+    if stop and stop.search(text[span.start : span.end]):
+        span = span._replace(end=span.end - 1)
+    if span.type == "DATE":
+        start, end = whole_date(text, span.start, span.end)
+        return [span._replace(start=start, end=end)]
+    if not span.is_guess:
+        return [span]
+    if span.type == AGE:
+        return [_trim_age(span, text)]
+    return _trim_number(span, text) if span.type in NUMBERS else [span]
+
+
+def _trim_name(span: Span, text: str) -> list[Span]:
+    value, after = text[span.start : span.end], text[span.end : span.end + LONGEST_TITLE]
+    found = []
+    for first, last in names(span.type, value, after) if span.is_own else ((0, len(value)),):
+        start, end = bounds(span.type, value[first:last], (value[last:] + after)[:LONGEST_TITLE])
+        at = span.start + first
+        found.append(span._replace(start=at + start, end=at + end))
+    return found
+
+
+def _trim_age(span: Span, text: str) -> Span:
+    figure = _FIGURE.match(text, span.start, span.end)
+    if figure is None or age_end(text, span.start, figure.end()) < span.end:
+        return span
+    return span._replace(end=figure.end())
+
+
+def _trim_number(span: Span, text: str) -> list[Span]:
+    found = _NUMBER.finditer(text[span.start : span.end])
+    places = [(span.start + match.start(), span.start + match.end()) for match in found]
+    return [span._replace(start=start, end=end) for start, end in places] or [span]
+
+
+def extend_age(span: Span, texts: Sequence[str]) -> Span:
+    """Adds the words for its unit to an age."""
+    return span._replace(end=age_end(texts[span.text], span.start, span.end))

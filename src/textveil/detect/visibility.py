@@ -1,0 +1,94 @@
+"""Visibility: which of the spans are private, and which are public or of nobody's concern.
+
+In: spans and their texts. Out: spans with `private` settled, or left out.
+Not here: what detectors are in doubt of (`scoring`), and the order of steps (`stages`).
+"""
+
+from collections.abc import Sequence
+
+from textveil.detect.context_cues import REACH, is_beside_relation, is_relation
+from textveil.detect.normalization import atoms
+from textveil.detect.spans import NAMES, PRIVATE, Span
+from textveil.text import is_country
+
+LONGEST_COUNTRY = 60
+"""Letters of a name that is looked for among countries."""
+
+NAMESAKES = frozenset(
+    {
+        "chad",
+        "england",
+        "france",
+        "georgia",
+        "holland",
+        "india",
+        "ireland",
+        "israel",
+        "jordan",
+        "kenya",
+    }
+)
+"""Countries that people are called, too."""
+
+NAMING = 4
+"""Letters of a longer word of a name."""
+
+
+def is_at_level(span: Span, level: str) -> bool:
+    """Tells whether a span counts as sensitive at a `protect.level`."""
+    if level == "names":
+        return True
+    return span.private >= PRIVATE and (span.type not in NAMES or level == "personal")
+
+
+def publish_country(span: Span, texts: Sequence[str]) -> Span:
+    """Makes a whole country public that textveil found, unless it may be a person's name."""
+    name = texts[span.text][span.start : span.end]
+    if not span.is_own or span.type not in (*NAMES, "ADDRESS"):
+        return span  # what a user listed stays sensitive, whatever it is
+    if len(name) > LONGEST_COUNTRY or not is_country(name):
+        return span
+    somebody = span.type == "PERSON" and name.lower() in NAMESAKES
+    return span if somebody else span._replace(type="LOCATION", private=0.0)
+
+
+def raise_relative(span: Span, texts: Sequence[str]) -> Span:
+    """Makes a person private who is said to be the writer's relative, neighbour or colleague."""
+    if span.type != "PERSON" or span.private >= PRIVATE:
+        return span
+    text = texts[span.text]
+    before, behind = (
+        text[max(0, span.start - REACH) : span.start],
+        text[span.end : span.end + REACH],
+    )
+    return span._replace(private=1.0) if is_relation(before) or is_beside_relation(behind) else span
+
+
+def raise_reachable(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """Makes persons private whose name is in an address or user name of their text.
+
+    In it are all longer words of the name, or the whole name as one word, or its last word with the first's initial.
+    """
+    known: list[set[str]] = [set() for _ in texts]
+    for span in spans:
+        if span.type in ("EMAIL", "HANDLE"):
+            local = texts[span.text][span.start : span.end].partition("@")[0]
+            words = [atom.text for atom in atoms(local)]
+            known[span.text].update(words, ["".join(words)])
+    return [
+        span._replace(private=1.0)
+        if span.type == "PERSON"
+        and known[span.text]
+        and _is_in(texts[span.text][span.start : span.end], known[span.text])
+        else span
+        for span in spans
+    ]
+
+
+def _is_in(name: str, known: set[str]) -> bool:
+    words = [atom.text for atom in atoms(name)]
+    long = {word for word in words if len(word) >= NAMING}
+    if not long or len(words) < 2:
+        return bool(long) and long <= known
+    first, last = words[0], words[-1]
+    return long <= known or not known.isdisjoint(("".join(words), first[0] + last, last + first[0]))
