@@ -11,6 +11,7 @@ from tests.detectors import Finds, First
 
 import textveil
 from textveil.errors import ConfigError, UnknownName
+from textveil.pipeline.parts import NAMELESS
 from textveil.pipeline.protector import Protector
 from textveil.session.state import Session
 
@@ -383,3 +384,21 @@ def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_s
     session = Session()
     assert Protector(protect={"detectors": [Numbers()]}).protect(text, session).text == released
     assert session.restore(released, where="everywhere") == text
+
+
+@pytest.mark.parametrize(
+    ("options", "blind"),
+    [
+        ({"detectors": ["patterns", "structure"], "level": "personal"}, True),
+        ({"detectors": ["patterns"], "level": "names"}, True),
+        ({"detectors": ["patterns"], "always": ["owl"], "level": "personal"}, True),
+        ({"detectors": ["patterns"], "level": "identifiers"}, False),
+        ({"detectors": ["patterns"], "types": ["EMAIL"]}, False),
+        ({"detectors": ["patterns", "tagger"], "level": "personal"}, False),
+        ({"detectors": ["patterns", First()], "level": "personal"}, False),
+    ],
+)
+def test_without_a_detector_of_names_the_statement_says_that_they_pass(options, blind):
+    made = Protector(protect=options, names={"types": "none"})
+    told = made.protect("Ask x@y.org").guarantee.claim.caveats
+    assert (NAMELESS in told) is blind

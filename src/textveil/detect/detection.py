@@ -34,6 +34,9 @@ from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarn
 from textveil.randomness import Flags
 from textveil.text import Tokens
 
+KEYED = frozenset(("patterns", "structure", "lists"))
+"""Detectors that find names only behind a key, or from a list."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Detection:
@@ -84,6 +87,16 @@ class Detection:
             moves_ages=moves_ages,
         )
         return cls(options=options, settings=settings)
+
+    @property
+    def finds_names(self) -> bool:
+        """Whether names are found that stand behind no key, or nothing asks for names."""
+        names = [each.name for each in self.settings.detectors]
+        types = self.settings.types
+        asked = types is None or not types.isdisjoint(NAMES)
+        if self.settings.level == "identifiers" or not asked or not names:
+            return True
+        return not {*names} <= KEYED
 
     def detect(self, tokens: Tokens, important: Flags) -> Detections:
         """Finds what detectors find in the texts of a batch.

@@ -204,6 +204,10 @@ def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingT
             yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(own)]))
 
 
+NAMELESS = "of names only those behind a key are found: no tagger is among protect.detectors"
+"""Of detectors that level names asks for, none finds them."""
+
+
 def _grouped_claim(
     claim: Claim,
     grouping: Grouping,
@@ -221,7 +225,8 @@ def _grouped_claim(
         note = "the group of a word follows from that word, fixed lists and a task alone; it is in the mask"
     else:
         note = "groups, types and places of sensitive parts are computed from the private text; they are in the mask"
-    return replace(claim, options=said, caveats=(*claim.caveats, note))
+    blind = () if grouping.detection.finds_names else (NAMELESS,)
+    return replace(claim, options=said, caveats=(*claim.caveats, note, *blind))
 
 
 def _budget(setup: Setup) -> Budget | None:

@@ -13,7 +13,7 @@ is a string, so that the document still parses; SQL parses again only when the a
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from textveil.detect.keyvalue.elided import read_elided
@@ -68,6 +68,14 @@ _BESIDE = (
     "extension",
 )
 """Kinds that are private only in a person's record."""
+_PLACED = (*_BESIDE, "address")
+"""Kinds that a work, or code, may have, too."""
+_EXPRESSION = re.compile(r"\(| if |\[")
+_ASIDE = re.compile("  | \\(|, |，")
+_QUOTES, _BLANKS = frozenset("\"'`>{"), frozenset(",;|\t ")
+"""What stands before a value: of data, and of the cell of a row."""
+LONGEST_SECRET = 200
+"""Characters of a password, key or code."""
 _SIGNS = (":", "=", "<", "\\", "：", "【", ".set", "PID|")
 """Without any of these a text holds no pairs."""
 _TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
@@ -202,29 +210,26 @@ def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
     own: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
     for cell, value in values:
-        if cell.kind in _NAMES and cell.key.lower() in _PARTIAL:
-            continue
-        if (
-            cell.kind in ("role", "name", "author")
-            and not value.likely
-            and (cell.kind != "role" or _is_word(text, value))
-        ):
-            continue
-        own[cell.record].add(cell.kind)
+        if _tells_person(text, cell, value):
+            own[cell.record].add(cell.kind)
     for record, kinds in list(own.items()):
         if cells.parents[record] >= 0:
             below[cells.parents[record]] |= kinds
     records = _Records(own, cells.parents, cells.persons, below)
     for cell, value in values:
-        sure = (
-            value.type != "PERSON"
-            or cell.kind in _NAMED
-            or not _is_of_words(text[value.start : value.end])
-        )
-        if sure and _is_private(text, cell, value, records, cells):
+        if _Candidate(text, cell, value, records, cells).is_private():
             yield value.start, value.end, value.type
             if value.type == "PERSON":
                 below[cell.record].add("name")
+
+
+def _tells_person(text: str, cell: KeyedValue, value: Value) -> bool:
+    """Whether the kind of a value says something of its record."""
+    if cell.kind in _NAMES and cell.key.lower() in _PARTIAL:
+        return False
+    if cell.kind in ("name", "author"):
+        return value.likely
+    return cell.kind != "role" or value.likely or not _is_word(text[value.start : value.end])
 
 
 def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
@@ -263,48 +268,49 @@ def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
 
 
 def _value(text: str, cell: KeyedValue) -> Value | None:
-    start, end = cell.start, cell.end
-    while start < end and text[start] in " \t　\"'`*“«（":
-        start += 1
-    while end > start and start > cell.start and text[end - 1] in "\"'`*”»）":
-        end -= 1
+    start, end = _without_marks(text, cell)
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
     code = cell.whole and text[: cell.start].endswith(("=", "= "))
-    if (
-        code
-        and cell.kind in (*_BESIDE, "address")
-        and any(sign in text[start:end] for sign in ("(", " if ", "["))
-    ):
+    if code and cell.kind in _PLACED and _EXPRESSION.search(text, start, end):
         return None
     if cell.kind in _NAMES:
         strong = cell.key.lower() not in _PARTIAL and not code
         return person(text, start, end, whole=cell.whole, strong=strong)
-    if cell.key.lower() == "sn" and (
-        named := person(text, start, end, whole=cell.whole, strong=False)
-    ):
-        return named
-    if cell.kind == "handle" and (
-        named := person(text, start, end, whole=cell.whole, strong=False)
-    ):
-        name = text[named.start : named.end]
-        if " " in name or not name.isascii():
-            return named
+    if cell.kind == "secret":
+        return _secret(text, start, end, cell)
     if cell.kind == "role" and cell.whole and _OWNER.fullmatch(text, start, end):
         stem = text[start:end].rstrip("0123456789")
         return None if is_ordinary(stem) else Value(start, end, "HANDLE", True)
-    if cell.kind in ("name", "role", "author"):
-        return person(text, start, end, whole=cell.whole, strong=False)
-    if cell.kind == "secret":
-        return _secret(text, start, end, cell)
+    if cell.kind in ("name", "role", "author", "handle") or cell.key.lower() == "sn":
+        named = person(text, start, end, whole=cell.whole, strong=False)
+        if cell.kind in ("name", "role", "author") or _is_full_name(text, cell, named):
+            return named
     if start >= end:
         return None
     return find(cell.kind, text, start, end, whole=cell.whole)
 
 
-def _is_word(text: str, value: Value) -> bool:
+def _without_marks(text: str, cell: KeyedValue) -> tuple[int, int]:
+    """The place of a value without quotes, brackets and marks of emphasis around it."""
+    start, end = cell.start, cell.end
+    while start < end and text[start] in " \t　\"'`*“«（":
+        start += 1
+    while end > start and start > cell.start and text[end - 1] in "\"'`*”»）":
+        end -= 1
+    return start, end
+
+
+def _is_full_name(text: str, cell: KeyedValue, named: Value | None) -> bool:
+    """Whether what stands behind the key of a login is a name of several words, or in another script."""
+    if named is None or cell.key.lower() == "sn":
+        return named is not None
+    name = text[named.start : named.end]
+    return " " in name or not name.isascii()
+
+
+def _is_word(name: str) -> bool:
     """Whether a name is a single ordinary word."""
-    name = text[value.start : value.end]
     return not any(sign in name for sign in " 　.") and name.isascii() and is_ordinary(name)
 
 
@@ -313,176 +319,179 @@ def _secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
     value = text[start:end].rstrip(" \"'`")
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
     if not cell.whole:
-        value = value.split("  ")[0].split(" (")[0].split(", ")[0].split("，")[0]
+        value = _ASIDE.split(value, maxsplit=1)[0]
         value = value.split()[0] if value and cell.form else value
-    words = value.split()
-    spelled = (
-        len(words) > 2 and quoted and value.isascii() and len({len(word) for word in words}) == 1
-    )
-    if (
-        not value
-        or "\n" in value
-        or len(value) > 200
-        or (len(words) > 1 and not spelled)
-        or _TEMPLATE.match(value)
-    ):
+    if not value or "\n" in value or len(value) > LONGEST_SECRET or _TEMPLATE.match(value):
         return None
-    if not quoted and any(sign in value for sign in "()[];"):
-        return None
-    if value.isdigit():
-        named = folded(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
-        return (
-            Value(start, start + len(value), "SECRET", True)
-            if named and (quoted or cell.form)
-            else None
-        )
-    fits = secret_check(folded(cell.key)) if cell.paired else None
-    if not spelled and not (fits(value) if fits else is_password(value) and _MIXED.search(value)):
+    if not _is_secret(value, quoted, cell):
         return None
     return Value(start, start + len(value), "SECRET", True)
 
 
-def _is_private(
-    text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues
-) -> bool:
-    kind, record = cell.kind, cell.record
-    if value.type == "HANDLE" and kind == "role":
-        return True
-    if value.type == "PERSON" and kind == "id":
-        return records.telling(record)
-    if value.type == "PERSON" and kind == "handle":
-        return _is_somebody(text, cell, value, records, cells)
-    if value.type in ("HANDLE", "PHONE") and kind in (*_NAMES, "role", "name"):
-        return True
-    if kind == "people":
-        return value.likely or not _is_word(text, value)
-    if kind in ("latitude", "longitude") and cells.names[record].lower() in _TRACKS:
-        return True
-    if kind in ("given", "family") and cell.key.lower() in _PARTIAL:
-        return records.telling(record)
-    if (
-        kind == "full"
-        and text[value.start : value.end].islower()
-        and " " not in text[value.start : value.end]
-    ):
-        return records.telling(record, but=kind)
-    if kind in _NAMES:
-        return not (cell.kind == "full" and not cell.whole and not cell.form and not value.likely)
-    if kind in ("role", "author"):
-        return _is_somebody(text, cell, value, records, cells)
-    if kind == "name":
-        return _is_named(text, cell, value, records)
-    if kind in (*_BESIDE, "address") and _cites(text, cell):
+def _is_secret(value: str, quoted: bool, cell: KeyedValue) -> bool:
+    if not quoted and any(sign in value for sign in "()[];"):
         return False
-    if kind in _BESIDE:
-        return records.near(record)
-    if kind == "expiry":
-        return records.near(record) or records.has(record, "card")
-    if kind == "address":
-        return (value.likely and (cell.whole or cell.form)) or records.near(record)
-    if kind == "handle":
-        return _is_login(text, cell, value, records)
-    if kind == "id":
-        if is_range(text[value.start : value.end]):
+    key, words = folded(cell.key), value.split()
+    if value.isdigit():
+        return (quoted or cell.form) and key.split()[-1:] != ["pass"] and 3 <= len(value) <= 12
+    if len(words) > 1:  # groups of one length, as codes for a second device are written
+        return quoted and len(words) > 2 and value.isascii() and len({*map(len, words)}) == 1
+    if cell.paired and (fits := secret_check(key)):
+        return bool(fits(value))
+    return is_password(value) and _MIXED.search(value) is not None
+
+
+def _is_shouted(name: str) -> bool:
+    return name.isupper() and name.isascii()
+
+
+def _has_no_word(name: str) -> bool:
+    return not any(map(is_ordinary, name.split()))
+
+
+def _reads_as_name(words: Sequence[str]) -> bool:
+    """Whether words begin and end as a name of a few words does."""
+    first, last = words[0], words[-1]
+    return len(words) <= 4 and looks_like_name(f"{first} {first}") and not is_ordinary(last)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A value, and what is beside it."""
+
+    text: str
+    cell: KeyedValue
+    value: Value
+    records: _Records
+    cells: KeyedValues
+
+    @property
+    def said(self) -> str:
+        return self.text[self.value.start : self.value.end]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the value is all that stands behind its key, as in a form or in data."""
+        return self.cell.whole or self.cell.form
+
+    def is_telling(self, but: str = "") -> bool:
+        """Whether the record is a person's, whatever this value is."""
+        return self.records.telling(self.cell.record, but=but)
+
+    def is_near(self) -> bool:
+        """Whether a record around or beside is a person's."""
+        return self.records.near(self.cell.record)
+
+    def is_private(self) -> bool:
+        """Whether the value belongs to somebody private."""
+        kind, type_ = self.cell.kind, self.value.type
+        if type_ == "PERSON" and kind not in _NAMED and _is_of_words(self.said):
             return False
-        long = (
-            value.end - value.start >= 6
-            and sum(map(str.isdigit, text[value.start : value.end])) >= 4
-        )
-        return (value.likely and long) or (
-            records.near(record) and cell.key.lower() not in ("id", "ref")
-        )
-    if kind in (
-        "national",
-        "medical",
-        "licence",
-        "account",
-        "plate",
-        "ip",
-        "booking",
-        "coordinates",
-    ):
-        short = (
-            len(cell.key) <= 3
-            and not cell.form
-            and not (cell.start and text[cell.start - 1] in "\"'`>")
-        )
-        return not short or records.near(record)
-    return value.likely
+        if type_ == "PERSON" and kind in ("id", "handle"):
+            return self.is_telling() if kind == "id" else self._is_somebody()
+        if type_ in ("HANDLE", "PHONE") and kind in (*_NAMES, "role", "name"):
+            return True
+        if kind in _PLACED and not self._is_track() and _cites(self.text, self.cell):
+            return False
+        decide = _DECISIONS.get(kind)
+        return self.value.likely if decide is None else decide(self)
+
+    def _is_track(self) -> bool:
+        """Whether the value is where somebody was."""
+        named = self.cells.names[self.cell.record].lower()
+        return self.cell.kind in ("latitude", "longitude") and named in _TRACKS
+
+    def _is_person(self) -> bool:
+        """Whether the value behind a name's key is a name."""
+        kind, cell = self.cell.kind, self.cell
+        if kind in _NAMED and cell.key.lower() in _PARTIAL:
+            return self.is_telling()
+        if kind != "full":
+            return True
+        if self.said.islower() and " " not in self.said:
+            return self.is_telling(but=kind)
+        return self.is_exact or self.value.likely
+
+    def _is_id(self) -> bool:
+        if is_range(self.said):
+            return False
+        long = len(self.said) >= 6 and sum(map(str.isdigit, self.said)) >= 4
+        if self.value.likely and long:
+            return True
+        return self.cell.key.lower() not in ("id", "ref") and self.is_near()
+
+    def _is_number(self) -> bool:
+        """Whether the value of a number's key is one; short keys may mean something else."""
+        key, start = self.cell.key, self.cell.start
+        quoted = start > 0 and self.text[start - 1] in "\"'`>"
+        return len(key) > 3 or self.cell.form or quoted or self.is_near()
+
+    def _is_somebody(self) -> bool:
+        """Whether the value of a role is a person's name, and no team, type or author of a work."""
+        name, cell = self.said, self.cell
+        works = self.cells.keys[cell.record] & _WORKS
+        if cell.kind == "author" and (works or _cites(self.text, cell)):
+            return False
+        if is_example(name) or not (self.is_exact or self.value.likely):
+            return False
+        if self.value.likely or self.is_telling(but=cell.kind) or not name.isascii():
+            return True
+        if any(sign in name for sign in " ."):
+            return not all(map(is_ordinary, name.split()))
+        return not is_ordinary(name) and not name.isupper()
+
+    def _is_named(self) -> bool:
+        """Whether the value behind `name` alone is a person's name."""
+        name, record, likely = self.said, self.cell.record, self.value.likely
+        several = any(sign in name for sign in " 　·・")
+        person = self.records.persons[record] or self.is_telling()
+        if is_example(name) or (_is_shouted(name) and not several and not self.is_telling()):
+            return False
+        if person:
+            return looks_like_name(name) or (not _is_word(name) and not no_name(name))
+        if self.records.contact(record) or "name" in self.records.own.get(record, ()):
+            unknown = _has_no_word(name) and several if name.isascii() else not _is_word(name)
+            if likely or unknown:
+                return True
+        if not (likely and several):
+            return False
+        return (self.cell.form and self.cell.key[:1].isupper()) or _reads_as_name(name.split())
+
+    def _is_login(self) -> bool:
+        name, cell = self.said, self.cell
+        if name.lower() == cell.key.lower() or is_example(name):
+            return False
+        known = self.value.likely or not is_ordinary(name)
+        before = self.text[max(0, cell.start - 1) : cell.start]
+        assigned = self.text[: cell.start].rstrip()[-1:] == "="
+        if before in _QUOTES or (cell.whole and before in _BLANKS and not assigned):
+            return known
+        if cell.form:
+            return self.value.likely or (known and self.is_near())
+        return cell.whole and before == "=" and "_" not in name and not is_ordinary(name)
 
 
-def _is_somebody(
-    text: str, cell: KeyedValue, value: Value, records: _Records, cells: KeyedValues
-) -> bool:
-    """Whether the value of a role is a person's name, and no team, type or author of a work."""
-    name = text[value.start : value.end]
-    if cell.kind == "author" and (cells.keys[cell.record] & _WORKS or _cites(text, cell)):
-        return False
-    if is_example(name):
-        return False
-    if not cell.whole and not cell.form and not value.likely:
-        return False
-    if value.likely or records.telling(cell.record, but=cell.kind):
-        return True
-    if not any(sign in name for sign in " 　."):
-        return not name.isascii() or (
-            not is_ordinary(name) and not name.isupper() and (cell.form or cell.whole)
-        )
-    return (
-        not all(is_ordinary(word) for word in name.split() if word.isascii())
-        if name.isascii()
-        else True
-    )
+_DECISIONS: Mapping[str, Callable[[_Candidate], bool]] = {
+    **dict.fromkeys(_NAMES, _Candidate._is_person),
+    **dict.fromkeys(("role", "author"), _Candidate._is_somebody),
+    **dict.fromkeys(
+        ("national", "medical", "licence", "account", "plate", "ip", "booking", "coordinates"),
+        _Candidate._is_number,
+    ),
+    **dict.fromkeys(_BESIDE, lambda each: each._is_track() or each.is_near()),
+    "people": lambda each: each.value.likely or not _is_word(each.said),
+    "name": _Candidate._is_named,
+    "handle": _Candidate._is_login,
+    "id": _Candidate._is_id,
+    "expiry": lambda each: each.is_near() or each.records.has(each.cell.record, "card"),
+    "address": lambda each: (each.value.likely and each.is_exact) or each.is_near(),
+}
+"""What decides of a kind whether its value is private; of all others those that are likely are."""
 
 
 def _cites(text: str, cell: KeyedValue) -> bool:
+    """Whether a work is cited before a value."""
     before = text[max(0, cell.start - 1500) : cell.start]
     return any(
         sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi")
     )
-
-
-def _is_named(text: str, cell: KeyedValue, value: Value, records: _Records) -> bool:
-    """Whether the value behind `name` alone is a person's name."""
-    name, record = text[value.start : value.end], cell.record
-    several = any(sign in name for sign in " 　·・")
-    if is_example(name) or (
-        not several and name.isupper() and name.isascii() and not records.telling(record)
-    ):
-        return False
-    if records.persons[record] or records.telling(record):
-        return looks_like_name(name) or (not _is_word(text, value) and not no_name(name))
-    unknown = (
-        not any(map(is_ordinary, name.split())) and several
-        if name.isascii()
-        else not _is_word(text, value)
-    )
-    beside = records.contact(record) or "name" in records.own.get(record, ())
-    if beside and (value.likely or unknown):
-        return True
-    if cell.form and cell.key[:1].isupper():
-        return value.likely and several
-    words = name.split()
-    return (
-        value.likely
-        and several
-        and len(words) <= 4
-        and looks_like_name(words[0] + " " + words[0])
-        and not is_ordinary(words[-1])
-    )
-
-
-def _is_login(text: str, cell: KeyedValue, value: Value, records: _Records) -> bool:
-    name = text[value.start : value.end]
-    key = cell.key.lower()
-    quoted = cell.start > 0 and text[cell.start - 1] in "\"'`>{"
-    if name.lower() == key or is_example(name):
-        return False
-    if quoted or (
-        (cell.whole and text[cell.start - 1] in ",;|\t ")
-        and text[: cell.start].rstrip()[-1:] != "="
-    ):
-        return value.likely or not is_ordinary(name)
-    if cell.form:
-        return value.likely or (not is_ordinary(name) and records.near(cell.record))
-    return cell.whole and text[cell.start - 1] == "=" and "_" not in name and not is_ordinary(name)

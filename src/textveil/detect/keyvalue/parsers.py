@@ -371,18 +371,12 @@ class _Scan:
         text, before = self.text, self.text[at - 1 : at]
         direct = self.key is not None and not text[self.at : at].strip(" \t\n")
         call = sign == "(" and (before.isalnum() or before == "_")
-        starts = not text[self.line : at].strip(" \t")
         labelled = (
             sign == "{" and self.key is None and self._ends_string(at)
         )  # variable "db_password" {
-        if not (
-            (direct and sign != "(")
-            or labelled
-            or call
-            or self.open
-            or (starts and sign != "(")
-            or before in ("=", "(", ",", "[", "{", "'", '"')
-        ):
+        starts = not text[self.line : at].strip(" \t")
+        inside = labelled or call or self.open or before in ("=", "(", ",", "[", "{", "'", '"')
+        if not (inside or (sign != "(" and (direct or starts))):
             return
         key = ""
         if call:
@@ -390,22 +384,24 @@ class _Scan:
             key = named[1] if named else ""
             if self.key is not None and self.bare and not self.assigned and not self.open:
                 return
-        elif direct and self.key is not None:
-            key = self.key
+        elif direct:
+            key = self.key or ""
         elif labelled:
             key = text[self.last[2] : self.last[3]]
         elif self.open:
             key = self.open[-1][2]  # an object in a list
-        if self.key is not None and (direct or call):
+        if direct or call:
             self.key = None
         if len(self.open) < _DEEPEST:
-            setter = _SETTER.search(key) if call else None
-            own = sign != "[" and not setter
-            record = self.cells.record(self.record, key) if own else self.record
-            if setter:
-                self.open.append((sign, record, setter[1]))
-                return
-            self.open.append((sign, record, key if sign == "[" or not call else ""))
+            self._enter(sign, key, call=call)
+
+    def _enter(self, sign: str, key: str, *, call: bool) -> None:
+        """Begins the record of a bracket; a list and what a setter is given are part of the record around."""
+        if call and (setter := _SETTER.search(key)):
+            self.open.append((sign, self.record, setter[1]))
+            return
+        record = self.record if sign == "[" else self.cells.record(self.record, key)
+        self.open.append((sign, record, "" if call else key))
 
     def _closed(self, sign: str, at: int) -> None:
         self._end_bare(at)

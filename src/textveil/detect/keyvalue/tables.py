@@ -74,20 +74,11 @@ def _read(
 ) -> int:
     head = _split(text, *lines[number], sign)
     names = [text[a:b].strip(" *_`#[]\"'") for a, b in head]
-    if _CODE.match(text, *lines[number]) or (
-        sign in (",", ";") and not _is_header(text[slice(*lines[number])], names)
-    ):
-        return 0
-    if len(names) < 2 or any(len(name) > LONGEST for name in names):
-        return 0
-    if not any(map(kind_of, names)) and not {"key", "value"} <= {*map(part_of_pair, names)}:
-        return 0
-    if sign != "" and sum(1 for name in names if name and len(name.split()) <= 4) < len(names) - 2:
+    if not (_are_names(names, text[slice(*lines[number])], sign) and _says_something(names)):
         return 0
     if not sign and any(_key_like(text, place) for place in head):
         return 0
-    root, found, missed = cells.record(-1), 0, 0
-    last = 0
+    root, found, missed, last = cells.record(-1), 0, 0, 0
     for place in range(number + 1, len(lines)):
         start, end = lines[place]
         if _RULE.fullmatch(text, start, end):
@@ -103,15 +94,34 @@ def _read(
                 break
             continue
         row = _split(text, start, end, sign)
-        if sign and abs(len(row) - len(names)) > (1 if sign == "|" else max(1, len(names) // 3)):
-            break
-        if not sign and len(row) < 2:
+        if not _is_row(len(row), len(names), sign):
             break
         record = cells.record(root)
         for name, (a, b) in _joined(head, names, row, sign):
             cells.add(name, a, b, whole=True, record=record)
         found, last, missed = found + 1, place, 0
     return last - number + 1 if found else 0
+
+
+def _are_names(names: list[str], line: str, sign: str) -> bool:
+    """Whether the cells of a line may be names of columns."""
+    if _CODE.match(line) or (sign in (",", ";") and not _is_header(line, names)):
+        return False
+    if len(names) < 2 or any(len(name) > LONGEST for name in names):
+        return False
+    return not sign or sum(0 < len(name.split()) <= 4 for name in names) >= len(names) - 2
+
+
+def _says_something(names: list[str]) -> bool:
+    """Whether any name of a column is a key, or two make pairs."""
+    return any(map(kind_of, names)) or {"key", "value"} <= {*map(part_of_pair, names)}
+
+
+def _is_row(count: int, columns: int, sign: str) -> bool:
+    """Whether a line has about as many cells as a table has columns."""
+    if not sign:
+        return count >= 2
+    return abs(count - columns) <= (1 if sign == "|" else max(1, columns // 3))
 
 
 def _is_header(line: str, names: list[str]) -> bool:
