@@ -17,9 +17,9 @@ import hashlib
 import json
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,20 +105,29 @@ def texts_of(use: str) -> list[Labelled]:
 
 def count(text: Labelled, spans: Sequence[Span]) -> Counts:
     """Counts what spans hide of a labelled text."""
-    hidden, labelled = bytearray(len(text.text)), bytearray(len(text.text))
-    for span in spans:
-        hidden[span.start : span.end] = b"\1" * (span.end - span.start)
-    for label in text.labels:
-        labelled[label.start : label.end] = b"\1" * (label.end - label.start)
-    gone, private, touched, public = 0, 0, 0, 0
+    hidden, labelled = _covered(text.text, spans), _covered(text.text, text.labels)
+    told: dict[str, list[list[int]]] = {"private": [], "public": []}
     for start, end, kind, standing in text.labels:
-        told = [hidden[i] for i in telling(text.text, start, end, kind)]
-        private += standing == "private"
-        gone += standing == "private" and bool(told) and all(told)
-        public += standing == "public"
-        touched += standing == "public" and any(told)
+        told.setdefault(standing, []).append(
+            [hidden[i] for i in telling(text.text, start, end, kind)]
+        )
     plain = [i for i, char in enumerate(text.text) if char.isalnum() and not labelled[i]]
-    return Counts(gone, private, touched, public, sum(hidden[i] for i in plain), len(plain))
+    return Counts(
+        sum(bool(each) and all(each) for each in told["private"]),
+        len(told["private"]),
+        sum(map(any, told["public"])),
+        len(told["public"]),
+        sum(hidden[i] for i in plain),
+        len(plain),
+    )
+
+
+def _covered(text: str, spans: Iterable[Any]) -> bytearray:
+    """A one for each character of a text that is in a span."""
+    covered = bytearray(len(text))
+    for span in spans:
+        covered[span.start : span.end] = b"\1" * (span.end - span.start)
+    return covered
 
 
 def telling(text: str, start: int, end: int, kind: str) -> list[int]:
@@ -325,26 +334,39 @@ def measured(use: str, only: Sequence[str], console: Console) -> list[dict[str, 
     for i, text in enumerate(texts):
         by_language[text.language] += base[i]
     rows = [{"part": "all", "use": use, "texts": len(texts), "counts": _plain(by_language)}]
-    where = fired(texts)
-    wanted = [part for part in parts() if not only or any(word in part.name for word in only)]
-    for part in track(wanted, "parts", console=console, transient=True):
-        if part.name.startswith("rule "):
-            part = Part(**{**vars(part), "texts": where.get(part.name, frozenset())})
+    for part in track(_placed(texts, only or [""]), "parts", console=console, transient=True):
         changed = ruler.without(part, base)
-        told = {name: each for name, each in changed.items() if any(each)}
-        decided = {name: each for name, each in told.items() if languages[name] >= FEWEST}
         rows.append(
             {
                 "part": part.name,
                 "guard": part.guard,
                 "fires": None if part.texts is None else len(part.texts),
-                "changes": _plain(told),
-                "earns": any(
-                    each.gone < 0 or each.touched > 0 or each.over > 0 for each in decided.values()
-                ),
+                "changes": _plain({name: each for name, each in changed.items() if any(each)}),
+                "earns": earns(changed, languages),
             }
         )
     return rows
+
+
+def _placed(texts: Sequence[Labelled], only: Sequence[str]) -> list[Part]:
+    """The parts whose name has one of the words, rules with the texts that they can change."""
+    where = fired(texts)
+    return [
+        replace(part, texts=where.get(part.name, frozenset()))
+        if part.name.startswith("rule ")
+        else part
+        for part in parts()
+        if any(word in part.name for word in only)
+    ]
+
+
+def earns(changed: Mapping[str, Counts], languages: Mapping[str, int]) -> bool:
+    """Whether something is worse without a part, in a language of enough texts."""
+    return any(
+        each.gone < 0 or each.touched > 0 or each.over > 0
+        for name, each in changed.items()
+        if languages[name] >= FEWEST
+    )
 
 
 def _plain(counts: Mapping[str, Counts]) -> dict[str, list[int]]:
@@ -361,6 +383,25 @@ def idle(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def told(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Rows as lines."""
+    first, *others = rows
+    total = sum((Counts(*each) for each in first["counts"].values()), Counts())
+    yield (
+        f"{first['texts']} texts: {total.gone} of {total.private} private spans gone, "
+        f"{total.touched} of {total.public} public ones touched, "
+        f"{total.over} of {total.plain} other letters hidden"
+    )
+    for row in others:
+        change = sum((Counts(*each) for each in row["changes"].values()), Counts())
+        stays = "guard" if row["guard"] else "" if row["earns"] else "earns nothing"
+        fires = "" if row["fires"] is None else f"fires in {row['fires']}"
+        yield (
+            f"{row['part']:36} gone {change.gone:+5} public {change.touched:+4} "
+            f"over {change.over:+6}  {fires:14} {stays}"
+        )
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -375,21 +416,8 @@ def main() -> None:
     given = parser.parse_args()
     console = Console()
     rows = measured("measure" if given.measure else "decide", given.only, console)
-    first, *others = rows
-    total = sum((Counts(*each) for each in first["counts"].values()), Counts())
-    console.print(
-        f"{first['texts']} texts: {total.gone} of {total.private} private spans gone, "
-        f"{total.touched} of {total.public} public ones touched, "
-        f"{total.over} of {total.plain} other letters hidden"
-    )
-    for row in others:
-        change = sum((Counts(*each) for each in row["changes"].values()), Counts())
-        told = "guard" if row["guard"] else "" if row["earns"] else "earns nothing"
-        fires = "" if row["fires"] is None else f"fires in {row['fires']}"
-        console.print(
-            f"{row['part']:36} gone {change.gone:+5} public {change.touched:+4} "
-            f"over {change.over:+6}  {fires:14} {told}"
-        )
+    for line in told(rows):
+        console.print(line)
     if not given.only and not given.measure:
         ROWS.write_text(
             "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), "utf-8"

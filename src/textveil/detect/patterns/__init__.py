@@ -35,6 +35,7 @@ from textveil.detect.patterns.rules import (
     Folded,
     Rule,
     folded,
+    guarded,
     has_digits,
     is_dummy,
     is_fraction,
@@ -89,11 +90,6 @@ _STAMP = regex.compile(
 """When a line of a log was written."""
 
 
-def _guarded(reason: str, rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Marks rules that stay though written texts hold little that they find."""
-    return (rule._replace(guard=reason) for rule in rules)
-
-
 def _with_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
     """Marks rules whose numbers have check digits or parts that are checked."""
     for rule in rules:
@@ -103,10 +99,10 @@ def _with_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
 
 RULES = (
     *_with_check_digits(accounts.RULES),
-    *_guarded("addresses stand in logs and code", net.RULES),
-    *_guarded("a secret that passes is spent", secrets.RULES),
-    *_guarded("a code opens a door", pins.RULES),
-    *_guarded("user names stand in logs and code", handles.RULES),
+    *guarded("addresses stand in logs and code", *net.RULES),
+    *guarded("a secret that passes is spent", *secrets.RULES),
+    *guarded("a code opens a door", *pins.RULES),
+    *guarded("user names stand in logs and code", *handles.RULES),
     *_with_check_digits(people.RULES),
     *references.RULES,
     *vehicles.RULES,
@@ -180,47 +176,41 @@ class Patterns:
         return spans
 
     def _found(self, plain: str) -> Iterator[Found]:
-        """All matches of all rules in a text."""
+        """Finds all matches of all rules in a text."""
         digits, lower, told = len(_DIGIT.findall(plain)), plain.lower(), folded(plain)
         bare = without_foreign(plain)
-        leads = (
-            [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)]
-            if digits
-            else []
-        )
-        urls = {"URL", "SECRET"} & {*self.types}
-        standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
-        for rule in RULES:
-            wanted = rule.type in self.types or (rule.type == "URL" and urls)
-            if not wanted or digits < rule.digits or standing.isdisjoint(rule.signs):
-                continue
+        leads = _leads(bare) if digits else []
+        for rule in self._wanted(digits, lower):
             seen = plain if rule.whole else bare
-            for found in (
-                _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads)
-            ):
-                if rule.type != "URL":
-                    yield found
-                elif (type_ := self._url_type(plain[found.start : found.end])) in self.types:
-                    yield found._replace(
-                        type=type_, private=found.private if type_ == "URL" else 1.0
-                    )
+            found = _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads)
+            yield from self._typed(plain, found)
         if "HANDLE" in self.types:
-            yield from (
-                Found(start, end, "HANDLE", score)
-                for start, end, score in handles.find_handles(plain)
-            )
+            for start, end, score in handles.find_handles(plain):
+                yield Found(start, end, "HANDLE", score)
         if "PHONE" in self.types and digits >= 6:
-            yield from (
-                Found(start, end, "PHONE", score)
-                for start, end, score in find_phones(bare, told, self.regions)
-            )
+            for start, end, score in find_phones(bare, told, self.regions):
+                yield Found(start, end, "PHONE", score)
 
-    def _url_type(self, address: str) -> str:
-        return (
-            "SECRET"
-            if "SECRET" in self.types and net.SECRET_URL.compiled.search(address)
-            else "URL"
-        )
+    def _wanted(self, digits: int, lower: str) -> Iterator[Rule]:
+        """The rules that can find something in a text with so many digits, given in small letters."""
+        standing = {sign for sign in (_ASCII_SIGNS if lower.isascii() else _SIGNS) if sign in lower}
+        types = {*self.types, "URL"} if "SECRET" in self.types else {*self.types}
+        for rule in RULES:
+            if rule.type in types and digits >= rule.digits and not standing.isdisjoint(rule.signs):
+                yield rule
+
+    def _typed(self, plain: str, found: Iterable[Found]) -> Iterator[Found]:
+        """Calls a URL with a password or key in it a secret, and leaves out URLs that are not wanted."""
+        for each in found:
+            secret = (
+                each.type == "URL"
+                and "SECRET" in self.types
+                and net.SECRET_URL.compiled.search(plain, each.start, each.end)
+            )
+            if secret:
+                yield each._replace(type="SECRET", private=1.0)
+            elif each.type in self.types:
+                yield each
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:
@@ -236,20 +226,23 @@ def _plain(text: str) -> tuple[str, list[int] | None]:
 
 def _accept(rule: Rule, match: regex.Match[str]) -> Found | None:
     group = "value" if "value" in rule.pattern.compiled.groupindex else 0
-    start, end = match.span(group)
-    value = match.group(group)
+    start, value = match.start(group), match.group(group)
     if rule.type == "URL":
         value = _trim(value)
-        end = start + len(value)
-    elif rule.type == "SECRET":
-        end = start + len(value.rstrip(".,;:?)]}*"))
-    if end <= start or (rule.check is not None and not rule.check(value)):
+    if not value or not _passes(rule, value):
         return None
-    if rule.type in NUMBERED and (
+    end = start + len(value.rstrip(".,;:?)]}*") if rule.type == "SECRET" else value)
+    private = rule.private(value) if rule.private else 1.0
+    return Found(start, end, rule.type, rule.score, private) if start < end else None
+
+
+def _passes(rule: Rule, value: str) -> bool:
+    """Whether a value passes a rule's check, and if it has figures, is one that was issued."""
+    if rule.check is not None and not rule.check(value):
+        return False
+    return rule.type not in NUMBERED or not (
         is_dummy(value) or is_fraction(value) or (rule.leads and is_measured(value))
-    ):
-        return None
-    return Found(start, end, rule.type, rule.score, rule.private(value) if rule.private else 1.0)
+    )
 
 
 def _trim(address: str) -> str:
@@ -269,6 +262,11 @@ def _unpaired(address: str) -> bool:
     )
 
 
+def _leads(bare: str) -> list[tuple[int, int]]:
+    """Where numbers start that may have a few letters before them, and how many digits they have."""
+    return [(match.start(), len(_DIGIT.findall(match["run"]))) for match in _LEAD.finditer(bare)]
+
+
 def _anywhere(
     rule: Rule, plain: str, lower: str, leads: Sequence[tuple[int, int]]
 ) -> Iterator[Found]:
@@ -276,12 +274,7 @@ def _anywhere(
     at = 0
     if rule.leads:
         for start, digits in leads:
-            if (
-                digits >= rule.digits
-                and start >= at
-                and (match := rule.pattern.compiled.match(plain, start))
-                and (found := _accept(rule, match))
-            ):
+            if digits >= rule.digits and start >= at and (found := _at(rule, plain, start)):
                 yield found
                 at = found.end
         return
@@ -291,6 +284,12 @@ def _anywhere(
             if found := _accept(rule, match):
                 yield found
             at = match.end() if found else match.start() + 1
+
+
+def _at(rule: Rule, plain: str, start: int) -> Found | None:
+    """A rule's match right there."""
+    match = rule.pattern.compiled.match(plain, start)
+    return _accept(rule, match) if match else None
 
 
 def _windows(rule: Rule, lower: str) -> Iterator[tuple[int, int]]:
@@ -323,30 +322,32 @@ def _near(rule: Rule, plain: str, told: Folded) -> Iterator[Found]:
     """A rule's matches near its context words: the first one behind them, and with `before` all in front of them."""
     assert rule.context is not None
     for begin, stop in rule.context.find(told):
-        pattern = rule.pattern.compiled
-        if rule.linked:
-            matches = iter([match] if (match := pattern.match(plain, stop)) else [])
-        else:
-            matches = pattern.finditer(plain, stop, stop + BEHIND + LONGEST)
-        for match in matches:
-            if not rule.linked and match.start() > stop + BEHIND:
-                break
-            if found := _accept(rule, match):
-                yield found
-                yield from _others(rule, plain, found.end)
-                break
+        if first := _at(rule, plain, stop) if rule.linked else _behind(rule, plain, stop):
+            yield first
+            yield from _others(rule, plain, first.end)
         if rule.before:
-            for match in pattern.finditer(plain, max(0, begin - AHEAD - LONGEST), begin):
+            start = max(0, begin - AHEAD - LONGEST)
+            for match in rule.pattern.compiled.finditer(plain, start, begin):
                 if match.end() >= begin - AHEAD and (found := _accept(rule, match)):
                     yield found
+
+
+def _behind(rule: Rule, plain: str, stop: int) -> Found | None:
+    """A rule's first match that starts at most `BEHIND` characters behind a word."""
+    for match in rule.pattern.compiled.finditer(plain, stop, stop + BEHIND + LONGEST):
+        if match.start() > stop + BEHIND:
+            return None
+        if found := _accept(rule, match):
+            return found
+    return None
 
 
 def _others(rule: Rule, plain: str, at: int) -> Iterator[Found]:
     """Up to ten more matches of a rule, each behind a word like "and"."""
     for _ in range(10):
         link = _AND.match(plain, at)
-        match = rule.pattern.compiled.match(plain, link.end()) if link else None
-        if match is None or (found := _accept(rule, match)) is None:
+        found = _at(rule, plain, link.end()) if link else None
+        if found is None:
             return
         yield found
         at = found.end

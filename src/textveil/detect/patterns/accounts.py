@@ -13,6 +13,7 @@ from textveil.detect.patterns.rules import (
     LINK,
     Expression,
     Rule,
+    guarded,
     keyed,
     linked,
     words,
@@ -35,43 +36,23 @@ _UNTIL = rf"(?: {_EXPIRY} | (?<= \b exp\w{{0,8}} [ :.]{{1,3}} ) (?:0[1-9]|1[0-2]
 _GAP = r"(?!\d) [^\d\n]{0,30}+ (?: \n [^\d\n]{0,20}+ )?"
 
 _CARDS = (
-    "card|cards|credit card|debit card|visa|mastercard|amex|american express|karte|karten|kreditkarte|kartennummer"
-    "|carte"
-    "|carte bancaire|cb|tarjeta|cartão|cartao|carta di credito|carta|postepay|bancomat|kaart|creditcard|karta|kartą"
-    "|kartę"
-    "|kart|kartı|kartım|thẻ*|số thẻ|信用卡|银行卡|卡号|储蓄卡|工资卡|卡|カード*|카드*|карта|карты|карте|картой"
-    "|карту|بطاقة|البطاقة|कार्ड"
+    "card|visa|mastercard|amex|karte|kreditkarte|carte|cb|tarjeta|cartão|carta|kaart|karta|kartą|kartę|kart|kartı"
+    "|thẻ*|卡|カード*|카드*|карта|карты|карте|карту|картой|بطاقة|البطاقة|कार्ड"
 )
 _ACCOUNTS = (
-    "account number|account no|acct no|acct number|account #|bank account|checking account|savings account|checking"
-    "|savings"
-    "|routing number|direct deposit|kontonummer|konto-nr|kontonr|kto|kto-nr|girokonto|numéro de compte|n° de compte"
-    "|compte n°"
-    "|número de cuenta|nº de cuenta|cuenta nº|cuenta corriente|cuenta bancaria|número da conta|conta corrente"
-    "|conta bancária"
-    "|nº da conta|conta poupança|numero di conto|conto corrente|n. conto|c/c|rekeningnummer|bankrekening|numer konta"
-    "|numer rachunku|nr rachunku|nr konta|konto|rachunek|rachunku|konta|hesap no|hesap numarası|banka hesab*"
-    "|số tài khoản"
-    "|tài khoản|stk|账号|帐号|賬號|账户|帳號|开户行|收款|口座番号|口座|계좌|계좌번호|номер счета|номер счёта"
-    "|расчетный счет|расчётный счёт"
-    "|лицевой счет|р/с|рассчетный счет|счет №|счёт №|رقم الحساب|الحساب البنكي|खाता संख्या|खाता नंबर|खाता क्रमांक"
-    "|बैंक खाता|खाते|cuenta vista|cuenta rut|cuenta de ahorro|cuenta de ahorros|caja de ahorro|wpłata na"
-    "|счет для зачисления"
-    "|счёт для зачисления|bank a/c|loan a/c|loan account|savings a/c|户口号码|戶口號碼|存摺"
+    "account number|account no|acct number|acct no|acct|acc|a/c|account|bank account|checking|savings|direct deposit"
+    "|kontonummer|konto-nr|kontonr|kto|kto-nr|konto|numéro de compte|compte|número de cuenta|cuenta"
+    "|cuenta corriente|cuenta bancaria|cuenta rut|conta|conta corrente|conta bancária|conta poupança|conto"
+    "|conto corrente|n. conto|c/c|rekeningnummer|rekening|numer konta|numer rachunku|nr konta|rachunek|rachunku"
+    "|konta|hesap no|hesap numarası|số tài khoản|tài khoản|stk|账号|账户|帳號|开户行|口座番号|普通|当座|계좌"
+    "|계좌번호|номер счета|счет|счёт|лицевой счет|р/с|к/с|رقم الحساب|حساب|खाता संख्या|खाता|खाते|loan a/c|户口号码"
 )
-
-
 _BANKS = (
-    "*bank|banco|banca|banque|bank account|zenith|gtbank|gtb|opay|palmpay|kuda|moniepoint|uba|fcmb|ecobank|fps"
-    "|payid|osko"
-    "|iban|kto|überweisung auf|überweisen auf|virement sur|transferir a|transferencia a|bonifico su|przelew na"
-    "|przelać na"
-    "|przelej na|havale|eft|chuyển khoản|chuyển vào|vietcombank|techcombank|agribank|bidv|vietinbank|mb bank|mbbank"
-    "|匯入|汇入|匯到|汇到|汇款|匯款|转账|轉帳|轉賬|转到|打到|存入|户口|戶口|户名|轉數快|工商银行|建设银行|招商银行"
-    "|农业银行"
-    "|银行|銀行|은행|뱅크|새마을금고|농협|신협|수협|우체국|통장|송금|перевод на|перевести на|сбербанк|тинькофф"
-    "|на счет|на счёт"
-    "|बैंक|खाते|बँक|بنك|البنك|مصرف|المصرف|تحويل|حسابي|حسابه|حسابها"
+    "*bank|banco|banca|banque|zenith|gtbank|gtb|opay|palmpay|kuda|moniepoint|uba|fcmb|ecobank|fps|payid|osko"
+    "|iban|überweisung auf|überweisen auf|virement sur|transferir a|transferencia a|bonifico su|przelew na"
+    "|przelać na|havale|eft|chuyển khoản|chuyển vào|vietcombank|techcombank|匯入|汇入|匯到|汇到|汇款|匯款|转账|轉帳"
+    "|转到|打到|存入|户口|户名|轉數快|银行|銀行|은행|뱅크|농협|신협|수협|우체국|통장|송금|перевод на|перевести на"
+    "|сбербанк|тинькофф|на счет|на счёт|बैंक|بنك|البنك|مصرف|تحويل|حسابي|حسابه|حسابها"
 )
 """What a bank account's number follows where money is sent."""
 
@@ -122,6 +103,18 @@ _DATE = regex.compile(
 """Dates, with what follows them, and thousands."""
 _YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 
+
+def beside_card(pattern: str) -> Rule:
+    """Makes a rule for what stands behind the number of a card."""
+    return Rule(
+        "CARD",
+        Expression(rf"{BEFORE} {_CARD} (?!\w) {_GAP} {pattern}"),
+        score=0.85,
+        leads=True,
+        digits=12,
+    )
+
+
 RULES = (
     Rule(
         "CARD",
@@ -161,79 +154,42 @@ RULES = (
         signs=("xxx",),
         reach=(12, 4),
     ),
-    # a card with a wrong check digit, and what stands beside a number
-    keyed("CARD", _CARDS, rf"{_CARD} {AFTER}", digits=12, score=0.86),
-    Rule(
-        "CARD",
-        Expression(
-            r"(?<= \d{3,4} [^\d\n]{1,40} ) (?<! [\w/] | \d- )"
-            r" (?P<value>(?:0[1-9]|1[0-2]) [ ]? [/\-.] [ ]? (?:20)?\d\d) (?![\w/])"
-        ),
-        score=0.85,
-        digits=7,
-        **words(
-            "exp|exp.|expiry|expires|expiring|valid|valid thru|valid until|good thru|mm/yy|gültig|gültig bis|ablauf"
-            "|verfall"
-            "|expire|expiration|valable|caduca|caducidad|vence|vencimiento|validade|validez|scad|scadenza|scade"
-            "|vervalt"
-            "|vervaldatum|geldig|ważna|ważności|skt|son kullanma|hết hạn|有效期|有效期限|有効期限|유효기간|유효"
-            "|срок|действует|действительна"
-            "|صالحة|انتهاء|वैध*|समाप्ति"
-        ),
-    ),
     # the expiry date and the check code behind a card's number, whatever words are between
-    Rule(
-        "CARD",
-        Expression(rf"{BEFORE} {_CARD} (?!\w) {_GAP} (?P<value> {_UNTIL} ) (?![\w/])"),
-        score=0.85,
-        leads=True,
-        digits=12,
-    ),
-    Rule(
-        "CARD",
-        Expression(
-            rf"{BEFORE} {_CARD} (?!\w) {_GAP} {_UNTIL}"
+    *guarded(
+        "with the number of a card they pay",
+        beside_card(rf"(?P<value> {_UNTIL} ) (?![\w/])"),
+        beside_card(
+            rf"{_UNTIL}"
             r" (?!\d) (?! [^\d\n]{0,30} (?: amt | amount | total | sum | price | reason ) )"
             r" [^\d\n]{0,30}+"
             r" (?P<value> \d{3,4} )"
             r" (?! [\w/:%\-] | [.,]\d | [ ]?[€$£₹¥] )"
         ),
-        score=0.8,
-        leads=True,
-        digits=12,
     ),
     # the last digits of a card: **** 4242, Visa *4242
-    Rule(
-        "CARD",
-        Expression(r"(?<![\w*•]) (?: [*•x]{4} [ \-]? ){1,3} (?P<value> \d{4} ) (?![\w*])"),
-        score=0.8,
-        digits=4,
-        signs=("*", "•", "x"),
+    *guarded(
+        "receipts name cards so",
+        Rule(
+            "CARD",
+            Expression(r"(?<![\w*•]) (?: [*•x]{4} [ \-]? ){1,3} (?P<value> \d{4} ) (?![\w*])"),
+            score=0.8,
+            digits=4,
+            signs=("*", "•", "x"),
+        ),
     ),
     keyed("CARD", f"{_CARDS}|visa*", r"[*•·]{1,12} [ ]? \d{4}", digits=4, score=0.8),
-    keyed(
-        "ACCOUNT",
-        _ACCOUNTS,
-        r"\d (?: [ .\-/]? \d ){4,25} (?:-x)?",
-        digits=5,
-        check=has_account_length,
-    ),
-    linked(
-        "ACCOUNT",
-        "acc|acct|a/c|account|konto|compte|cuenta|conta|conto|rekening|rachunek|rachunku|konta|hesap|tk|stk|счет"
-        "|счёт|р/с|к/с"
-        "|普通|当座|普通預金|当座預金|振込先|खाता|حساب",
-        r"(?: [A-Z]{2,6}(?=\d{6}) )? \d (?: [ .\-/]? \d ){4,25} (?:-x)?",
-        digits=5,
-        check=has_account_length,
-    ),
-    # where money goes: a bank, an app or a transfer, and the number at once
-    linked("ACCOUNT", _BANKS, r"\d (?: [ \-]? \d ){7,19}", digits=8, check=has_account_length),
-    Rule(
-        "ACCOUNT",
-        Expression(rf"{BEFORE} 4(?:0[1-8]|2[0-6])\d\d (?:810|643|840|978|156) \d{{12}} {AFTER}"),
-        leads=True,
-        digits=20,
+    *guarded(
+        "nothing else tells the kind of number",
+        linked(
+            "ACCOUNT",
+            _ACCOUNTS,
+            r"(?: [A-Z]{2,6}(?=\d{6}) )? \d (?: [ .\-/]? \d ){4,25} (?:-x)?",
+            digits=5,
+            check=has_account_length,
+            score=0.87,
+        ),
+        # where money goes: a bank, an app or a transfer, and the number at once
+        linked("ACCOUNT", _BANKS, r"\d (?: [ \-]? \d ){7,19}", digits=8, check=has_account_length),
     ),
     keyed("ACCOUNT", "routing|aba|rtn", r"\d{9}", digits=9, check=sums.is_routing_number),
     Rule(
@@ -248,5 +204,8 @@ RULES = (
         Expression(r"(?<!\w) (?:bc|tb|ltc)1 [02-9ac-hj-np-z]{8,87}+ (?!\w)"),
         check=sums.is_bech32,
     ),
-    Rule("CRYPTO", Expression(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
+    *guarded(
+        "the form of an address of Ethereum",
+        Rule("CRYPTO", Expression(r"(?<!\w) 0x [0-9a-f]{40}+ (?!\w)"), score=0.95, signs=("0x",)),
+    ),
 )

@@ -19,6 +19,7 @@ _OF = r"""
     | van | von | der
       | den | of | y | e | à )
 """
+_OFS = frozenset(regex.findall(r"\p{L}+", _OF))
 _SMALL = rf"(?: {_OF} | and | u | nad | pod | am | an | in | im | bei | sur | sous | en | upon )"
 _GAP = r"[\s,]{1,4}+"
 
@@ -118,14 +119,11 @@ def is_street(value: str) -> bool:
     if match is None:
         return False
     *names, way = _parts(match.group())
-    small = [
-        name for name in names if name.islower() and not regex.fullmatch(_OF, name, regex.VERBOSE)
-    ]
-    if any(name.lower() in _NO_WAYS for name in small) or any(
-        name.endswith("'s") for name in names
-    ):
+    small = {*filter(str.islower, names)} - _OFS
+    if small & _NO_WAYS or any(name.endswith("'s") for name in names):
         return False
-    return (not small and not way.islower()) or (way.lower() not in _ORDINARY and len(names) <= 2)
+    written = not small and not way.islower()
+    return written or (way.lower() not in _ORDINARY and len(names) <= 2)
 
 
 def is_numbered(value: str) -> bool:
@@ -193,6 +191,8 @@ def address(
     return Rule("ADDRESS", Expression(pattern), score, digits=digits, **told, **fields)
 
 
+_LINE = "one line names a home"
+
 RULES = (
     # 12 Main Street, 12B East 5th St., Suite 4, Springfield, IL 62704
     address(
@@ -202,16 +202,6 @@ RULES = (
         check=is_street,
         leads=True,
     ),
-    # Shop 2, 19 Hindmarsh Lane; Level 4, Quartermain House, 30 Tabernacle Walk, London EC2; 2/1, 40 Dumbarton Rd
-    address(
-        rf"(?<!\w) (?: (?: unit | shop | level | flat | suite | apt\.? | apartment | office | lot | floor | ward"
-        rf" | room | studio )"
-        rf" [ ]? \d{{1,4}}[a-z]? [ ]?[,/][ ]? (?: (?:{_NAME}[ ]){{0,3}}{_NAME},[ ] )? )"
-        rf" {_NUMBER} ,? [ ] (?:{_WORD}[ ]){{1,4}}? {_WAY} (?!\w) \.? {_TAIL}",
-        0.76,
-        "unit |shop |level |flat |suite |apt|apartment|office |lot |floor |ward |room |studio ",
-        digits=2,
-    ),
     # Hopfengarten 9, 97456 Dittelbrunn; ZA des Quatre-Vents, 49124 Saint-Barthélemy
     address(
         rf"(?<!\w) (?:{_NAME}[ ]){{0,3}}{_NAME} [ ] \d{{1,4}}(?:[ ]?[a-z])? (?: ,[ ]? | [ ]?\n ) (?:[A-Z]{{1,2}}-)?"
@@ -219,6 +209,7 @@ RULES = (
         0.7,
         digits=5,
         check=is_place,
+        guard=_LINE,
     ),
     # a postal code and its town in a line or a cell of their own
     address(
@@ -228,6 +219,7 @@ RULES = (
         0.6,
         digits=5,
         check=is_town,
+        guard=_LINE,
     ),
     # Hauptstraße 5, 10115 Berlin; 3 Lange Straße 5
     address(
@@ -237,6 +229,7 @@ RULES = (
         "straße |strasse |str. |stasse |gasse |gässli |weg |platz |allee |damm |ufer |steig |gatan |gata |gaten "
         "|gate |gade |vägen |vegen |veien |vej |væng |stræti |gränd |straat |laan |plein |gracht |singel |dijk |hove "
         "|katu |ntie |kuja |utca |vegur |vangur |gränden |stien ",
+        guard=_LINE,
     ),
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
     address(
@@ -266,6 +259,7 @@ RULES = (
         r" | [ ](?:a[nñ]os|ans|anni|euros?|km|m|min) )",
         0.6,
         "calle |camino |avenida |paseo |rue |rua |travessa |piazza |viale ",
+        guard=_LINE,
     ),
     # post office boxes and military addresses
     address(
@@ -276,6 +270,7 @@ RULES = (
         rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
         0.8,
         "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",
+        guard=_LINE,
     ),
     address(
         r"(?<!\w) (?: (?: psc | cmr | unit | usnv | uss | usns | uscgc ) [ ] [\w.\-]{1,30}+"
@@ -283,13 +278,21 @@ RULES = (
         0.9,
         "apo |fpo |dpo ",
         digits=5,
+        guard=_LINE,
     ),
-    address(rf"(?<![\w\#]) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)", 0.7, digits=2, leads=True),
+    address(
+        rf"(?<![\w\#]) (?-i:(?: {_BRITISH} | {_CANADIAN} )) (?!\w)",
+        0.7,
+        digits=2,
+        leads=True,
+        guard=_LINE,
+    ),
     address(
         rf"(?<!\w) (?P<value> {_CODE} )",
         0.7,
         digits=3,
         near="zip|zip code|zipcode|postcode|post code|postal code|plz|postleitzahl|code postal|código postal|cap:",
+        guard=_LINE,
     ),
     # a name with a number, followed by a unit or a state, or near a word that announces an address
     address(
@@ -297,6 +300,7 @@ RULES = (
         rf" {_HOME} {_TAIL}",
         0.65,
         "apt|apartment|suite|flat|wohnung|whg|appt|appartement",
+        guard=_LINE,
     ),
     address(
         rf"{_BEHIND} (?P<value> (?: {_NUMBER} [ ] ){{1,2}} {_NAME} {_MORE}{{0,5}} (?: [ ] {_NUMBER} (?!\w) )? {_TAIL}"
@@ -305,6 +309,7 @@ RULES = (
         0.6,
         check=is_place,
         near=_PLACES,
+        guard=_LINE,
     ),
 )
 """Street addresses, as several countries write them."""

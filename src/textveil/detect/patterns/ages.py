@@ -38,6 +38,8 @@ _THINGS = r"""(?! [ ]? (?: whisk(?:e?y) | scotch | wine | house | home | buildin
     | phone | system | software | version | church | bridge | tradition | problem | roof | boiler | marriage |
       relationship | dog | cat ) )"""
 
+_SAID = "figures that only the words beside them tell of"
+
 AGES = (
     Rule(  # I am 34, not: explain like I'm 5
         "AGE",
@@ -67,6 +69,7 @@ AGES = (
             "he was ",
         ),
         reach=(16, 60),
+        guard=_SAID,
     ),
     Rule(  # a 65-year-old, die 65-jährige Patientin, 34-letnia pacjentka, 58-летний пациент
         "AGE",
@@ -83,6 +86,7 @@ AGES = (
         whole=True,
         signs=("jährig", "jarig", "letni", "летн"),
         reach=(8, 60),
+        guard=_SAID,
     ),
     Rule(  # her 40th birthday, zum 60. Geburtstag, 50. urodziny, cumple 30, wird 64
         "AGE",
@@ -127,6 +131,7 @@ AGES = (
         whole=True,
         signs=("anni ", " of ", "عند", "عمر", "بلغ", "umr"),
         reach=(24, 40),
+        guard=_SAID,
     ),
     Rule(  # my 73-year-old mother; she is 4 years old
         "AGE",
@@ -138,6 +143,7 @@ AGES = (
         digits=1,
         signs=("old", "yo", "y/o", "y.o."),
         reach=(80, 40),
+        guard=_SAID,
     ),
     Rule(  # aged 47; Age: 31
         "AGE",
@@ -175,6 +181,7 @@ AGES = (
             "आयु",
         ),
         reach=(28, 40),
+        guard=_SAID,
     ),
     Rule(  # our daughter Zofia (6); the kids (11 and 8)
         "AGE",
@@ -188,6 +195,7 @@ AGES = (
         whole=True,
         signs=("(", ","),
         reach=(70, 20),
+        guard=_SAID,
     ),
     Rule(  # Xiomara Bustillo, 36, ...; R.K., 41, accountant; Edeltraud Winter (87, ...
         "AGE",
@@ -215,6 +223,7 @@ AGES = (
         score=0.85,
         digits=2,
         signs=("m", "f", "yo", "y/o", "jr", "j."),
+        guard=_SAID,
     ),
     Rule(  # other languages of Europe: a person, a verb or a bracket before, the unit behind
         "AGE",

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
-from functools import cache
+from functools import cache, reduce
 from importlib import import_module
 from types import ModuleType
 
@@ -119,13 +119,14 @@ def is_bech32(value: str) -> bool:
         + [ord(c) & 31 for c in prefix]
         + [BECH32.index(c) for c in data]
     )
-    check = 1
-    for v in values:
-        top = check >> 25
-        check = (check & 0x1FFFFFF) << 5 ^ v
-        for i, factor in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
-            check ^= factor if top >> i & 1 else 0
-    return check in (1, 0x2BC830A3)
+    return reduce(_bech32_step, values, 1) in (1, 0x2BC830A3)
+
+
+def _bech32_step(check: int, value: int) -> int:
+    top, check = check >> 25, (check & 0x1FFFFFF) << 5 ^ value
+    for i, factor in enumerate((0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)):
+        check ^= factor if top >> i & 1 else 0
+    return check
 
 
 def entropy(value: str) -> float:
@@ -285,11 +286,6 @@ def is_pension_number(value: str) -> bool:
     day = 10 * d[2] + d[3]
     born = is_short_date(10 * d[6] + d[7], 10 * d[4] + d[5], day - 50 if day > 50 else day)
     return born and total % 10 == d[-1]
-
-
-def is_polish_card(value: str) -> bool:
-    """Poland: number of an identity card, three letters and six digits."""
-    return weighted((int(c, 36) for c in compact(value)), (7, 3, 1, 9, 7, 3, 1, 7, 3)) % 10 == 0
 
 
 def is_cccd(value: str) -> bool:

@@ -5,6 +5,8 @@ Not here: check digits (`checksums`), orders, cases and devices (`references`), 
 (`addresses`), telephone numbers (`phones`), dates of birth (`times`).
 """
 
+import regex
+
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import (
     AFTER,
@@ -12,9 +14,8 @@ from textveil.detect.patterns.rules import (
     Check,
     Expression,
     Rule,
-    has_digits,
+    guarded,
     keyed,
-    linked,
     words,
 )
 
@@ -45,29 +46,15 @@ def number(
     )
 
 
-def is_ssn(value: str) -> bool:
-    """Whether the US can have issued it: no area 000, 666 or 900 and up, no group 00, no serial number 0000."""
-    d = sums.compact(value)
-    return d[:3] not in ("000", "666") and d[0] != "9" and d[3:5] != "00" and d[5:] != "0000"
-
-
-def is_itin(value: str) -> bool:
-    """Whether it is a US taxpayer number: 9xx and a group in use."""
+def is_taxpayer(value: str) -> bool:
+    """Whether the US can have issued it, to a citizen (SSN) or a taxpayer (ITIN): 9xx and a group in use."""
     d = sums.compact(value)
     group = int(d[3:5])
-    return d[0] == "9" and (
-        50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99
-    )
+    if d[0] == "9":
+        return 50 <= group <= 65 or 70 <= group <= 88 or 90 <= group <= 92 or 94 <= group <= 99
+    return d[:3] not in ("000", "666") and group > 0 and d[5:] != "0000"
 
 
-_FORM = (
-    r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
-    r" (?: (?: [.\-/] | [ ](?=[A-Z]{0,2}\d\w) ) [A-Z0-9]{1,20}+ ){0,6}"
-)
-"""A number known only by the words near it: after each space it must have a digit near its start."""
-
-_SSN = "ssn|social security|social sec|social|taxpayer|itin|tax id"
-_DASHED = r"\d{3}([ \-])\d\d\1\d{4}"
 _NIF = r"\d{8}-?[A-Z] | \d\d\.\d{3}\.\d{3}-?[A-Z] | [XYZ]-?\d{7}-?[A-Z]"
 _CODICE = r"[A-Z]{3}_[A-Z]{3}_[\dL-NP-V]{2}[A-EHLMPRST][\dL-NP-V]{2}_[A-Z][\dL-NP-V]{3}[A-Z]"
 _INSURED = "krankenversicher*|kvnr|kv-nr|versichert*|krankenkass*|gesundheitskarte"
@@ -75,11 +62,13 @@ _CHINESE = "身份证*|身份證*|身分证*|身分證*|证件号*|公民身份*
 _VIETNAMESE = "cccd|căn cước*|cmnd|chứng minh*|số định danh|định danh"
 _PNR = "personnummer|samordningsnummer|personal number|personal identity number"
 NATIONAL = (
-    number(_DASHED, is_ssn, score=0.9),
-    number("9", is_ssn, context=_SSN, score=0.8),
-    number(_DASHED, is_itin, score=0.9),
-    number("9", is_itin, context=_SSN, score=0.8),
-    number(r"\d{3}[ ]\d{3}[ ]\d{4}", sums.is_nhs, score=0.7),
+    number(r"\d{3}([ \-])\d\d\1\d{4}", is_taxpayer, score=0.9),
+    number(
+        "9",
+        is_taxpayer,
+        context="ssn|social security|social sec|social|taxpayer|itin|tax id",
+        score=0.8,
+    ),
     number("10", sums.is_nhs, context="nhs|national health|patient"),
     number(
         r"(?!BG|GB|KN|NK|NT|TN|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z]_\d\d_\d\d_\d\d_[A-D]",
@@ -99,7 +88,6 @@ NATIONAL = (
     number(r"756_\d{4}_\d{4}_\d\d", sums.is_ahv),
     number(r"[2-9]\d{3}([ \-])\d{4}\1\d{4}(?![ ]\d{4})", sums.verhoeff),
     number("12", sums.verhoeff, context="aadhaar|aadhar|uidai"),
-    number(r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", score=0.9)._replace(digits=4),
     number(r"[STFGM]_\d{7}_[A-Z]", sums.is_nric),
     number("8,9", sums.is_tfn, context="tfn|tax file"),
     number(r"\d\d_\d{3}_\d{3}_\d{3}", sums.is_abn),
@@ -107,23 +95,20 @@ NATIONAL = (
     number(r"[2-6]\d{3}_\d{5}_\d(?:_\d)?", sums.is_medicare, context="medicare"),
     number(r"\d{3}\.?\d{3}\.?\d{3}-?\d\d", sums.is_cpf),
     number(r"\d\d\.\d{3}\.\d{3}/\d{4}-\d\d", sums.is_cnpj),
-    number(r"\d{6}-?[1-8]\d{6}", sums.is_rrn),
+    number(r"\d{6}[1-8]\d{6}", sums.is_rrn),
     number(r"[1-9]\d{16}[\dX]", sums.is_resident_id),
     number("13", sums.is_south_african),
     number("9", sums.luhn, context="sin|social insurance"),
-    number(r"[A-Z][AEIOUX][A-Z]{2}\d{6}[HM][A-Z]{5}[A-Z0-9]\d", score=0.95),
     number(
         r"\d{6}-?\d{4}", sums.is_short_birth, context="cpr|cpr-nummer|cpr-nr|kennitala", score=0.8
     ),
     number(r"\d\d_\d{6}_[A-Z]_\d{3}", sums.is_pension_number),
     number(r"[A-Z]_\d{3}_\d{3}_\d{3}", sums.is_insurance_number, context=_INSURED),
     number("9", sums.is_portuguese_nif, context="nif|contribuinte"),
-    number(r"\d{8}[ \-]\d[ \-]?[A-Z][A-Z\d]\d", score=0.9),
     number(r"\d{7}[A-W][A-IW]?", sums.is_pps),
     number(r"\d{3}_\d{3}_\d\d_\d\d", sums.is_nip, context="nip"),
     number(r"\d{3}-\d{3}-\d\d-\d\d", sums.is_nip),
     number("9", sums.is_regon, context="regon"),
-    number(r"[A-Z]{3}_\d{6}", sums.is_polish_card, context="dowód*|dowod*|legitym*"),
     number("11", sums.is_tc_kimlik),
     number(r"[A-Z]{1,2}\d{6}\([\dA]\)?", sums.is_hkid),
     number(
@@ -144,60 +129,27 @@ NATIONAL = (
     number("12", sums.is_nuss, context="nuss|naf|seguridad social"),
     number(r"[1-9]\d{16}[\dX]", sums.is_born_resident, context=_CHINESE, score=0.9),
     number(r"\d{12}", sums.is_cccd, context=_VIETNAMESE, score=0.9),
-    keyed(
-        "NATIONAL_ID",
-        "passport|passports|passport no|reisepass|reisepassnummer|passeport|pasaporte|passaporto|passaporte|paspoort"
-        "|paszport*|pasaport*|паспорт*|护照*|護照*|旅券*|パスポート*|여권*|hộ chiếu|جواز*|पासपोर्ट*",
-        _FORM,
-        digits=5,
-        check=has_digits,
-    ),
-    keyed(
-        "NATIONAL_ID",
-        "national id|national identity|national identification|identity card|identity number|id card|id number|id no"
-        "|id #|social security|personalausweis|personalausweisnummer|ausweisnummer|sozialversicherungsnummer"
-        "|steuer-id|steuer id|idnr|id-nr|steuernummer|st.-nr|steueridentifikationsnummer|rentenversicherungsnummer"
-        "|rvnr"
-        "|versicherungsnummer|carte d'identité|carte nationale d'identité|cni"
-        "|numéro de sécurité sociale|sécu|carta d'identità|codice fiscale|c.f|tessera sanitaria|documento de identidad"
-        "|tax id|taxpayer id|tax number|taxpayer number|national insurance|p.iva|p. iva|partita iva"
-        "|cartão de cidadão|cartão do cidadão|bilhete de identidade|utente|segurança social|niss|cns|cartão sus"
-        "|identiteitskaart|rijksregisternummer|dowodem|dowodu|dowód|kimlik*|vergi*|tckn|sgk*|căn cước*|cmnd|cccd"
-        "|chứng minh*|mã số thuế|mst|身份证*|身份證*|身分證*|社保*|社会保障*|マイナンバー|個人番号|基礎年金番号"
-        "|保険者番号|在留カード*"
-        "|주민등록번호*|주민번호*|외국인등록*|운전면허*|инн|снилс|полис*|الرقم القومي|رقم الهوية|الهوية الوطنية"
-        "|البطاقة الوطنية|بطاقة*|إقامة"
-        "|رقم التعريف|आधार*|पैन*|जीएसटी*|मतदाता*|समग्र*|aadhaar|aadhar|voter id|epic no|cédula|cedula|curp|cuil"
-        "|cuit"
-        "|pps|ppsn|gstin|gst no|umid|nik|nric|emirates id",
-        _FORM,
-        digits=4,
-        check=has_digits,
-    ),
-    linked(
-        "NATIONAL_ID",
-        "dni|nie|rg|rut|run|ci|tin|ein|ssn|pan|nin|siret|siren|vat|ust-idnr|ust-id|uid",
-        _FORM,
-        check=has_digits,
+    *guarded(
+        "a form that a country defines",
+        # the tax number of India, the citizen card of Portugal, the readable zone of a passport
+        number(r"[A-Z]{3}[ABCFGHLJPT][A-Z]\d{4}[A-Z]", score=0.9)._replace(digits=4),
+        number(r"\d{8}[ \-]\d[ \-]?[A-Z][A-Z\d]\d", score=0.9),
+        Rule(
+            "NATIONAL_ID",
+            Expression(
+                r"(?<![\w<]) (?=[A-Z0-9<]{0,40}<<) (?= (?:<*[A-Z0-9]){8} ) [A-Z0-9<]{28,44}+ (?![\w<])",
+                regex.VERBOSE,
+            ),
+            score=0.95,
+            signs=("<<",),
+            reach=(46, 46),
+        ),
     ),
 )
 
 LICENCES = (
     number("10", sums.is_npi, context="npi|national provider")._replace(type="LICENCE"),
     keyed("LICENCE", "dea", r"[A-Z][A-Z9]\d{7}", digits=7, check=sums.is_dea),
-    keyed(
-        "LICENCE",
-        "license|licence|driver license|drivers license|driver's license|driving licence|license number"
-        "|licence number|license no|licence no|license #|dl number|dl no|dl #|dl#|dl:|driver id|driving permit"
-        "|medical registration|bar number|gmc|führerschein|führerscheinnummer|permis de conduire|permiso de conducir"
-        "|carné de conducir|licencia de conducir|patente|patente di guida|rijbewijs|rijbewijsnummer"
-        "|carta de condução|cnh|habilitação|prawo jazdy|prawa jazdy|ehliyet*|sürücü belgesi|bằng lái*|giấy phép lái xe"
-        "|gplx|驾驶证*|驾照*|駕照*|免許*|운전면허*|водительск*|رخصة*|ड्राइविंग*|driving license|driving licence"
-        "|crm|crm-*|agb|big-nummer|registro profissional|colegiado|npwp",
-        _FORM,
-        digits=4,
-        check=has_digits,
-    ),
 )
 
 RULES = (*NATIONAL, *LICENCES)

@@ -1,4 +1,4 @@
-"""Places: addresses behind a label or in other ways than Western ones, and coordinates.
+"""Places: addresses in other ways than Western ones, and coordinates.
 
 In: nothing. Out: `RULES`.
 Not here: streets as Western Europe and America write them (`addresses`), names of towns and countries alone, which a
@@ -8,33 +8,6 @@ tagger finds.
 import regex
 
 from textveil.detect.patterns.rules import Check, Expression, Rule, words
-
-_LABELS = (
-    "address|addresses|home address|postal address|mailing address|shipping address|delivery address|billing address"
-    "|residence|premises|anschrift|adresse|wohnanschrift|lieferadresse|rechnungsadresse|wohnhaft|domicile|dirección"
-    "|direccion|domicilio|domicílio|morada|endereço|endereco|indirizzo|residente in|residenza|adres|adres zamieszkania"
-    "|zamieszkały|zamieszkała|adresi|adresim|homepostaladdress|địa chỉ|地址|住址|现住址|住所|住 所|住  所|現住所"
-    "|주소|배송지"
-    "|адрес|адресу|адрес доставки|место жительства|проживает|العنوان|عنوان|محل الإقامة|السكن|पता|निवास|रहने का पता"
-)
-_NOT_PLACES = regex.compile(
-    r"@|://|^\W*[\da-f.:/\[\]]+$|^0x|\b(?:http|www|smtp|localhost|null|none|n/a|tba|unknown|string|varchar)\b"
-    r"|[{}$=\\\[\]]|\w_\w|^\W*\d{1,3}(?:\.\d{1,3}){3}",
-    regex.IGNORECASE,
-)
-
-
-def is_labelled(value: str) -> bool:
-    """Whether what stands behind a label is an address: a number and words, no sentence and no address of a host."""
-    letters = sum(c.isalpha() for c in value)
-    return (
-        any(c.isdigit() for c in value)
-        and letters >= 4
-        and not _NOT_PLACES.search(value)
-        and (not value.isascii() or value != value.lower() or value[0].isdigit())
-        and (not value.isascii() or any(c in value for c in ",/") or len(value.split()) <= 8)
-    )
-
 
 _KEYS = regex.compile(
     r"\b(?:شارع|طريق|جادة|حي|حارة|زنقة|نهج|ميدان|بناية|عمارة|برج|شقة|فيلا|منزل|الدور|الطابق|قطعة)\b"
@@ -80,13 +53,6 @@ def is_precise(value: str) -> bool:
     )
 
 
-_STOPS = (
-    "code|digicode|interphone|tel|tél|phone|mobile|mobil|handy|e-?mail|mail|call|please|ring|and|but|where|which"
-    "|since|bitte"
-    "|klingeln|seit|und|aber|sonnez|depuis|mais|llamar|desde|pero|ligar|mas|suonare|citofono|bel|maar|proszę|ale|ve"
-    "|ama"
-)
-"""Words that do not belong to an address any more."""
 _LYING = r"(?!(?<=[位居落])[于於])"
 _HAN = rf"(?:{_LYING}[\p{{Han}}--[的在到住寄去至往是为给称说叫把被跟让请我你他她您们了也还着就这那哪写寫卸、]])"
 _KANA = rf"(?:{_LYING}[[\p{{Han}}\p{{Katakana}}ーヶケのノ々]--[的了们这还到说为给]])"
@@ -128,7 +94,12 @@ _VIET = r"[\p{L}\d.\-/]{1,15}"
 
 
 def place(
-    pattern: str, score: float, signs: str, check: Check | None = None, digits: int = 1
+    pattern: str,
+    score: float,
+    signs: str,
+    check: Check | None = None,
+    digits: int = 1,
+    guard: str = "",
 ) -> Rule:
     """A rule for addresses in the letters of all scripts; one of the signs, separated by bars, must be in the text."""
     return Rule(
@@ -140,29 +111,13 @@ def place(
         reach=(120, 250),
         digits=digits,
         whole=True,
+        guard=guard,
     )
 
 
+_LINE = "one line names a home"
+
 RULES = (
-    Rule(
-        "ADDRESS",
-        Expression(
-            r"""(?<! \b (?: e-?mail | mail | ip | mac | web | wallet | host | url | memory | bitcoin | server | network
-                | base )
-                [ _\-] (?: address(?:es)? | adresse | adres ) )
-            [ ]{0,4} (?: ["']? [ ]? [:=] (?![:=/]) | [ ](?:is|ist|lautet|est|es|è|é|to)(?=[ ]) ) [ ]{0,4} ["']?
-            (?P<value> [^\s\n|;"<>:=] [^\n|;"<>]{4,140}? ) (?= [ ]{2} |"""
-            rf"""[,.(]?[ ](?:{_STOPS})(?!\w)"""
-            r""" | [ ]? [\n|;"<>] | [ ]?\Z |
-            (?<=[\p{L}\d]{3}) [.!?] (?:\s|\Z) )"""
-        ),
-        0.72,
-        check=is_labelled,
-        digits=1,
-        linked=True,
-        whole=True,
-        **words(_LABELS),
-    ),
     # 杭州市西湖区翠苑街道学院北路63号翠竹苑7幢2单元501室
     place(
         rf"""(?<!{_HAN}) {_HAN}{{2,30}}?
@@ -173,17 +128,19 @@ RULES = (
         (?: (?<=[栋幢座楼元]) \d{{2,4}} (?!\d) )?""",
         0.75,
         "路|街|道|巷|弄|胡同|里|段|村|园|苑|小区|大厦|广场|镇|乡|坊|庄|屯|组",
+        guard=_LINE,
     ),
     # 〒939-8214 富山県富山市黒崎512-3 メゾン樫ノ木205
     place(
         rf"""(?: 〒[ ]?\d{{3}}-?\d{{4}}[ ]{{0,2}} )?
         (?<!{_AREA}) {_AREA}{{1,12}}? [都道府県市区町村郡] {_KANA}{{1,20}}? [ ]?
         \d{{1,4}} (?: (?:丁目|番地の?|番町|番|号) \d{{0,4}} | [の\-]\d{{1,4}} ){{1,5}} (?:号室?|番地?)?
-        (?: [ ] [\p{{Katakana}}ー\p{{Han}}ノA-Za-z・]{{2,20}} [ ]? \d{{2,4}} (?:号室?)? )?""",
+        (?: [ ] [\p{{Katakana}}ー\p{{Han}}ノA-Za-z・]{{2,20}} [ ]? \d{{2,4}} (?:号室?)? )?
+        | 〒[ ]?\d{{3}}-?\d{{4}}(?!\d)""",
         0.75,
-        "都|道|府|県|市|区|町|村|郡",
+        "都|道|府|県|市|区|町|村|郡|〒",
+        guard=_LINE,
     ),
-    place(r"〒[ ]?\d{3}-?\d{4}(?!\d)", 0.85, "〒"),
     # 강릉시 사천면 진리항구2길 5, 103동 1204호
     place(
         rf"""(?<!{_HANGUL}) (?:{_HANGUL}{{1,8}}{_ADMIN}[ ]){{1,4}} [가-힣\d]{{1,14}}(?:로|길|동|리)[ ]?
@@ -192,6 +149,7 @@ RULES = (
         (?: [ ]?\([가-힣\d, ]{{2,20}}\) )?""",
         0.75,
         "로|길|동|리",
+        guard=_LINE,
     ),
     # Ростов-на-Дону, пер. Халтуринский, 85; ул. Ленина, д. 5, кв. 12; Невский проспект, д. 7
     place(
@@ -219,6 +177,7 @@ RULES = (
         "شارع|طريق|جادة|زنقة|نهج|حارة|عمارة|بناية|حي",
         is_keyed_place,
         digits=0,
+        guard=_LINE,
     ),
     place(
         rf"""(?<![\p{{Devanagari}}\p{{M}}\d]) (?: {_HINDI}[ ] ){{0,2}}?
@@ -228,6 +187,7 @@ RULES = (
         "मकान|वार्ड|मोहल्ला|ग्राम|गली|सेक्टर|प्लॉट|फ्लैट|जिला|ज़िला",
         is_hindi,
         digits=0,
+        guard=_LINE,
     ),
     place(
         rf"""(?i)(?<!\w) (?: (?:số(?:[ ]nhà)?|nhà[ ]số|căn[ ]hộ|phòng|ngõ|ngách|hẻm|đường|thôn|ấp|tổ|khu[ ]phố)[ ]
@@ -239,6 +199,7 @@ RULES = (
         0.72,
         "đường|phố|ngõ|hẻm|phường|quận|xã|huyện|thôn|ấp|p.|q.",
         is_keyed_place,
+        guard=_LINE,
     ),
     # coordinates
     Rule(
@@ -270,6 +231,7 @@ RULES = (
             "|إحداثيات|الموقع"
             "|निर्देशांक"
         ),
+        guard="a place to a few metres",
     ),
     Rule(
         "COORDINATES",
@@ -283,6 +245,7 @@ RULES = (
         check=is_precise,
         digits=6,
         signs=("°", "º", "deg"),
+        guard="a place to a few metres",
     ),
     Rule(
         "COORDINATES",
@@ -293,6 +256,7 @@ RULES = (
         score=0.85,
         signs=("+",),
         digits=1,
+        guard="a place to a few metres",
     ),
 )
-"""Addresses behind labels, of Asia and Eastern Europe, and coordinates."""
+"""Addresses of Asia and Eastern Europe, and coordinates."""

@@ -8,16 +8,20 @@ from collections.abc import Sequence
 
 import regex
 
-from textveil.detect.patterns import checksums as sums
-from textveil.detect.patterns.rules import LINK, Expression, Rule, has_digit, keyed, linked, words
+from textveil.detect.patterns.rules import (
+    Expression,
+    Rule,
+    guarded,
+    has_digits,
+    linked,
+    listed,
+    words,
+)
 from textveil.text.lexicon import all_ordinary, lists
 
-_FORM = (
-    r"(?=[A-Z\-]{0,5}\d) [A-Z0-9]{1,20}+"
-    r" (?: (?: [.\-/] | [ ](?=[A-Z]{0,2}\d\w) ) [A-Z0-9]{1,20}+ ){0,6}"
-)
 _CODE = r"""
-    (?: (?! (?: IP | MAC | OS | TEL | FAX | EXT | PIN | CET | UTC ) [ ] ) (?-i:[A-Z]{1,4}) [ ] (?=\d)
+    (?: (?! (?: IP | MAC | OS | TEL | FAX | EXT | PIN | CET | UTC | GB | ISO | RFC | DIN ) [ ] )
+        (?-i:[A-Z]{1,4}) [ ] (?=\d)
       | (?= [\p{L}.\-/_]{0,14} \d ) ) [\p{L}\d]{1,36}+
     (?: [.\-/_] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
@@ -28,12 +32,9 @@ _DATE = regex.compile(
     r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
     regex.VERBOSE,
 )
+_YEAR = regex.compile(r"(?:19|20)\d\d")
 _THOUSANDS = regex.compile(r"\d{1,3}(?:\.\d{3})+")
 _DECIMAL = regex.compile(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
-_LAW = regex.compile(
-    r"\d{1,5}/(?:\p{L}{1,4}/)?(?:19|20)\d\d|(?:19|20)\d\d/\d{1,4}|\d+-(?:ФЗ|ФКЗ|П|р)|[\d.]+",
-    regex.I,
-)
 _MEASURE = regex.compile(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)",
     regex.I,
@@ -46,14 +47,27 @@ _TECHNICAL = regex.compile(
 
 def is_reference(value: str) -> bool:
     """Whether it has two digits, and is no date, measure, decimal figure, code of an error, version or branch."""
-    digits = sum(c.isdigit() for c in value)
     return (
-        digits >= 2
+        sum(map(str.isdigit, value)) >= 2
         and sum(c.isalnum() for c in value) >= 3
-        and not any(form.fullmatch(value) for form in (_DATE, _DECIMAL, _MEASURE, _TECHNICAL))
-        and not (value.isdigit() and len(value) == 4 and value[:2] in ("19", "20"))
-        and not ((branch := _BRANCH.fullmatch(value)) and _are_words(branch[1].split("-")))
+        and not any(
+            form.fullmatch(value) for form in (_YEAR, _DATE, _DECIMAL, _MEASURE, _TECHNICAL)
+        )
+        and not _is_branch(value)
     )
+
+
+def is_issued(value: str) -> bool:
+    """Whether it is a reference, and no range in which a measured value is normal."""
+    return is_reference(value) and not is_range(value)
+
+
+def is_ticket(value: str) -> bool:
+    """Whether it is no number of a standard or a public weakness: RFC-2119, CVE-2024-1234."""
+    return value.partition("-")[0] not in _STANDARDS
+
+
+_STANDARDS = listed("CVE RFC ISO PEP CWE SHA UTF IEC ECMA KB GH BCP STD")
 
 
 def is_range(value: str) -> bool:
@@ -74,6 +88,12 @@ _MEASURED = regex.compile(r"\d{1,3}(?:[.,]\d{3}){1,2}|(?:0|[1-9]\d{0,3})(?:[.,]\
 _WITH_PLACES = regex.compile(r"[.,]\d{1,2}(?!\d)")
 
 
+def _is_branch(value: str) -> bool:
+    """Whether it is the name of a branch, in ordinary words."""
+    branch = _BRANCH.fullmatch(value)
+    return branch is not None and _are_words(branch[1].split("-"))
+
+
 def _are_words(parts: Sequence[str]) -> bool:
     """Whether all are ordinary words, and none may be a name besides."""
     return all_ordinary(" ".join(parts)) and lists()[0].isdisjoint(parts)
@@ -89,19 +109,14 @@ def is_telling(value: str) -> bool:
     )
 
 
-def is_marked(value: str) -> bool:
-    """Whether it is telling, has letters or separators, and is no law and no kind of standard."""
-    return is_telling(value) and not value.isdigit() and not _LAW.fullmatch(value)
+def is_dateless(value: str) -> bool:
+    """Whether it has the digits of an issued number, and is no date."""
+    return has_digits(value) and not _DATE.fullmatch(value)
 
 
-def is_locator(value: str) -> bool:
-    """Whether it can be the record locator of a booking: six capitals and digits."""
-    return len(value) == 6
-
-
-def is_imei(value: str) -> bool:
-    """Whether it has the digits of an IMEI."""
-    return len(sums.digits(value)) in (15, 16)
+def is_booking(value: str) -> bool:
+    """Whether it is a number of a booking, or its locator of six capitals and figures."""
+    return (len(value) == 6 and value == value.upper()) or is_dateless(value)
 
 
 _BOOKINGS = (
@@ -117,7 +132,9 @@ _BOOKINGS = (
     "|رقم الحجز|الحجز|رمز الحجز|बुकिंग|पीएनआर|आरक्षण"
 )
 _NUMBERED = (
-    "account id|customer number|customer no|customer id|customer #|client number|client no|client id|user id"
+    "ref|refs|reference|reference number|ref no|reference no|referenz|référence|referencia|referentie|rif"
+    "|imei|imei1|imei2|plate"
+    "|account id|customer number|customer no|customer id|customer #|client number|client no|client id|user id"
     "|member no"
     "|member number|member id|membership number|membership no|membership|loyalty no|frequent flyer|frequent flyer no"
     "|employee no|employee number|employee id|employee #|emp id|emp. no|staff no|staff id|staff number|personnel no"
@@ -245,8 +262,33 @@ _NUMBERED = (
     "|उपभोक्ता संख्या|पंजीकरण|पंजीयन|खसरा|खाता"
 )
 """What announces a number that points to somebody's order, case, contract or device."""
-_REFERENCES = "ref|refs|reference|reference number|ref no|reference no|referenz|référence|réf|referencia|referentie|rif"
-"""What announces a reference, or the range in which a measured value is normal."""
+_KINDS = {
+    "NATIONAL_ID": "dni|nie|rg|rut|ci|tin|ein|ssn|nin|siret|siren|vat|ust-idnr|ust-id|uid|cuit"
+    "|cuil|curp|nric|pps|ppsn|nik|gstin|rvnr|tckn|kimlik no|sgk no|epic no|voter id|emirates id"
+    "|passport|passports|reisepass|reisepassnummer|passeport|pasaporte|passaporto|passaporte"
+    "|paspoort|paszport|paszportu|pasaport|паспорт|护照*|護照*|旅券*|パスポート*|여권*|hộ chiếu"
+    "|جواز السفر|पासपोर्ट*|national id|identity card|identity number|id card|id number"
+    "|personalausweis|personalausweisnummer|ausweisnummer|steuer-id|steuernummer|st.-nr"
+    "|carte d'identité|carta d'identità|codice fiscale|partita iva|cédula|cartão de cidadão"
+    "|identiteitskaart|dowód|cmnd|mã số thuế|身份证*|身份證*|社保*|マイナンバー"
+    "|在留カード*|주민등록번호*|полис|رقم الهوية|आधार*|पैन*|मतदाता*",
+    "LICENCE": "driver license|drivers license|driver's license|driving licence|driving license"
+    "|license number|licence number|license no|licence no|dl no|dl #|dl number|gmc|bar number"
+    "|führerschein|führerscheinnummer|permis de conduire|permiso de conducir|carné de conducir"
+    "|licencia de conducir|patente di guida|rijbewijs|rijbewijsnummer|carta de condução|cnh"
+    "|habilitação|prawo jazdy|prawa jazdy|ehliyet|bằng lái xe|gplx|giấy phép lái xe|驾驶证*|驾照*"
+    "|駕照*|免許*|운전면허*|водительское удостоверение|رخصة القيادة|ड्राइविंग लाइसेंस|crm|npwp",
+    "MEDICAL_RECORD": "mrn|medical record|health record|patient id|patient number|patient no"
+    "|patient #|chart number|chart no|chart #|hospital number|hospital no"
+    "|medicaid|patientennummer|patienten-nr|fallnummer|versichertennummer|numéro de dossier"
+    "|dossier médical|historia clínica|número de paciente|cartella clinica",
+}
+"""What announces a number, by its kind."""
+_VEHICLES = (
+    "vin|vehicle identification|chassis|fahrgestellnummer|fahrgestell-nr|fahrgestell|fin|châssis"
+    "|n° de châssis|bastidor|chassi|telaio|chassisnummer|nadwozia|nr vin|şasi no|số khung|车架号*"
+    "|車架號*|車台番号*|차대번호*|номер кузова|الشاسيه|चेसिस*"
+)
 _BARE = (
     "order|ticket|case|invoice|claim|policy|incident|employee|student|customer|patient|matter|docket|contract"
     "|application"
@@ -262,95 +304,22 @@ _BARE = (
     "|طلبية|إيصال|nid|fir|chassis|rego|matric|reg|policy_no in|delivery|chip|pas|quote|quoting|token|voucher"
     "|inventaris"
 )
-_NUMBER_OF = (
-    "رقم|नंबर|संख्या|क्रमांक|नं|कोड|номер|номером|numer|numero|numéro|nº|n°|mã số|số hiệu|số|numara|numarası|numarali"
-    "|番号|編號|编号|單號|单号|证号|證號|號碼|号码|번호|カード|carte d'adhérent|nr|nr.|no|no."
-)
-"""What says that a number follows, not of what."""
 
 RULES = (
-    keyed(
-        "MEDICAL_RECORD",
-        "mrn|m.r.n|medical record|medical records|health record|patient id|patient number|patient no|patient #"
-        "|patient-id|chart number|chart no|chart #|hospital number|hospital no|case number|case no|health plan"
-        "|health insurance|member id|medicaid|patientennummer|patienten-nr|fallnummer|krankenversichertennummer"
-        "|versichertennummer|numéro de dossier|dossier médical|historia clínica|número de paciente|cartella clinica",
-        _FORM,
-        digits=3,
-        check=has_digit,
+    *guarded(
+        "six letters and figures open a booking",
+        linked("BOOKING", _BOOKINGS, _CODE, check=is_booking, score=0.85),
     ),
-    Rule(
-        "ID",
-        Expression(r"(?<!\w) \d (?:[ \-/]?\d){14,15} (?!\w)"),
-        check=is_imei,
-        digits=15,
-        **words("imei*"),
+    *guarded(
+        "nothing else tells the kind of number",
+        *(
+            linked(kind, names, _CODE, check=is_dateless, score=0.86)
+            for kind, names in _KINDS.items()
+        ),
+        linked("VIN", _VEHICLES, r"[A-HJ-NPR-Z\d]{17}", check=has_digits, score=0.88),
     ),
-    linked("BOOKING", _BOOKINGS, r"(?-i: (?=[A-Z]*\d) [A-Z\d]{6} )", check=is_locator, score=0.85),
-    linked("BOOKING", _BOOKINGS, _CODE, check=is_telling),
-    linked("ID", _NUMBERED, _CODE, check=is_reference, score=0.72),
-    linked(
-        "ID",
-        _REFERENCES,
-        rf"{_CODE} (?!,\d)",
-        check=lambda value: is_reference(value) and not is_range(value),
-        score=0.72,
-    ),
+    linked("ID", _NUMBERED, rf"{_CODE} (?!,\d)", check=is_issued, score=0.72),
     linked("ID", _BARE, _CODE, check=is_telling, score=0.65),
-    linked("ID", _NUMBER_OF, _CODE, check=is_marked, score=0.62),
-    linked(
-        "ID", "chip|microchip|chipnummer|chip no|nr chipa|칩번호|芯片|чип", r"\d{15}", digits=15
-    ),
-    # words of Germanic languages that end so: Mieternummer 40-2281, studentnr. 5118204
-    Rule(
-        "ID",
-        Expression(
-            rf"(?<!\w) (?! (?:artikel|modell?|produkt|product|teile|fehler|fout|versions?|haus|huis|zimmer|kamer|seiten"
-            rf" |kapitel|port|telefon|telefoon|atom|ordnungs|stammprodukt|isbn|ean|raum|spiel|glücks)-?"
-            rf" (?:nummer|nr) )"
-            rf" \p{{L}}{{3,20}} -? (?:\p{{L}}{{1,12}})? (?:nummer|nr\.?) {LINK} (?P<value>{_CODE}) (?!\w)"
-        ),
-        score=0.65,
-        check=is_telling,
-        digits=4,
-        signs=("nummer", "nr"),
-        reach=(40, 90),
-    ),
-    # tickets in brackets or with a hash sign: [HELP-20871], #TCK-77120
-    Rule(
-        "ID",
-        Expression(
-            r"(?<![\w\#\[]) [\[\#] [ ]? (?P<value> (?! (?i:cve|rfc|iso|pep|cwe|sha|utf|iec|ecma|kb|gh|bcp|std)- )"
-            r" [A-Z]{2,8} - \d{3,8} ) (?![\w.\-])",
-            regex.VERBOSE,
-        ),
-        score=0.75,
-        signs=("[", "#"),
-        digits=3,
-    ),
-    # the readable zone of a passport, cars of Ireland
-    Rule(
-        "NATIONAL_ID",
-        Expression(
-            r"(?<![\w<]) (?=[A-Z0-9<]{0,40}<<) (?= (?:<*[A-Z0-9]){8} ) [A-Z0-9<]{28,44}+ (?![\w<])",
-            regex.VERBOSE,
-        ),
-        score=0.95,
-        signs=("<<",),
-        reach=(46, 46),
-    ),
-    Rule(
-        "PLATE",
-        Expression(
-            r"(?<![\w\-]) (?:9\d|0\d|1[0-2]|(?:1[3-9]|2\d)[12]) -"
-            r" (?: [CDGLTW] | C[ENW] | DL | K[EKY] | L[DHMSK] | M[HNO] | OY | RN | SO | T[NS] | W[HWX] ) -"
-            r" \d{1,6} (?![\w\-])",
-            regex.VERBOSE,
-        ),
-        0.8,
-        leads=True,
-        digits=4,
-    ),
     # extensions, and the last digits of a number
     linked(
         "PHONE",
@@ -360,7 +329,10 @@ RULES = (
         r"\d{2,3}-\d\d | \d{3,6}",
         digits=3,
     ),
-    linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
+    *guarded(
+        "four figures that tell a telephone or a card",
+        linked("PHONE", "尾号|尾號|末尾|下4桁|下四桁|뒷자리|끝자리", r"\d{4}", digits=4),
+    ),
     Rule(
         "ID",
         Expression(r"(?<![\w/]) (?:19|20)\d\d/\d{1,6} (?![\w/])"),
@@ -369,38 +341,37 @@ RULES = (
         digits=5,
         **words("sayılı|esas|karar|esas sayılı"),
     ),
-    # tickets of usual systems, and of others at the start of a text
-    Rule(
-        "ID",
-        Expression(
-            r"(?<![\w\-]) (?: inc | req | ritm | chg | prb | sctask | tkt | cs | csr | sr ) -?0?\d{5,12} (?!\w)"
+    *guarded(
+        "a form that a system of tickets or parcels gives",
+        # [HELP-20871], #TCK-77120, and at the start of a text [#448120]
+        Rule(
+            "ID",
+            Expression(
+                r"(?<![\w\#\[]) [\[\#] [ ]? (?P<value> (?-i:[A-Z]{2,8}) - \d{3,8} ) (?![\w.\-])"
+                r" | \A \s{0,3} \[? \# (?P<value>\d{5,10}) (?!\w)"
+            ),
+            score=0.75,
+            check=is_ticket,
+            signs=("[", "#"),
+            digits=3,
         ),
-        0.75,
-        leads=True,
-        digits=5,
-    ),
-    Rule(
-        "ID",
-        Expression(
-            r"(?<![\w\-]) (?: inc | req | ritm | chg | prb | sctask | tkt | case ) -\d{4,12} (?!\w)"
+        Rule(
+            "ID",
+            Expression(
+                r"(?<![\w\-]) (?: inc | req | ritm | chg | prb | sctask | tkt | cs | csr | sr )"
+                r" -?0?\d{5,12} (?!\w)"
+            ),
+            0.75,
+            leads=True,
+            digits=5,
         ),
-        0.75,
-        leads=True,
-        digits=4,
-    ),
-    Rule(
-        "ID",
-        Expression(r"\A \s{0,3} \[? \# (?P<value>\d{5,10}) (?!\w)"),
-        0.7,
-        signs=("#",),
-        digits=5,
-    ),
-    Rule(
-        "ID",
-        Expression(r"(?<!\w) 1Z[ ]?[\dA-Z]{3}[ ]?[\dA-Z]{3}[ ]?\d\d[ ]?\d{4}[ ]?\d{4} (?!\w)"),
-        0.85,
-        leads=True,
-        digits=8,
+        Rule(
+            "ID",
+            Expression(r"(?<!\w) 1Z[ ]?[\dA-Z]{3}[ ]?[\dA-Z]{3}[ ]?\d\d[ ]?\d{4}[ ]?\d{4} (?!\w)"),
+            0.85,
+            leads=True,
+            digits=8,
+        ),
     ),
 )
 """Numbers of patients, bookings, orders, cases, contracts, members and devices."""

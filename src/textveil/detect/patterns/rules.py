@@ -162,18 +162,20 @@ class Words:
         """Starts and ends of the words in a folded text, word by word."""
         told = folded.text
         inside = self._ascii if told.isascii() else self._by_run[""]
-        for sign in [
-            *inside,
-            *(sign for run in sorted(self._runs & folded.runs) for sign in self._by_run[run]),
-        ]:
-            begins, ends = self.signs[sign]
+        runs = sorted(self._runs & folded.runs)
+        for sign in (*inside, *(sign for run in runs for sign in self._by_run[run])):
             stop = 0
             while (at := told.find(sign, stop)) >= 0:
                 stop = at + len(sign)
-                if not (begins and at and _joins(told[at - 1])) and not (
-                    ends and _joins(told[stop : stop + 1])
-                ):
+                if self._stands_alone(sign, told, at, stop):
                     yield at, stop
+
+    def _stands_alone(self, sign: str, told: str, at: int, stop: int) -> bool:
+        """Whether a word begins and ends where it stands, as far as it must."""
+        begins, ends = self.signs[sign]
+        return not (begins and at and _joins(told[at - 1])) and not (
+            ends and _joins(told[stop : stop + 1])
+        )
 
 
 class Rule(NamedTuple):
@@ -215,6 +217,11 @@ class Rule(NamedTuple):
 def words(listed: str) -> dict[str, Any]:
     """A rule's context, from words separated by bars."""
     return {"context": Words(listed)}
+
+
+def guarded(reason: str, *rules: Rule) -> tuple[Rule, ...]:
+    """Says why rules stay though the texts that decide hold little that they find."""
+    return tuple(rule._replace(guard=reason) for rule in rules)
 
 
 def listed(names: str) -> frozenset[str]:

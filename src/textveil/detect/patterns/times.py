@@ -149,6 +149,7 @@ BIRTHS = (
         check=is_birth,
         digits=3,
         signs=("b.", "(b", "*", "∗"),
+        guard="one sign or the year alone tells of a birth",
     ),
     Rule(
         "BIRTH_DATE",
@@ -172,6 +173,7 @@ BIRTHS = (
             "роди",
             "year",
         ),
+        guard="one sign or the year alone tells of a birth",
     ),
     Rule(
         "BIRTH_DATE",

@@ -1,0 +1,60 @@
+"""Well-known forms of secrets: each is found whole, and what only looks like one is not."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from textveil.detect.patterns import Patterns, secrets
+
+FORMS = tomllib.loads((files("textveil") / "data/secrets.toml").read_text("utf-8"))["form"]
+
+
+def spelled(text):
+    """Repeats what stands in braces as often as its number says: {ab*3} is ababab."""
+    return re.sub(r"\{(\w+)\*(\d+)\}", lambda match: match[1] * int(match[2]), text)
+
+
+def secrets(text):
+    return [
+        text[span.start : span.end]
+        for span in Patterns().find([text])
+        if (span.type, span.score) == ("SECRET", 1.0)
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["name"])
+@pytest.mark.parametrize("around", ["{}", "it is {}, then", 'x="{}";', "秘密は{}です"])
+def test_each_form_is_found_whole(form, around):
+    text = spelled(form["found"])
+    assert secrets(around.replace("{}", text)) == [text]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["name"])
+def test_what_only_looks_like_a_form_is_not_found(form):
+    assert secrets(f"it is {spelled(form['not_found'])}, then") == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["name"])
+def test_each_form_is_found_by_its_own_pattern(form):
+    assert re.fullmatch(form["pattern"], spelled(form["found"]))
+    assert not re.fullmatch(form["pattern"], spelled(form["not_found"]))
+
+
+def test_names_are_told_apart_and_nothing_looks_like_a_secret():
+    assert len({form["name"] for form in FORMS}) == len(FORMS)
+    content = (files("textveil") / "data/secrets.toml").read_text("utf-8")
+    assert not keys.RULES[0].pattern.compiled.search(content)
+
+
+def test_forms_are_read_when_they_are_first_sought():
+    code = (
+        "import sys, textveil.detect.patterns as patterns;"
+        "assert 'compiled' not in vars(patterns.keys.RULES[0].pattern);"
+        "patterns.Patterns().find(['a']);"
+        "assert 'compiled' in vars(patterns.keys.RULES[0].pattern)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
