@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon thresholds ablation odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -278,6 +278,9 @@ names: $(VENV)/dev.stamp ## choose the public lists of names anew (training/READ
 
 lexicon: $(VENV)/dev.stamp ## make the tagger's lists of names and of what is public anew (training/README.md)
 	@$(BIN)/python -m training.lexicon $(ARGS)
+
+vocabulary: $(VENV)/dev.stamp ## write the months and weekdays of the Unicode CLDR into the vocabulary (training/README.md)
+	@$(BIN)/python -m training.vocabulary
 
 thresholds: $(VENV)/dev.stamp ## show what the tagger's thresholds cost on what is held out of its training
 	@$(BIN)/python -m training.cuts $(ARGS)

@@ -3,15 +3,8 @@
 import pytest
 
 from textveil import Protector, Session
-from textveil.detect.name_bounds import (
-    _DOUBTFUL,
-    _SMALL,
-    _TITLES,
-    bounds,
-    is_called,
-    is_nobody,
-    names,
-)
+from textveil.detect.name_bounds import bounds, is_called, is_nobody, names
+from textveil.text import vocabulary
 from textveil.text.name_lists import load_names
 
 
@@ -109,11 +102,11 @@ def test_titles_alone_are_nobody_and_names_are_somebody() -> None:
     assert all(map(is_nobody, ("Mr", "Dr.", "Frau Dr.", "السيدة", "chị")))
     assert not any(map(is_nobody, ("Frau Holle", "Don", "Mann", "Pat", "")))
     listed = {word.lower() for word in load_names("PERSON").words}
-    for title in _DOUBTFUL.split():
+    for title in vocabulary.words("titles_or_names"):
         assert not is_nobody(title.capitalize())
         assert not is_nobody(f"Dr. {title.capitalize()}")
-    assert [title for title in _TITLES if title in listed] == []
-    assert [title for title in _SMALL.split() if title in listed] == []
+    assert listed.isdisjoint(vocabulary.words("titles") - vocabulary.words("titles_or_names"))
+    assert listed.isdisjoint(vocabulary.words("titles_in_small"))
 
 
 def test_only_persons_have_titles_and_only_names_endings() -> None:

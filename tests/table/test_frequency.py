@@ -1,14 +1,12 @@
 """The shares of public text that fall on a table's rows."""
 
-from importlib.resources import files
-
 import numpy as np
 import pytest
 
 from textveil.table import frequency
 from textveil.table.embedding import EmbeddingTable
 from textveil.text.frequency import counts
-from textveil.text.public import is_public
+from textveil.text.public import is_public, stopwords
 
 
 def table_of(*words: str) -> EmbeddingTable:
@@ -45,10 +43,7 @@ def test_of_the_whole_list_every_row_gets_its_own_word_and_one_half_at_least(pie
     assert found.dtype == np.float64
     assert found.sum() == pytest.approx(1, abs=1e-12)
     listed = counts()
-    public = {
-        "'s",
-        *(files("textveil") / "data" / "stopwords.txt").read_text(encoding="utf-8").split(),
-    }
+    public = {"'s", *stopwords()}
     total = sum(count for word, count in listed.items() if word.replace("’", "'") not in public)
     own = np.array([listed.get(word, 0) for word in pieces_table.words])
     assert (found * (total + 60 / 2) >= own + 0.499).all()

@@ -22,7 +22,7 @@ from textveil.detect.encodings import BREAK, EscapeUnit, strings_in, units
 from textveil.detect.name_bounds import bounds as without_titles
 from textveil.detect.name_bounds import is_title
 from textveil.detect.spans import LISTED, NAMES, TYPES, Span
-from textveil.text import lexicon
+from textveil.text import lexicon, vocabulary
 
 FEWEST = 5
 """Letters and figures that a part of a number or secret has at least, where a wall divides it."""
@@ -241,19 +241,6 @@ _OPENING = "\"'“„«(¿¡*_["
 _BEGINS = regex.compile(
     r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})"
 )
-_ABBREVIATED = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        abs al allg alt anm apr apt approx art asst attn aug ave avda bd bldg blvd bros bspw cert cie corp dec dept
-        ecc edif emp enc esc esq est etc etw evtl exc excl exp ext feb fig geb gegr gen ggf gov hon hosp incl inkl inc
-        insp jan jul jun jur kap lab loc ltd mar max med min mrd mtg nov núm num oct okt orig pag pcs pers phil ples
-        prov pte pty pvt ref reg resp rep sec sen sep sept sept soc sped stat std str supt tel temp tom univ urb usw
-        vgl vol vors vorm wiss zzgl улиц просп корп стр
-        """,
-    )
-)
-"""Words that are cut short with a full stop, of three letters and more, besides titles."""
 _LOOKED_AT = 40
 
 
@@ -275,9 +262,9 @@ def _ends(last: str, stop: str, following: str, type_: str) -> bool:
     if stop[0] != ".":
         return True
     begins, wordy = _BEGINS.match(following.lstrip(_OPENING)), type_ in _WORDY
-    if begins is None or last.lower() in _ABBREVIATED or is_title(last):
+    if begins is None or last.lower() in vocabulary.words("abbreviations") or is_title(last):
         return False
-    if last.isdigit():  # "4711-22. Call us", but "3. Oktober"
+    if last.isdigit():  # "4711-22. Call us", but "am 3. Mai"
         return not wordy or (
             len(last) > 2 and type_ not in _PLACES and lexicon.all_ordinary(begins[0])
         )
@@ -431,19 +418,6 @@ _TAG = re.compile(
 _VALUE = re.compile(r"=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++))")
 _PLACEHOLDER = re.compile(r"<[A-Z0-9_]+>")
 """What a placeholder looks like: `<PERSON_1>`."""
-ELEMENTS = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        a abbr address article aside audio b blockquote body br button caption center cite code col dd del details div
-        dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input
-        ins kbd label legend li link main mark meta nav ol optgroup option p pre q s samp script section select small
-        source span strike strong style sub summary sup table tbody td textarea tfoot th thead time title tr u ul var
-        video
-        """,
-    )
-)
-"""Elements of HTML that text stands in."""
 
 
 def _tags(text: str) -> Iterator[Place]:
@@ -468,7 +442,7 @@ def _is_tag(written: str, name: str, text: str) -> bool:
         "=" in written
         or written[1] == "/"
         or written[-2] == "/"
-        or name.lower() in ELEMENTS
+        or name.lower() in vocabulary.words("html_elements")
         or f"</{name}" in text
     )
 

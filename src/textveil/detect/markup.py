@@ -7,7 +7,8 @@ Not here: which spans tags divide (`bounds`), and how a placeholder is written i
 import re
 from xml.parsers import expat
 
-from textveil.detect.bounds import ELEMENTS, Place
+from textveil.detect.bounds import Place
+from textveil.text import vocabulary
 
 _START = re.compile(
     r"(?>(?:\s+|<!--.*?-->|<\?.*?\?>)*)<(?:(html\b|!doctype\s+html\b)|!doctype\s)", re.DOTALL | re.I
@@ -58,4 +59,6 @@ def _parses(text: str) -> bool:
 def _is_fragment(text: str) -> bool:
     """Whether a text begins and ends with tags of HTML."""
     tags = _FIRST.match(text), _LAST.search(text, max(0, len(text) - 40))
-    return all(tag is not None and tag[1].lower() in ELEMENTS for tag in tags)
+    return all(
+        tag is not None and tag[1].lower() in vocabulary.words("html_elements") for tag in tags
+    )

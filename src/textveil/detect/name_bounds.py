@@ -12,73 +12,28 @@ A title that may be a name is taken for one.
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 import regex
 
 from textveil.detect import korean
-from textveil.detect.normalization import TITLES
 from textveil.detect.spans import NAMES
+from textveil.text import vocabulary
 
-_DOUBTFUL = """
-    rev judge captain brother sister tonton juf opa oma bruder doc mag ing maître don doña dona lic tio zio tía tío tia
-    zia nonna avv geom sig gentile heer pani pana panu pan pat bayan bay av doç anh chú bác em cậu bạn cháu bé
-"""
-"""Titles that are names, too: a title only in small letters, as an abbreviation, or before another title."""
+SHORT = vocabulary.words("titles_with_stop")
+"""Titles that are names, too, and titles with a full stop behind them."""
 
-_AHEAD = """
-    ông bà chị cô thầy cụ dì mợ thím السيد المهندس الحاج الحاجة श्री स्व
-    صديقي صديقتي زميلي زميلتي أختي والدي والدتي زوجي زوجتي ابنتي مديري مديرتي جاري جارتي
-    خالتي عمتي عمي خالي جدي جدتي نسيبي جوزي لجوزي
-"""
-"""Titles and words for relatives in one language, that are names, too: a title only with a further name behind it."""
 
-_SURE = """
-    revd reverend auntie uncle grandma grandpa smt
-    bjr hr herrn dipl-ing schwester tante onkel kollege kollegin mutter vater tochter patentante patenonkel patenkind
-    kassierer kassiererin vorsitzender vorsitzende
-    docteur riverain riveraine
-    dra pcte estimado estimada tutora maestra
-    senhor senhora eng
-    dottor dottoressa dott.ssa suor nonno prof.ssa sig.ra egregio
-    mw drs voorzitter penningmeester
-    adw panią panie państwo prezes skarbnik
-    bs sayın
-    господин господину господина госпожа госпоже госпожу г-н г-на г-ну г-жа г-же г-жу гражданин гражданка
-    доктор дядя тётя пациент пациентка оператор директор
-    السيدة الآنسة الأستاذ الأستاذة الدكتور الدكتورة المهندسة مدام المريض المريضة العميل العميلة
-    श्रीमती सुश्री डॉ डॉक्टर श्रीमान सिस्टर प्रबंधक
-"""
-"""Words before a name that are hardly ever one, besides `TITLES`: titles, forms of address, what somebody is to
-others."""
+@cache
+def _sure() -> frozenset[str]:
+    """Titles that are no names."""
+    return vocabulary.words("titles") - vocabulary.words("titles_or_names")
 
-SHORT = ("rev", "lic", "avv", "geom", "av", "doc", "mag", "ing", "sig", "doç")
-"""Those of the doubtful ones that are titles with a full stop behind them."""
 
-_SMALL = """
-    brother sister tio zio tía tío ông bà chị cô thầy bác cậu dì bạn cháu bé
-"""
-"""Those of the doubtful ones that are nobody in small letters."""
-
-_JAPANESE = tuple(
-    """
-    様 氏 殿 先生 先輩 後輩 課長 部長 係長 次長 主任 主査 社長 専務 常務 店長 院長 所長 校長 教頭 会長 班長 組長 教授 准教授 講師 医師 看護師
-    弁護士 税理士 司法書士 行政書士 巡査 刑事 選手 監督 議員 夫妻 夫人 婦長 師長 室長 本部長 支店長 工場長 君 嬢 家
-    """.split()
-)
-
-_CHINESE = frozenset(
-    """
-    先生 女士 小姐 太太 夫人 老师 老師 师傅 師傅 经理 经 总监 主任 主管 组长 班长 院长 校长 局长 科长 处长 部长 厂长 店长 队长 医生 大夫 护士
-    教授 博士 律师 法官 警官 会计 同学 师兄 师姐 阿姨 叔叔 大爷 大妈 奶奶 爷爷 伯伯 姐 哥 总 妈妈 爸爸 家长 同志 教练 司机 助理 秘书 顾问 专员
-    客服 医师 药师
-    """.split()
-)
-"""What follows a name."""
-
-_TITLES = sorted({*TITLES, *_SURE.split()} - {*_DOUBTFUL.split()})
-
-_BEFORE = regex.compile(
-    r"""(?x)
+@cache
+def _before() -> regex.Pattern[str]:
+    return regex.compile(
+        r"""(?x)
     (?: (?: (?i: \L<sure> )
           | (?i: \L<short> ) (?= \. )
           | \L<doubtful> (?= [ ]++ .* [\p{Lu}\p{Lt}\p{Lo}] )
@@ -87,36 +42,43 @@ _BEFORE = regex.compile(
         ) (?: \.ª?[ ]*+ | :?[ ]++ | \Z )
     )++
     """,
-    sure=_TITLES,
-    short=SHORT,
-    doubtful=_DOUBTFUL.split(),
-    ahead=_AHEAD.split(),
-)
-_NOBODY = regex.compile(
-    r"(?x) (?: (?: (?i: \L<sure> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
-    sure=_TITLES,
-    small=_SMALL.split(),
-)
+        sure=_sure(),
+        short=SHORT,
+        doubtful=vocabulary.words("titles_or_names"),
+        ahead=vocabulary.words("titles_with_more"),
+    )
 
-_BEHIND = regex.compile(
-    r"""(?x)
+
+@cache
+def _nobody() -> regex.Pattern[str]:
+    return regex.compile(
+        r"(?x) (?: (?: (?i: \L<sure> ) | \L<small> ) (?: \.ª?[ ]*+ | [ ]++ | \Z ) )++",
+        sure=_sure(),
+        small=vocabulary.words("titles_in_small"),
+    )
+
+
+@cache
+def _behind() -> regex.Pattern[str]:
+    """What people are called behind their name, with the endings of the language."""
+    return regex.compile(
+        r"""(?x)
     (?: (?<= [\p{Han}\p{Katakana}ー・] | \p{Hiragana}{2} ) [ 　]?
-        (?: さん | さま | くん | ちゃん | \L<japanese> )++ (?: です | から | より | [がはをにのもとへで] )?+
+        \L<japanese>++ (?: です | から | より | [がはをにのもとへで] )?+
       | (?<= \p{Han} ) (?: \L<chinese> | 大 [哥姐叔婶嫂] )
       | (?: (?<= \p{Hangul} ) [ ] \L<korean> 님?+ | (?<= \p{Hangul}{2} ) (?: 씨 | 님 ) ) \L<endings>?+
       | [ ] (?: (?i: hanım | abla | teyze | dayı | amca ) | bey | abi | (?: Bey | Abi ) (?= ['’] ) )
         (?: ['’] \p{L}{1,5}+ )?+
-      | [ ] (?: जी | साहब | साहिब | साब | भाई | भैया | दीदी | अंकल | आंटी | सर | मैडम | मैम | चाचा | काका | काकी | चाची )
+      | [ ] \L<hindi>
     )++
     """,
-    japanese=[title for title in _JAPANESE if title != "家"],
-    chinese=[title for title in _CHINESE if title not in ("经", "哥")],
-    korean=korean.RANKS,
-    endings="""
-    은 는 이 가 을 를 의 께 께서 에게 한테 입니다 이고 과 와
-    """.split(),
-)
-"""What people are called behind their name, with the endings of the language."""
+        japanese=vocabulary.words("titles_behind", "ja"),
+        chinese=vocabulary.words("titles_behind", "zh"),
+        korean=vocabulary.words("titles_behind", "ko"),
+        hindi=vocabulary.words("titles_behind", "hi"),
+        endings=vocabulary.words("title_endings", "ko"),
+    )
+
 
 _ENDING = regex.compile(
     r"""(?x)
@@ -157,14 +119,14 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
     if ending is not None:
         end = ending.start()
     if type_ == "PERSON":
-        for behind in _BEHIND.finditer(value[:end] + after[:LONGEST]):
+        for behind in _behind().finditer(value[:end] + after[:LONGEST]):
             if behind.start() < end <= behind.end() and any(
                 map(str.isalpha, value[: behind.start()])
             ):
                 end = behind.start()
         if _HANGUL.fullmatch(value, 0, end):
             end = len(korean.without_particle(value[:end]))
-        before = _BEFORE.match(value, 0, end)
+        before = _before().match(value, 0, end)
         if before is not None and value[before.end() : end][:1].isalpha():
             start = before.end()
     return start, end
@@ -209,7 +171,7 @@ def names(type_: str, value: str, after: str = "") -> Iterator[tuple[int, int]]:
 
 def is_called(value: str) -> bool:
     """Whether it is a title with one word behind it: somebody, even where it was taken for an organization."""
-    before = _BEFORE.match(value)
+    before = _before().match(value)
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 
 
@@ -218,12 +180,9 @@ _ONE_NAME = regex.compile(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
 
 def is_title(word: str) -> bool:
     """Whether a word is a title that may have a full stop behind it."""
-    return word.lower() in _STOPPED
-
-
-_STOPPED = frozenset((*_TITLES, *SHORT))
+    return word.lower() in _sure() or word.lower() in SHORT
 
 
 def is_nobody(value: str) -> bool:
     """Whether what was found is nobody: a title, or several, alone; none of them may be a name."""
-    return _NOBODY.fullmatch(value) is not None
+    return _nobody().fullmatch(value) is not None

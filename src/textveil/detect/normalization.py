@@ -6,13 +6,13 @@ Not here: where a value stands again in a text (`spread`), and the placeholders 
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 import regex
 
 from textveil.detect.spans import LISTED, NAMES
-from textveil.text import is_public
+from textveil.text import is_public, vocabulary
 
 Part = Literal["", "GIVEN", "FAMILY", "PART"]
 """What a part of a name is; "" is the whole name."""
@@ -32,61 +32,6 @@ LOOSE = frozenset(
     )
 )
 """Types whose values are compared by letters and digits alone; in others, an address say, punctuation counts."""
-
-TITLES = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        mr mrs ms miss mx dr prof professor sir madam herr frau fraulein monsieur madame mademoiselle mme mlle senor
-        senora senorita sr sra srta signor signora signorina sig dott ing dipl mag doc mgr meneer mevrouw dhr
-        mevr pani doktor
-        """,
-    )
-)
-"""Words before a name that are no part of it, folded."""
-
-CALENDAR = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        january february march april may june july august september october november december monday tuesday
-        wednesday thursday friday saturday sunday
-        """,
-    )
-)
-"""Words that are written with a capital without being names."""
-
-GREETINGS = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        dear hi hello hey hallo liebe lieber cher chere querida querido cara caro ciao hola ola thanks
-        beste geachte szanowna szanowny droga drogi prezada prezado
-        """,
-    )
-)
-"""Words that a name follows, folded."""
-
-SUFFIXES = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        jr sr ii iii iv phd md esq msc mba
-        """,
-    )
-)
-"""Words after a name that are no part of it, folded."""
-
-PARTICLES = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        de da do dos das di del della dello der den dem des van von vom zu zum zur la le les lo du el al bin ibn ben
-        abu bint ter ten op af av st san the and und et जी
-        """,
-    )
-)
-"""Words inside names that tell nothing alone."""
 
 MOST = 8
 """How many atoms of a name may form parts; a longer one has only its single words."""
@@ -172,67 +117,87 @@ def core(type_: str, value: str) -> list[Atom]:
     """The atoms of a value; of a person's name those without titles before it and degrees after it."""
     found = atoms(value)
     if type_ == "PERSON":
-        while len(found) > 1 and found[0].text in TITLES:
+        while len(found) > 1 and found[0].text in vocabulary.words("titles_only"):
             del found[0]
-        while len(found) > 1 and found[-1].text in SUFFIXES:
+        while len(found) > 1 and found[-1].text in vocabulary.words("degrees"):
             del found[-1]
     return found
 
 
 def may_be_name(word: str) -> bool:
     """Whether a word beside a name may be another part of it, and is no title, greeting, month or weekday."""
-    return not any(
-        atom.text in TITLES or atom.text in GREETINGS or atom.text in CALENDAR
-        for atom in atoms(word)
-    )
+    return _no_names().isdisjoint(atom.text for atom in atoms(word))
+
+
+@cache
+def calendar() -> frozenset[str]:
+    """English months and weekdays, which have capitals without being names."""
+    return vocabulary.words("weekdays", "en") | {
+        vocabulary.by_language(f"months.{month}")["en"][0] for month in range(1, 13)
+    }
+
+
+@cache
+def _no_names() -> frozenset[str]:
+    return vocabulary.words("titles_only") | vocabulary.words("greetings") | calendar()
 
 
 def parts(type_: str, value: str) -> Iterator[tuple[str, Part]]:
     """What may stand for a name, as it is compared, and which part of it that is: runs of its words, first and last."""
     if type_ not in NAMES:
         return
-    found = core(type_, value)
+    found, person = core(type_, value), type_ == "PERSON"
     count = len(found)
-    if count == 1 and type_ == "PERSON" and _SYLLABIC.fullmatch(found[0].text):
+    if count < 2:
+        yield from _syllabic_parts(found) if person else ()
+        return
+    turned = person and "," in value[found[0].end : found[1].start]
+    for start, end in _runs(count):
+        joined = "".join([atom.text for atom in found[start:end]])
+        first, last = start == 0, end == count
+        yield joined, _part(first, last, turned=turned, person=person)
+    if person:
+        ends = [found[0].text, found[-1].text]
+        yield "".join(ends[::-1] if turned else ends), ""
+
+
+def _runs(count: int) -> Iterator[tuple[int, int]]:
+    """The runs of the atoms of a name, as (first, past the last); of many atoms each alone."""
+    longest = count if count <= MOST else 1
+    for start in range(count):
+        for end in range(start + 1, min(count, start + longest) + 1):
+            yield start, end
+
+
+def _syllabic_parts(found: Sequence[Atom]) -> Iterator[tuple[str, Part]]:
+    if found and _SYLLABIC.fullmatch(found[0].text):
         family, given = _syllables(found[0].text)
         yield given, "GIVEN"
         if len(family) > 1:
             yield family, "FAMILY"
-    if count < 2:
-        return
-    turned = type_ == "PERSON" and "," in value[found[0].end : found[1].start]
-    longest = count if count <= MOST else 1
-    for start in range(count):
-        for end in range(start + 1, min(count, start + longest) + 1):
-            first, last = start == 0, end == count
-            joined = "".join([atom.text for atom in found[start:end]])
-            if first and last:
-                yield joined, ""
-            elif type_ != "PERSON" or not (first or last):
-                yield joined, "PART"
-            else:
-                yield joined, "GIVEN" if first != turned else "FAMILY"
-    if type_ == "PERSON":
-        yield (found[-1].text + found[0].text if turned else found[0].text + found[-1].text), ""
+
+
+def _part(first: bool, last: bool, *, turned: bool, person: bool) -> Part:
+    """Which part of a name a run of words is, by whether it begins and ends it."""
+    if first and last:
+        return ""
+    if not person or not (first or last):
+        return "PART"
+    return "GIVEN" if first != turned else "FAMILY"
 
 
 def words(type_: str, value: str) -> Iterator[Sequence[Atom]]:
     """The words of a name that tell of it, each as its atoms: O'Brien is one of two; Anne-Marie, and both its parts."""
-    found = core(type_, value)
-    start = 0
+    found, start = core(type_, value), 0
     for end in range(1, len(found) + 1):
-        if end < len(found) and not any(
-            map(str.isspace, value[found[end - 1].end : found[end].start])
-        ):
+        between = value[found[end - 1].end : found[end].start] if end < len(found) else " "
+        if not any(map(str.isspace, between)):
             continue
-        word = found[start:end]
-        hyphened = len(word) > 1 and any(
-            mark in value[word[0].end : word[-1].start] for mark in "-‐‑–"
-        )
+        word, start = found[start:end], end
+        hyphened = len(word) > 1 and not set("-‐‑–").isdisjoint(value[word[0].end : word[-1].start])
         for each in [word, *([[atom] for atom in word] if hyphened else [])]:
             if _tells(type_, "".join([atom.text for atom in each])):
                 yield each
-        start = end
 
 
 def syllables(type_: str, value: str) -> Iterator[str]:
@@ -248,6 +213,10 @@ def _syllables(name: str) -> tuple[str, str]:
 
 
 def _tells(type_: str, word: str) -> bool:
-    if len(word) < SHORTEST or word in PARTICLES or word in TITLES:
+    if (
+        len(word) < SHORTEST
+        or word in vocabulary.words("titles_only")
+        or word in vocabulary.words("name_particles")
+    ):
         return False
     return type_ == "PERSON" or not is_public(word)

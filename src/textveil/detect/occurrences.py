@@ -11,28 +11,25 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import accumulate, islice, takewhile
 from typing import NamedTuple
 
 import regex
 
-from textveil.detect.encodings import as_read, read, written
+from textveil.detect.encodings import Read, as_read, read, written
 from textveil.detect.normalization import (
-    CALENDAR,
-    GREETINGS,
     LOOSE,
-    PARTICLES,
     SHORTEST,
-    TITLES,
     Atom,
     alike,
     atoms,
+    calendar,
     core,
     syllables,
     words,
 )
 from textveil.detect.spans import LISTED, NAMES, REPEATED, Span
-from textveil.text import is_ordinary, is_public, ranks
+from textveil.text import is_ordinary, is_public, ranks, vocabulary
 
 DISTINCT = 20_000
 """From this rank in public text on, a word of an organization's name tells of it."""
@@ -49,36 +46,8 @@ SAMPLE = 2000
 LEAST = 8
 """The fewest words that tell of it."""
 
-TEMPORAL = frozenset(
-    (
-        "in",
-        "since",
-        "until",
-        "till",
-        "last",
-        "next",
-        "every",
-        "early",
-        "late",
-        "mid",
-        "during",
-        "this",
-    )
-)
-"""Words before the name of a month or day that is no person's."""
-
 NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
 """Types whose values say nothing elsewhere."""
-
-LEGAL = frozenset(
-    regex.findall(
-        r"\w+",
-        """
-        ltd limited gmbh inc llc llp plc ag sa bv nv srl spa kg kgaa mbh oy ab as co corp sarl sas ug ev eg
-        """,
-    )
-)
-"""Words of organizations that say only what they are, folded."""
 
 _JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
 _HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
@@ -280,27 +249,29 @@ def could_stand(texts: Sequence[str], longest: Callable[[set[str]], Mapping[str,
         longest: the lengths of the longest forms that begin like this, by `beginnings`; it is asked once.
     """
     found = [(text, atoms(text)) for text in texts]
-    asked = set[str]()
-    for text, units in found:
-        for i, atom in enumerate(units):
-            asked.update(
-                joined[:4] for joined in islice(_joined(text, units, i), 4) if len(joined) >= 4
-            )
-            if not atom.spaced:
-                asked.update(atom.text[at : at + 2] for at in range(len(atom.text) - 1))
-    known = longest(asked)
-    forms = set[str]()
-    for text, units in found:
-        for i, atom in enumerate(units):
-            for joined in _joined(text, units, i):
-                if len(joined) > max(3, known.get(joined[:4], 0)):
-                    break
-                forms.add(joined)
-            run = "" if atom.spaced else atom.text
-            for at in range(len(run) - 1):
-                ends = range(at + 2, min(len(run), at + known.get(run[at : at + 2], 0)) + 1)
-                forms.update(run[at:end] for end in ends)
-    return forms
+    known = longest({head for text, units in found for head in _heads(text, units)})
+    return {form for text, units in found for form in _possible(text, units, known)}
+
+
+def _heads(text: str, units: Sequence[Atom]) -> Iterator[str]:
+    """How forms could begin that stand in a text."""
+    for i, atom in enumerate(units):
+        begun = islice(_joined(text, units, i), 4)
+        yield from (joined[:4] for joined in begun if len(joined) >= 4)
+        if not atom.spaced:
+            yield from (atom.text[at : at + 2] for at in range(len(atom.text) - 1))
+
+
+def _possible(text: str, units: Sequence[Atom], known: Mapping[str, int]) -> Iterator[str]:
+    """The forms that could stand in a text, up to the lengths of those that are known."""
+    for i, atom in enumerate(units):
+        yield from takewhile(
+            lambda joined: len(joined) <= max(3, known.get(joined[:4], 0)), _joined(text, units, i)
+        )
+        run = "" if atom.spaced else atom.text
+        for at in range(len(run) - 1):
+            ends = range(at + 2, min(len(run), at + known.get(run[at : at + 2], 0)) + 1)
+            yield from (run[at:end] for end in ends)
 
 
 def _joined(text: str, found: Sequence[Atom], first: int) -> Iterator[str]:
@@ -335,12 +306,7 @@ def find_occurrences(
         The spans of other places, and for each text the values that are new.
     """
     readable = [read(text) for text in texts]
-    by_text: list[list[Span]] = [[] for _ in texts]
-    shields: list[list[Span]] = [[] for _ in texts]
-    for span in spans:
-        by_text[span.text].append(as_read(span, readable))
-    for span in public:
-        shields[span.text].append(as_read(span, readable))
+    by_text, shields = _by_text(spans, readable), _by_text(public, readable)
     made: list[Span] = []
     news: list[list[PrivateValue]] = []
     for b, (text, _) in enumerate(readable):
@@ -350,11 +316,17 @@ def find_occurrences(
         ]
         news.append([value for value in values if value.type not in NEVER and sought.add(value)])
         if sought:
-            made += [
-                written(span, readable)
-                for span in _elsewhere(b, text, sought, by_text[b], shields[b])
-            ]
+            places = _elsewhere(b, text, sought, by_text[b], shields[b])
+            made += [written(span, readable) for span in places]
     return made, news
+
+
+def _by_text(spans: Sequence[Span], readable: Sequence[Read]) -> list[list[Span]]:
+    """The spans of each text, as it is read."""
+    found: list[list[Span]] = [[] for _ in readable]
+    for span in spans:
+        found[span.text].append(as_read(span, readable))
+    return found
 
 
 def _elsewhere(
@@ -367,26 +339,29 @@ def _elsewhere(
     certain: list[Standing] = []
     unsure: list[Standing] = []
     for place in sought.places(text, found):
-        if covered.around(place) or any(
-            _shields(shield, place, text) for shield in shielded.around(place)
-        ):
-            continue
-        if context.is_time(place):
-            continue
-        (unsure if place.form.ordinary or context.is_foreign_word(place) else certain).append(place)
-    ends = {place.last: place for place in certain}
-    begins = {place.first: place for place in certain}
-    for place in unsure:
-        beside = (ends.get(place.first), begins.get(place.last))
-        together = any(
-            other is not None and other.form.value is place.form.value for other in beside
-        )
-        if together or context.is_name(place):
-            certain.append(place)
+        shields_it = any(_shields(shield, place, text) for shield in shielded.around(place))
+        if not (covered.around(place) or shields_it or context.is_time(place)):
+            doubtful = place.form.ordinary or context.is_foreign_word(place)
+            (unsure if doubtful else certain).append(place)
+    certain += _sure(unsure, certain, context)
     return [
         Span(b, place.start, place.end, place.form.value.type, place.form.value.score, REPEATED)
         for place in sorted(certain, key=lambda place: place.start)
     ]
+
+
+def _sure(
+    unsure: Sequence[Standing], certain: Sequence[Standing], context: "_Context"
+) -> list[Standing]:
+    """Those of the places of ordinary words that are names: written as one, or beside one of the same value."""
+    ends = {place.last: place for place in certain}
+    begins = {place.first: place for place in certain}
+
+    def is_beside(place: Standing) -> bool:
+        beside = (ends.get(place.first), begins.get(place.last))
+        return any(other is not None and other.form.value is place.form.value for other in beside)
+
+    return [place for place in unsure if is_beside(place) or context.is_name(place)]
 
 
 def _shields(shield: Span, place: Standing, text: str) -> bool:
@@ -396,7 +371,7 @@ def _shields(shield: Span, place: Standing, text: str) -> bool:
     others = [
         atom
         for atom in atoms(text[shield.start : shield.end])
-        if len(atom.text) > 1 and atom.text not in TITLES
+        if len(atom.text) > 1 and atom.text not in vocabulary.words("titles_only")
     ]
     return shield.type != place.form.value.type or len(others) > place.last - place.first
 
@@ -446,33 +421,37 @@ class _Context:
 
     def is_time(self, place: Standing) -> bool:
         """Whether what is also a name tells a month or day here: "in April", "3 May"."""
-        if place.form.text not in CALENDAR:
+        if place.form.text not in calendar():
             return False
         if _DATED.match(self._text, place.end):
             return True
         last = self._atoms[place.first - 1] if place.first else None
         if last is None or self._text[last.end : place.start] != " ":
             return False
-        return last.text.isdigit() or last.text in TEMPORAL
+        return last.text.isdigit() or last.text in vocabulary.words("before_times")
 
     def is_name(self, place: Standing) -> bool:
         """Whether ordinary words are written as a name: after a title, or with capitals that nothing else asks for."""
         text = self._text[place.start : place.end]
-        before = self._atoms[place.first - 1].text if place.first else ""
-        follows = before in TITLES or before in GREETINGS
-        if follows and text[:1].isupper():
+        if self._follows(place):
             return True
-        if not place.form.whole and place.form.text in CALENDAR:
+        if not place.form.whole and place.form.text in calendar():
             return False
-        written = [
-            self._text[atom.start : atom.end] for atom in self._atoms[place.first : place.last]
-        ]
-        capitals = all(word[:1].isupper() for word in written)
+        written = self._atoms[place.first : place.last]
+        capitals = all(self._text[atom.start].isupper() for atom in written)
         if len(written) > 1:
             return capitals or text == place.form.value.text
-        if not capitals or (len(text) > 1 and text.isupper()):
-            return False
-        return not self._begins(place.start) and not self._in_heading(place.start)
+        shouted = text.isupper() and text[1:] != ""
+        return capitals and not shouted and not self._asks_for_capital(place.start)
+
+    def _asks_for_capital(self, start: int) -> bool:
+        return self._begins(start) or self._in_heading(start)
+
+    def _follows(self, place: Standing) -> bool:
+        """Whether a place has a capital, and a title or greeting stands before it."""
+        before = self._atoms[place.first - 1].text if place.first else ""
+        named = before in vocabulary.words("titles_only") or before in vocabulary.words("greetings")
+        return named and self._text[place.start].isupper()
 
     def _begins(self, start: int) -> bool:
         behind = self._text[max(0, start - _BEHIND) : start]
@@ -512,40 +491,46 @@ def _forms_of(value: PrivateValue) -> tuple[Form, ...]:
 def _forms(value: PrivateValue) -> Iterable[Form]:
     found = core(value.type, value.text)
     joined = "".join([atom.text for atom in found])
-    if not found or len(joined) > LONGEST or joined in TITLES or joined in PARTICLES:
+    if not 0 < len(joined) <= LONGEST or not _is_telling(value, joined):
         return
-    named = value.type in NAMES
-    if not named and value.type != LISTED and not _is_telling(value, joined):
-        return
-    spaced = found[0].spaced
-    breaks, length = set(), 0
-    for atom in found:
-        length += len(atom.text)
-        breaks.add(length)
+    named, spaced = value.type in NAMES, found[0].spaced
     if len(joined) >= SHORTEST:
-        ordinary = named and spaced and all(_ordinary(atom.text) for atom in found)
-        yield Form(joined, value, True, frozenset(breaks), ordinary, spaced)
-    if value.type not in ("PERSON", "ORGANIZATION") or not named:
-        return
-    for word in words(value.type, value.text) if len(found) > 1 else ():
+        ordinary = named and spaced and _all_ordinary(found)
+        yield Form(joined, value, True, _breaks(found), ordinary, spaced)
+    if named and value.type in ("PERSON", "ORGANIZATION"):
+        yield from _parts_of(value, joined)
+        for part in syllables(value.type, value.text):
+            yield Form(part, value, False, frozenset(), False, False)
+
+
+def _parts_of(value: PrivateValue, joined: str) -> Iterable[Form]:
+    """The forms of the words of a name of several."""
+    for word in words(value.type, value.text):
         part = "".join([atom.text for atom in word])
         if part == joined or not word[0].spaced:
             continue
-        if value.type == "ORGANIZATION" and not _is_distinct(part):
-            continue
-        inner, length = set(), 0
-        for atom in word[:-1]:
-            length += len(atom.text)
-            inner.add(length)
-        yield Form(
-            part, value, False, frozenset(inner), all(_ordinary(atom.text) for atom in word), True
-        )
-    for part in syllables(value.type, value.text):
-        yield Form(part, value, False, frozenset(), False, False)
+        if value.type != "ORGANIZATION" or _is_distinct(part):
+            yield Form(part, value, False, _breaks(word[:-1]), _all_ordinary(word), True)
+
+
+def _all_ordinary(found: Sequence[Atom]) -> bool:
+    return all(_ordinary(atom.text) for atom in found)
+
+
+def _breaks(found: Sequence[Atom]) -> frozenset[int]:
+    """After how many letters and digits each atom ends."""
+    return frozenset(accumulate(len(atom.text) for atom in found))
+
+
+def _is_mute(word: str) -> bool:
+    """Whether a word tells of nobody, alone: a title, or a particle of names."""
+    return word in vocabulary.words("titles_only") or word in vocabulary.words("name_particles")
 
 
 def _is_telling(value: PrivateValue, joined: str) -> bool:
-    """Whether an identifier stands for the same wherever it stands."""
+    """Whether a value stands for the same wherever it stands: no title alone, and no short identifier."""
+    if _is_mute(joined) or value.type in NAMES or value.type == LISTED:
+        return not _is_mute(joined)
     return value.type not in NEVER and len(joined) >= IDENTIFIER and not is_ordinary(joined)
 
 
@@ -563,7 +548,7 @@ def _ordinary(word: str) -> bool:
 def _is_distinct(word: str) -> bool:
     return (
         len(word) > 3
-        and word not in LEGAL
+        and word not in vocabulary.words("legal_forms")
         and not _ordinary(word)
         and int(ranks([word])[0]) > DISTINCT
     )

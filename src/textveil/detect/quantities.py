@@ -13,10 +13,11 @@ import unicodedata
 from collections.abc import Callable
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import regex
+
+from textveil.text import vocabulary
 
 DATES = ("DATE", "BIRTH_DATE")
 """Types of dates: those of a session are all moved by the same number of days."""
@@ -76,13 +77,16 @@ _WORDED = regex.compile(
     r"|(?P<month>[\p{L}\p{M}]+)\.?[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th|)(?P<comma>,?)[ ](?P<year>\d{4})"
 )
 
-_ENGLISH, _GERMAN = (
-    words.split()
-    for words in (
-        "January February March April May June July August September October November December",
-        "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
-    )
-)
+
+def _called(month: int, language: str) -> str:
+    """A month as it is called alone."""
+    return vocabulary.by_language(f"months.{month}")[language][0].capitalize()
+
+
+def _plain(word: str) -> str:
+    """A word in small letters, without accents."""
+    return regex.sub(r"\p{M}", "", unicodedata.normalize("NFD", word.casefold()))
+
 
 _FOREIGN = regex.compile(r"(?![0-9])\d")
 _ORDINALS = ("st", "nd", "rd", "th")
@@ -91,8 +95,12 @@ _ORDINALS = ("st", "nd", "rd", "th")
 @cache
 def _months() -> dict[str, int]:
     """The months by the words of many languages, whole and short, in small letters."""
-    lines = (files("textveil") / "data" / "months.txt").read_text(encoding="utf-8").splitlines()
-    return {word: month for month, line in enumerate(lines, 1) for word in line.split()}
+    found: dict[str, int] = {}
+    for form in (str.casefold, _plain):
+        for month in range(1, 13):
+            for word in sorted(vocabulary.words(f"months.{month}")):
+                found.setdefault(form(word), month)
+    return found
 
 
 def _date(text: str) -> Figure | None:
@@ -143,14 +151,14 @@ def _worded(text: str) -> Figure | None:
         moved = _moved(value)
         if moved is None:
             return None
-        day, english = str(moved.day), _ENGLISH[moved.month - 1]
+        day, english = str(moved.day), _called(moved.month, "en")
         ordinal = day + (_ordinal(moved.day) if after in _ORDINALS else "")
         if match["link"] is None:
             return f"{english} {ordinal}{match['comma']} {moved.year}"
         if of or after in _ORDINALS or (capital and not after and match["link"] == " "):
             return f"{ordinal}{match['link']}{english}{match['comma'] or ''} {moved.year}"
         if capital and after == "." and match["link"] == " ":
-            return f"{day}. {_GERMAN[moved.month - 1]}{match['comma'] or ''} {moved.year}"
+            return f"{day}. {_called(moved.month, 'de')}{match['comma'] or ''} {moved.year}"
         return moved.isoformat()
 
     return Figure(value, write)
@@ -182,52 +190,41 @@ def _filled(text: str, new: dict[tuple[int, int], str]) -> str:
 
 # ---- ages ------------------------------------------------------------------------------------------------------------
 
-_YEARS = (
-    *(
-        ("year old", "years old"),
-        ("year", "years"),
-        ("yr", "yrs"),
-        ("Jahr alt", "Jahre alt"),
-        ("Jahr", "Jahre"),
-    ),
-    *(("an", "ans"), ("año", "años"), ("ano", "anos"), ("anno", "anni"), ("rok", "lata", "lat")),
-    ("год", "года", "лет"),
-)
-"""Words that say nothing but that this is an age in years, for 1, perhaps for a few, and for many."""
 
-_SAME = (
-    "year-old",
-    "yo",
-    "y/o",
-    "jaar",
-    "yaş",
-    "tuổi",
-    "岁",
-    "歲",
-    "歳",
-    "才",
-    "세",
-    "살",
-    "वर्ष",
-    "साल",
-)
-"""Such words that are the same beside every number."""
+@cache
+def _forms() -> dict[str, tuple[str, ...]]:
+    """Words that say nothing but that this is an age in years: each with its forms for 1, perhaps a few, and many."""
+    alike = vocabulary.words("years_alike")
+    declined = [
+        forms
+        for name in ("years", "years_old", "years_short")
+        for forms in vocabulary.by_language(name).values()
+    ]
+    return {word: (word,) for word in alike} | {
+        word.casefold(): forms for forms in declined for word in forms
+    }
 
-_FORMS = {word: (word,) for word in _SAME} | {
-    word.casefold(): forms for forms in _YEARS for word in forms
-}
-_AGE = regex.compile(
-    r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?", regex.IGNORECASE, words=_FORMS
-)
-_BEHIND = regex.compile(
-    r"[ \-]?(?:\L<words>|(?P<part>months?|mos?|weeks?|wks?|days?|monaten?|wochen?|tagen?|mois|semaines?|jours?"
-    r"|mes(?:es)?|semanas?|d[ií]as?|mês|mes[ei]|settiman[ae]|giorn[oi]|maand(?:en)?|weken|dagen|miesi[ąę]c\p{L}*"
-    r"|tygod\p{L}+|dni|месяц\p{L}*|недел\p{L}+|дн(?:я|ей)|ay|aylık|hafta|haftalık|gün|tháng|tuần|ngày|شهر|أشهر|شهور|أسابيع|महीन\p{L}))"
-    r"(?!\w)|[ ]?(?:[岁歲歳才세살]|(?P<part>个月|個月|[かヶカケ]月|週|周|天|개월|주))",
-    regex.IGNORECASE,
-    words=_FORMS,
-)
-"""What goes on with an age; a part of a year makes it none in years."""
+
+@cache
+def _aged() -> regex.Pattern[str]:
+    return regex.compile(
+        r"(?P<years>[0-9]{1,3})(?:(?P<gap>[ \-]?)(?P<words>\L<words>))?",
+        regex.IGNORECASE,
+        words=_forms(),
+    )
+
+
+@cache
+def _behind() -> regex.Pattern[str]:
+    """What goes on with an age; a part of a year makes it none in years."""
+    return regex.compile(
+        r"[ \-]?(?:\L<words>|(?P<part>months?|mos?|weeks?|wks?|days?|monaten?|wochen?|tagen?|mois|semaines?|jours?"
+        r"|mes(?:es)?|semanas?|d[ií]as?|mês|mes[ei]|settiman[ae]|giorn[oi]|maand(?:en)?|weken|dagen|miesi[ąę]c\p{L}*"
+        r"|tygod\p{L}+|dni|месяц\p{L}*|недел\p{L}+|дн(?:я|ей)|ay|aylık|hafta|haftalık|gün|tháng|tuần|ngày|شهر|أشهر|شهور|أسابيع|महीन\p{L}))"
+        r"(?!\w)|[ ]?(?:[岁歲歳才세살]|(?P<part>个月|個月|[かヶカケ]月|週|周|天|개월|주))",
+        regex.IGNORECASE,
+        words=_forms(),
+    )
 
 
 def age_end(text: str, start: int, end: int) -> int:
@@ -238,16 +235,16 @@ def age_end(text: str, start: int, end: int) -> int:
         start: where an age starts in it.
         end: where what was found ends.
     """
-    match = _BEHIND.match(text, end)
+    match = _behind().match(text, end)
     return match.end() if match and (match["part"] or _age(text[start : match.end()])) else end
 
 
 def _age(text: str) -> Figure | None:
-    match = _AGE.fullmatch(text)
+    match = _aged().fullmatch(text)
     if match is None or int(match["years"]) > OLDEST:
         return None
     age, gap, words = int(match["years"]), match["gap"] or "", match["words"] or ""
-    forms = _FORMS[words.casefold()] if words else ("",)
+    forms = _forms()[words.casefold()] if words else ("",)
     if words.casefold() != _agreeing(forms, age).casefold() and not words.casefold().startswith(
         "y"
     ):

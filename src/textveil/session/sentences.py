@@ -12,9 +12,8 @@ import numpy as np
 
 from textveil.detect import may_be_name
 from textveil.detect.gazetteers import names
-from textveil.detect.normalization import PARTICLES
 from textveil.session.reading import fold
-from textveil.text import is_ordinary, is_public, lexicon, load_names
+from textveil.text import is_ordinary, is_public, lexicon, load_names, vocabulary
 
 Language = Literal["english", "german", "other"]
 """Of a sentence: in German ordinary words have capitals, and in English it is known which words are ordinary."""
@@ -25,21 +24,7 @@ _ALONE = "。！？\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """What ends a sentence whatever is behind it."""
 
 _END = re.compile(rf"""[.!?…]+["'”’»)\]*_~`]*(?=\s|\Z)|[{_ALONE}]""")
-_ABBREVIATED = re.compile(
-    r"""(?:^|[^\w])(?:[^\W\d_]|Mrs?|Ms|Mme|Mlle|Dr|Dra|Prof|St|Sr|Sra|Srta|Jr|Hr|Fr|Sig|Dott|Mevr|Dhr|Ing|Mag
-    |vs|No|Nr|ca|bzw|inkl|z\.\s?B|d\.\s?h|e\.g|i\.e)\Z""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_GERMAN = re.compile(
-    r"""\b(?:und|ist|nicht|ich|das|dem|für|auf|mit|von|zu|ein|eine|einen|einem|einer|hat|habe|haben|wird|wurde|bei|nach
-    |dass|auch|wie|sich|sind|im|vom|zum|zur|bitte|wir|ihr|ihre|ihren|ihrem|liebe|lieber|geehrte|geehrter|danke|hallo)\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_ENGLISH = re.compile(
-    r"""\b(?:the|and|are|were|with|for|that|this|his|she|he|they|you|your|our|from|about|will|would|can|but|not|been
-    |does|did|by|there|have|had|has|it|who|what|when|him|her|my)\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_WORD = re.compile(r"\w+")
 
 
 def began(text: str) -> int:
@@ -61,13 +46,24 @@ def ends(text: str) -> int:
     return -1
 
 
+@cache
+def _abbreviated() -> re.Pattern[str]:
+    """One letter, or a word that is cut short."""
+    cut = "|".join(sorted(vocabulary.words("abbreviations_anywhere")))
+    return re.compile(rf"(?:^|[^\w])(?:[^\W\d_]|{cut}|z\.\s?b|d\.\s?h|e\.g|i\.e)\Z", re.IGNORECASE)
+
+
 def _is_abbreviation(text: str, end: int) -> bool:
-    return text[end - 1] == "." and _ABBREVIATED.search(text, 0, end - 1) is not None
+    return text[end - 1] == "." and _abbreviated().search(text, 0, end - 1) is not None
 
 
 def language(text: str) -> Language:
     """The language of a sentence, by its small words."""
-    german, english = len(_GERMAN.findall(text)), len(_ENGLISH.findall(text))
+    told = _WORD.findall(text.lower())
+    german, english = (
+        sum(map(vocabulary.words("function_words", each).__contains__, told))
+        for each in ("de", "en")
+    )
     return "german" if german > english else "english" if english else "other"
 
 
@@ -136,10 +132,9 @@ def _kinds() -> dict[str, str]:
 
 @cache
 def _given_names() -> frozenset[str]:
-    return (
-        frozenset(map(fold, names("latin", "given")))
-        | frozenset(map(fold, names("latin", "unsure"))) - PARTICLES
-    )
+    return frozenset(map(fold, names("latin", "given"))) | frozenset(
+        map(fold, names("latin", "unsure"))
+    ) - vocabulary.words("name_particles")
 
 
 def _is_compound(word: str) -> bool:

@@ -4,7 +4,7 @@ In: texts. Out: `Tokens`, which are secret; `Released`, which is public.
 Not here: which words are protected (`protect`), and their rows in a table (`table`).
 """
 
-from textveil.text import lexicon
+from textveil.text import lexicon, vocabulary
 from textveil.text.casing import Casing, apply_casing, casing_of, folded
 from textveil.text.countries import is_country
 from textveil.text.frequency import counts, is_ordinary, ranks
@@ -48,4 +48,5 @@ __all__ = [
     "ranks",
     "stopwords",
     "tokenize",
+    "vocabulary",
 ]

@@ -4,8 +4,10 @@ In: a word. Out: whether it is on the list.
 Not here: which words of a text pass (`protect`).
 """
 
+import string
 from functools import cache
-from importlib import resources
+
+from textveil.text import vocabulary
 
 
 @cache
@@ -14,10 +16,7 @@ def stopwords() -> frozenset[str]:
 
     Source: Bird, Klein and Loper, Natural Language Processing with Python (2009); `string.punctuation`.
     """
-    data = resources.files("textveil") / "data"
-    words = (data / "stopwords.txt").read_text(encoding="utf-8").split()
-    marks = (data / "punctuation.txt").read_text(encoding="utf-8").split()
-    return frozenset(words + marks)
+    return vocabulary.words("stop_words") | frozenset(string.punctuation)
 
 
 @cache

@@ -13,8 +13,9 @@ is a string, so that the document still parses; SQL parses again only when the a
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from textveil.detect.keyvalue.elided import read_elided
 from textveil.detect.keyvalue.keys import folded
@@ -31,10 +32,10 @@ from textveil.detect.keyvalue.values import (
 )
 from textveil.detect.patterns.hosts import mail_privacy
 from textveil.detect.patterns.references import is_range
-from textveil.detect.patterns.rules import NUMBERED, is_dummy, listed
+from textveil.detect.patterns.rules import NUMBERED, is_dummy
 from textveil.detect.patterns.secrets import is_password, secret_check
 from textveil.detect.spans import Span
-from textveil.text import lexicon
+from textveil.text import lexicon, vocabulary
 
 SCORE = 1.0
 """The score of all spans: what is less certain is left to other detectors."""
@@ -68,23 +69,21 @@ _BESIDE = (
     "extension",
 )
 """Kinds that are private only in a person's record."""
-_PLACED = (*_BESIDE, "address")
-"""Kinds that a work, or code, may have, too."""
-_EXPRESSION = re.compile(r"\(| if |\[")
-_ASIDE = re.compile("  | \\(|, |，")
-_QUOTES, _BLANKS = frozenset("\"'`>{"), frozenset(",;|\t ")
-"""What stands before a value: of data, and of the cell of a row."""
-LONGEST_SECRET = 200
-"""Characters of a password, key or code."""
+_ISSUED = (
+    "national",
+    "medical",
+    "licence",
+    "account",
+    "plate",
+    "ip",
+    "booking",
+    "coordinates",
+)
+"""Kinds whose keys may be short and mean other things."""
 _SIGNS = (":", "=", "<", "\\", "：", "【", ".set", "PID|")
 """Without any of these a text holds no pairs."""
 _TRACKS = frozenset(("trkpt", "wpt", "rtept", "home"))
 """Keys of places where somebody was."""
-_WORKS = listed(
-    """title book isbn isbn13 doi journal publisher year published genre quote pages volume issue abstract citation
-    album song booktitle edition publication titre título titolo tytuł 标题 书名 出版社"""
-)
-"""Keys beside an author that make the record one of a published work."""
 _NAMES_APART = re.compile(r"[,;/]|[ ](?:and|und|et|y|e|i|&)(?=[ ])")
 _JOINED = re.compile(r"[ ](?:and|und|et|y|e|en|ve|i|&)[ ]")
 _LOGIN = re.compile(r"[ ]\(([A-Za-z][\w.\-]{2,31})[,)]")
@@ -96,11 +95,6 @@ _NAMED = ("given", "family")
 """Kinds of keys behind which a word is a name, however ordinary."""
 
 _VIETNAMESE = re.compile(r"[ăđơưĂĐƠƯ\u1ea0-\u1ef9]")
-
-_PARTIAL = frozenset(
-    ("sn", "ho", "first", "last", "middle", "ad", "adi", "имя", "ten", "tên", "isim", "adı")
-)
-"""Keys of parts of names that mean other things outside of a person's record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,26 +204,62 @@ def _private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str]]:
     own: dict[int, set[str]] = defaultdict(set)
     below: dict[int, set[str]] = defaultdict(set)
     for cell, value in values:
-        if _tells_person(text, cell, value):
+        if _tells(text, cell, value):
             own[cell.record].add(cell.kind)
-    for record, kinds in list(own.items()):
-        if cells.parents[record] >= 0:
-            below[cells.parents[record]] |= kinds
+    for record, kinds in own.items():
+        below[cells.parents[record]] |= kinds if cells.parents[record] >= 0 else set()
     records = _Records(own, cells.parents, cells.persons, below)
     for cell, value in values:
-        if _Candidate(text, cell, value, records, cells).is_private():
+        case = _Case(text, cell, value, records, cells)
+        named = value.type == "PERSON"
+        if _is_private(case):
             yield value.start, value.end, value.type
-            if value.type == "PERSON":
-                below[cell.record].add("name")
+            below[cell.record] |= {"name"} if named else set()
 
 
-def _tells_person(text: str, cell: KeyedValue, value: Value) -> bool:
-    """Whether the kind of a value says something of its record."""
-    if cell.kind in _NAMES and cell.key.lower() in _PARTIAL:
-        return False
-    if cell.kind in ("name", "author"):
-        return value.likely
-    return cell.kind != "role" or value.likely or not _is_word(text[value.start : value.end])
+def _tells(text: str, cell: KeyedValue, value: Value) -> bool:
+    """Whether a value shows what its record is."""
+    if cell.kind in _NAMES:
+        return cell.key.lower() not in vocabulary.words("partial_fields")
+    if cell.kind == "role":
+        return value.likely or not _is_word(text, value)
+    return value.likely or cell.kind not in ("name", "author")
+
+
+class _Case(NamedTuple):
+    """A value with what decides whether it is private. Secret."""
+
+    text: str
+    cell: KeyedValue
+    value: Value
+    records: _Records
+    cells: KeyedValues
+
+    def __repr__(self) -> str:
+        return "_Case()"
+
+    @property
+    def told(self) -> str:
+        """The value's text."""
+        return self.text[self.value.start : self.value.end]
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the value stands apart: in quotes, a cell, or a line of a form."""
+        return self.cell.whole or self.cell.form
+
+    def is_telling(self, but: str = "") -> bool:
+        """Whether the record is a person's."""
+        return self.records.telling(self.cell.record, but=but)
+
+    def has_beside(self) -> bool:
+        """Whether the record has what people have, or another name."""
+        own = self.records.own.get(self.cell.record, set())
+        return self.records.contact(self.cell.record) or "name" in own
+
+    def is_near(self) -> bool:
+        """Whether a person's record is near."""
+        return self.records.near(self.cell.record)
 
 
 def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
@@ -254,10 +284,9 @@ def _values(text: str, cell: KeyedValue) -> Iterator[Value]:
 
 def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
     """The login in brackets and the telephone number that stand behind a name in a form."""
-    if login := _LOGIN.match(text, value.end, end):
-        name = {word for word in folded(text[value.start : value.end]).split() if len(word) > 2}
-        if not login[1].isalpha() or any(word in login[1].lower() for word in name):
-            yield Value(*login.span(1), "HANDLE", True)
+    login = _LOGIN.match(text, value.end, end)
+    if login and _is_login_of(login[1], text[value.start : value.end]):
+        yield Value(*login.span(1), "HANDLE", True)
     if joined := _JOINED.match(text, value.end, end):
         second = person(text, joined.end(), end, whole=False, strong=False)
         if second and (second.likely or " " in text[second.start : second.end]):
@@ -267,32 +296,32 @@ def _beside(text: str, value: Value, end: int) -> Iterator[Value]:
             yield Value(*number.span(), "PHONE", True)
 
 
+def _is_login_of(login: str, name: str) -> bool:
+    """Whether a word may be somebody's login: it is no word, or holds a part of the name."""
+    parts = (word for word in folded(name).split() if len(word) > 2)
+    return not login.isalpha() or any(word in login.lower() for word in parts)
+
+
 def _value(text: str, cell: KeyedValue) -> Value | None:
-    start, end = _without_marks(text, cell)
+    start, end = _inside(text, cell)
     if text.startswith(("null", "None", "NULL"), start) and end - start <= 5:
         return None
     code = cell.whole and text[: cell.start].endswith(("=", "= "))
-    if code and cell.kind in _PLACED and _EXPRESSION.search(text, start, end):
+    told = text[start:end]
+    if code and cell.kind in (*_BESIDE, "address") and _CALCULATED.search(told):
         return None
     if cell.kind in _NAMES:
-        strong = cell.key.lower() not in _PARTIAL and not code
+        strong = cell.key.lower() not in vocabulary.words("partial_fields") and not code
         return person(text, start, end, whole=cell.whole, strong=strong)
-    if cell.kind == "secret":
-        return _secret(text, start, end, cell)
-    if cell.kind == "role" and cell.whole and _OWNER.fullmatch(text, start, end):
-        stem = text[start:end].rstrip("0123456789")
-        return None if is_ordinary(stem) else Value(start, end, "HANDLE", True)
-    if cell.kind in ("name", "role", "author", "handle") or cell.key.lower() == "sn":
-        named = person(text, start, end, whole=cell.whole, strong=False)
-        if cell.kind in ("name", "role", "author") or _is_full_name(text, cell, named):
-            return named
-    if start >= end:
-        return None
-    return find(cell.kind, text, start, end, whole=cell.whole)
+    return _person_instead(text, start, end, cell) or _of_kind(text, start, end, cell)
 
 
-def _without_marks(text: str, cell: KeyedValue) -> tuple[int, int]:
-    """The place of a value without quotes, brackets and marks of emphasis around it."""
+_CALCULATED = re.compile(r"[(\[]| if ")
+"""What shows that a value of code is an expression."""
+
+
+def _inside(text: str, cell: KeyedValue) -> tuple[int, int]:
+    """The bounds of a cell's value without quotes and marks of lists."""
     start, end = cell.start, cell.end
     while start < end and text[start] in " \t　\"'`*“«（":
         start += 1
@@ -301,197 +330,247 @@ def _without_marks(text: str, cell: KeyedValue) -> tuple[int, int]:
     return start, end
 
 
-def _is_full_name(text: str, cell: KeyedValue, named: Value | None) -> bool:
-    """Whether what stands behind the key of a login is a name of several words, or in another script."""
-    if named is None or cell.key.lower() == "sn":
-        return named is not None
+def _person_instead(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
+    """A person's name behind a key that mostly means something else: `sn`, of a user's login."""
+    surname = cell.key.lower() == "sn"
+    if not surname and cell.kind != "handle":
+        return None
+    named = person(text, start, end, whole=cell.whole, strong=False)
+    if named is None or surname:
+        return named
     name = text[named.start : named.end]
-    return " " in name or not name.isascii()
+    return named if " " in name or not name.isascii() else None
 
 
-def _is_word(name: str) -> bool:
+def _of_kind(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
+    """The value of a kind other than those of names."""
+    if cell.kind == "role" and cell.whole and _OWNER.fullmatch(text, start, end):
+        stem = text[start:end].rstrip("0123456789")
+        return None if is_ordinary(stem) else Value(start, end, "HANDLE", True)
+    if cell.kind in ("name", "role", "author"):
+        return person(text, start, end, whole=cell.whole, strong=False)
+    if cell.kind == "secret":
+        return _secret(text, start, end, cell)
+    return find(cell.kind, text, start, end, whole=cell.whole) if start < end else None
+
+
+def _is_word(text: str, value: Value) -> bool:
     """Whether a name is a single ordinary word."""
-    return not any(sign in name for sign in " 　.") and name.isascii() and is_ordinary(name)
+    name = text[value.start : value.end]
+    return _PARTED.isdisjoint(name) and name.isascii() and is_ordinary(name)
 
 
 def _secret(text: str, start: int, end: int, cell: KeyedValue) -> Value | None:
     """A password, key or code: no word or name of a variable, no template, no sentence."""
-    value = text[start:end].rstrip(" \"'`")
     quoted = cell.start > 0 and text[cell.start - 1] in "\"'`"
-    if not cell.whole:
-        value = _ASIDE.split(value, maxsplit=1)[0]
-        value = value.split()[0] if value and cell.form else value
-    if not value or "\n" in value or len(value) > LONGEST_SECRET or _TEMPLATE.match(value):
+    value = text[start:end].rstrip(" \"'`")
+    value = _first_part(value, cell)
+    words = value.split()
+    spelled = quoted and value.isascii() and _is_code(words)
+    if not 0 < len(value) <= 200 or "\n" in value or _TEMPLATE.match(value):
         return None
-    if not _is_secret(value, quoted, cell):
+    if not spelled and (len(words) > 1 or not _fits(value, cell, quoted=quoted)):
         return None
     return Value(start, start + len(value), "SECRET", True)
 
 
-def _is_secret(value: str, quoted: bool, cell: KeyedValue) -> bool:
-    if not quoted and any(sign in value for sign in "()[];"):
+def _is_code(words: Sequence[str]) -> bool:
+    """Whether words are the groups of a code: three or more of the same length."""
+    return len(words) > 2 and len({*map(len, words)}) == 1
+
+
+_CALLED = re.compile(r"[()\[\];]")
+
+
+def _first_part(value: str, cell: KeyedValue) -> str:
+    """A value without what stands behind it in a line of text, and in a form its first word."""
+    if cell.whole:
+        return value
+    value = re.split(r"  | \(|, |，", value)[0]
+    return value.split()[0] if value.strip() and cell.form else value
+
+
+def _fits(value: str, cell: KeyedValue, *, quoted: bool) -> bool:
+    """Whether a value looks as the secrets of its key do."""
+    if not quoted and _CALLED.search(value):
         return False
-    key, words = folded(cell.key), value.split()
     if value.isdigit():
-        return (quoted or cell.form) and key.split()[-1:] != ["pass"] and 3 <= len(value) <= 12
-    if len(words) > 1:  # groups of one length, as codes for a second device are written
-        return quoted and len(words) > 2 and value.isascii() and len({*map(len, words)}) == 1
-    if cell.paired and (fits := secret_check(key)):
-        return bool(fits(value))
-    return is_password(value) and _MIXED.search(value) is not None
+        named = folded(cell.key).split()[-1:] != ["pass"] and 3 <= len(value) <= 12
+        return named and (quoted or cell.form)
+    fits = secret_check(folded(cell.key)) if cell.paired else None
+    return bool(fits(value) if fits else is_password(value) and _MIXED.search(value))
 
 
-def _is_shouted(name: str) -> bool:
-    return name.isupper() and name.isascii()
+def _is_private(case: _Case) -> bool:
+    kind, type_ = case.cell.kind, case.value.type
+    if type_ == "PERSON" and kind not in _NAMED and _is_of_words(case.told):
+        return False
+    if type_ == "PERSON" and kind in ("id", "handle"):
+        return case.is_telling() if kind == "id" else _is_somebody(case)
+    if type_ in ("HANDLE", "PHONE") and kind in (*_NAMES, "role", "name"):
+        return True
+    judge = _JUDGES.get(kind)
+    return case.value.likely if judge is None else judge(case)
 
 
-def _has_no_word(name: str) -> bool:
-    return not any(map(is_ordinary, name.split()))
+def _is_listed_person(case: _Case) -> bool:
+    return case.value.likely or not _is_word(case.text, case.value)
 
 
-def _reads_as_name(words: Sequence[str]) -> bool:
-    """Whether words begin and end as a name of a few words does."""
-    first, last = words[0], words[-1]
-    return len(words) <= 4 and looks_like_name(f"{first} {first}") and not is_ordinary(last)
+def _is_of_person(case: _Case) -> bool:
+    """Whether the value of a key of names is one, and no word of programs."""
+    kind, key = case.cell.kind, case.cell.key.lower()
+    if kind != "full":
+        return key not in vocabulary.words("partial_fields") or case.is_telling()
+    if case.told.islower() and " " not in case.told:
+        return case.is_telling(but=kind)
+    return case.is_apart or case.value.likely
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A value, and what is beside it."""
-
-    text: str
-    cell: KeyedValue
-    value: Value
-    records: _Records
-    cells: KeyedValues
-
-    @property
-    def said(self) -> str:
-        return self.text[self.value.start : self.value.end]
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the value is all that stands behind its key, as in a form or in data."""
-        return self.cell.whole or self.cell.form
-
-    def is_telling(self, but: str = "") -> bool:
-        """Whether the record is a person's, whatever this value is."""
-        return self.records.telling(self.cell.record, but=but)
-
-    def is_near(self) -> bool:
-        """Whether a record around or beside is a person's."""
-        return self.records.near(self.cell.record)
-
-    def is_private(self) -> bool:
-        """Whether the value belongs to somebody private."""
-        kind, type_ = self.cell.kind, self.value.type
-        if type_ == "PERSON" and kind not in _NAMED and _is_of_words(self.said):
-            return False
-        if type_ == "PERSON" and kind in ("id", "handle"):
-            return self.is_telling() if kind == "id" else self._is_somebody()
-        if type_ in ("HANDLE", "PHONE") and kind in (*_NAMES, "role", "name"):
-            return True
-        if kind in _PLACED and not self._is_track() and _cites(self.text, self.cell):
-            return False
-        decide = _DECISIONS.get(kind)
-        return self.value.likely if decide is None else decide(self)
-
-    def _is_track(self) -> bool:
-        """Whether the value is where somebody was."""
-        named = self.cells.names[self.cell.record].lower()
-        return self.cell.kind in ("latitude", "longitude") and named in _TRACKS
-
-    def _is_person(self) -> bool:
-        """Whether the value behind a name's key is a name."""
-        kind, cell = self.cell.kind, self.cell
-        if kind in _NAMED and cell.key.lower() in _PARTIAL:
-            return self.is_telling()
-        if kind != "full":
-            return True
-        if self.said.islower() and " " not in self.said:
-            return self.is_telling(but=kind)
-        return self.is_exact or self.value.likely
-
-    def _is_id(self) -> bool:
-        if is_range(self.said):
-            return False
-        long = len(self.said) >= 6 and sum(map(str.isdigit, self.said)) >= 4
-        if self.value.likely and long:
-            return True
-        return self.cell.key.lower() not in ("id", "ref") and self.is_near()
-
-    def _is_number(self) -> bool:
-        """Whether the value of a number's key is one; short keys may mean something else."""
-        key, start = self.cell.key, self.cell.start
-        quoted = start > 0 and self.text[start - 1] in "\"'`>"
-        return len(key) > 3 or self.cell.form or quoted or self.is_near()
-
-    def _is_somebody(self) -> bool:
-        """Whether the value of a role is a person's name, and no team, type or author of a work."""
-        name, cell = self.said, self.cell
-        works = self.cells.keys[cell.record] & _WORKS
-        if cell.kind == "author" and (works or _cites(self.text, cell)):
-            return False
-        if is_example(name) or not (self.is_exact or self.value.likely):
-            return False
-        if self.value.likely or self.is_telling(but=cell.kind) or not name.isascii():
-            return True
-        if any(sign in name for sign in " ."):
-            return not all(map(is_ordinary, name.split()))
-        return not is_ordinary(name) and not name.isupper()
-
-    def _is_named(self) -> bool:
-        """Whether the value behind `name` alone is a person's name."""
-        name, record, likely = self.said, self.cell.record, self.value.likely
-        several = any(sign in name for sign in " 　·・")
-        person = self.records.persons[record] or self.is_telling()
-        if is_example(name) or (_is_shouted(name) and not several and not self.is_telling()):
-            return False
-        if person:
-            return looks_like_name(name) or (not _is_word(name) and not no_name(name))
-        if self.records.contact(record) or "name" in self.records.own.get(record, ()):
-            unknown = _has_no_word(name) and several if name.isascii() else not _is_word(name)
-            if likely or unknown:
-                return True
-        if not (likely and several):
-            return False
-        return (self.cell.form and self.cell.key[:1].isupper()) or _reads_as_name(name.split())
-
-    def _is_login(self) -> bool:
-        name, cell = self.said, self.cell
-        if name.lower() == cell.key.lower() or is_example(name):
-            return False
-        known = self.value.likely or not is_ordinary(name)
-        before = self.text[max(0, cell.start - 1) : cell.start]
-        assigned = self.text[: cell.start].rstrip()[-1:] == "="
-        if before in _QUOTES or (cell.whole and before in _BLANKS and not assigned):
-            return known
-        if cell.form:
-            return self.value.likely or (known and self.is_near())
-        return cell.whole and before == "=" and "_" not in name and not is_ordinary(name)
+def _is_of_somebody(case: _Case) -> bool:
+    """Whether what is private only in a person's record stands in one, or is a place where somebody was."""
+    track = case.cells.names[case.cell.record].lower() in _TRACKS
+    if track and case.cell.kind in ("latitude", "longitude"):
+        return True
+    return not _cites(case.text, case.cell) and case.is_near()
 
 
-_DECISIONS: Mapping[str, Callable[[_Candidate], bool]] = {
-    **dict.fromkeys(_NAMES, _Candidate._is_person),
-    **dict.fromkeys(("role", "author"), _Candidate._is_somebody),
-    **dict.fromkeys(
-        ("national", "medical", "licence", "account", "plate", "ip", "booking", "coordinates"),
-        _Candidate._is_number,
-    ),
-    **dict.fromkeys(_BESIDE, lambda each: each._is_track() or each.is_near()),
-    "people": lambda each: each.value.likely or not _is_word(each.said),
-    "name": _Candidate._is_named,
-    "handle": _Candidate._is_login,
-    "id": _Candidate._is_id,
-    "expiry": lambda each: each.is_near() or each.records.has(each.cell.record, "card"),
-    "address": lambda each: (each.value.likely and each.is_exact) or each.is_near(),
-}
-"""What decides of a kind whether its value is private; of all others those that are likely are."""
+def _is_address(case: _Case) -> bool:
+    if _cites(case.text, case.cell):
+        return False
+    return (case.value.likely and case.is_apart) or case.is_near()
+
+
+def _is_expiry(case: _Case) -> bool:
+    return case.is_near() or case.records.has(case.cell.record, "card")
+
+
+def _is_number(case: _Case) -> bool:
+    """Whether a number is long enough to be nobody else's, or stands in a person's record."""
+    if is_range(case.told):
+        return False
+    if case.value.likely and len(case.told) >= 6 and sum(map(str.isdigit, case.told)) >= 4:
+        return True
+    return case.cell.key.lower() not in ("id", "ref") and case.is_near()
+
+
+def _is_issued(case: _Case) -> bool:
+    """Whether a key says enough: a short one in a line of text may mean anything."""
+    cell = case.cell
+    quoted = cell.start > 0 and case.text[cell.start - 1] in "\"'`>"
+    return len(cell.key) > 3 or cell.form or quoted or case.is_near()
+
+
+def _is_somebody(case: _Case) -> bool:
+    """Whether the value of a role is a person's name, and no team, type or author of a work."""
+    cell, name = case.cell, case.told
+    if is_example(name) or _is_of_work(case):
+        return False
+    if not case.is_apart and not case.value.likely:
+        return False
+    if case.value.likely or case.is_telling(but=cell.kind) or not name.isascii():
+        return True
+    if not _PARTED.isdisjoint(name):
+        return not all(map(is_ordinary, name.split()))
+    return not is_ordinary(name) and not name.isupper()
+
+
+def _is_of_work(case: _Case) -> bool:
+    """Whether somebody is the author of a published work."""
+    if case.cell.kind != "author":
+        return False
+    keys = case.cells.keys[case.cell.record]
+    return bool(keys & vocabulary.words("work_fields")) or _cites(case.text, case.cell)
 
 
 def _cites(text: str, cell: KeyedValue) -> bool:
-    """Whether a work is cited before a value."""
     before = text[max(0, cell.start - 1500) : cell.start]
     return any(
         sign in before for sign in ("@article", "@book", "@in", "@misc", "isbn", "ISBN", "doi")
     )
+
+
+def _is_named(case: _Case) -> bool:
+    """Whether the value behind `name` alone is a person's name."""
+    name, likely, telling = case.told, case.value.likely, case.is_telling()
+    several = not _SEVERAL.isdisjoint(name)
+    alone = not several and not telling
+    if is_example(name) or (alone and _is_constant(name)):
+        return False
+    if telling:
+        return _is_no_word(case)
+    if case.has_beside() and _may_be_name(case, several=several):
+        return True
+    return several and likely and _is_full(case)
+
+
+_PARTED, _SEVERAL = frozenset(" 　."), frozenset(" 　·・")
+"""What stands between the words of a name."""
+
+
+def _may_be_name(case: _Case, *, several: bool) -> bool:
+    """Whether a value looks like a name, or is of words that nobody knows."""
+    if case.value.likely:
+        return True
+    if not case.told.isascii():
+        return not _is_word(case.text, case.value)
+    return several and not any(map(is_ordinary, case.told.split()))
+
+
+def _is_constant(name: str) -> bool:
+    return name.isupper() and name.isascii()
+
+
+def _is_no_word(case: _Case) -> bool:
+    if looks_like_name(case.told):
+        return True
+    return not _is_word(case.text, case.value) and not no_name(case.told)
+
+
+def _is_full(case: _Case) -> bool:
+    """Whether words stand in a form, or are a given name and up to three others, the last no ordinary one."""
+    if case.cell.form and case.cell.key[:1].isupper():
+        return True
+    words = case.told.split()
+    given = len(words) <= 4 and looks_like_name(words[0] + " " + words[0])
+    return given and not is_ordinary(words[-1])
+
+
+def _is_login(case: _Case) -> bool:
+    cell, name = case.cell, case.told
+    if name.lower() == cell.key.lower() or is_example(name):
+        return False
+    if _is_all(case):
+        return case.value.likely or not is_ordinary(name)
+    if cell.form:
+        return case.value.likely or (not is_ordinary(name) and case.is_near())
+    return _is_assigned(case) and not is_ordinary(name)
+
+
+def _is_assigned(case: _Case) -> bool:
+    """Whether a value stands behind a sign of equality, and is no name of a variable."""
+    cell = case.cell
+    return cell.whole and case.text[cell.start - 1] == "=" and "_" not in case.told
+
+
+def _is_all(case: _Case) -> bool:
+    """Whether a value is all of a string, of an element, or of a cell of a table."""
+    before = case.text[: case.cell.start]
+    if before[-1:] in {*"\"'`>{"}:
+        return True
+    return case.cell.whole and before[-1:] in {*",;|\t "} and before.rstrip()[-1:] != "="
+
+
+_JUDGES: dict[str, Callable[[_Case], bool]] = {
+    "people": _is_listed_person,
+    "name": _is_named,
+    "expiry": _is_expiry,
+    "address": _is_address,
+    "handle": _is_login,
+    "id": _is_number,
+    **dict.fromkeys(_NAMES, _is_of_person),
+    **dict.fromkeys(("role", "author"), _is_somebody),
+    **dict.fromkeys(_BESIDE, _is_of_somebody),
+    **dict.fromkeys(_ISSUED, _is_issued),
+}
+"""What judges the values of kinds that are not private wherever they are likely."""

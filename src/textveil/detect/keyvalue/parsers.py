@@ -569,7 +569,7 @@ _PLACED = re.compile(
     r"|(?!(?i:\w*(?:room|raum|saal|zimmer)|hall|halle|sal[ao]n?|salle|aula|building|floor|office|gate|desk|level|stage)\b)"
     r"\b\w{3,}\.?[ ]\d{1,4}[a-z]?\\?,"
     r"|(?i:stra(?:ss|ß)e|straat|gasse|platz|weg|allee)\.?[ ]\d|\bstr\.?[ ]\d"
-    r"|(?i:\b(?:rue|via|calle|rua|ul\.|av\.|avenue))[ ]\S"
+    r"|(?i:\b(?:rue|via|calle|rua|ul\.|av\.|avenue))[ ]\S"  # codespell:ignore calle
 )
 """What a place of an entry of a calendar has, if it is an address and no room."""
 _CN = re.compile(r";CN=\"?([^\";:\n]{1,80})")

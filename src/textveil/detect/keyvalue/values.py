@@ -4,14 +4,15 @@ In: a text, a place in it, the kind that the key announced. Out: the type and pl
 Not here: keys (`keys`), and what the neighbours of a value add (`structure`).
 """
 
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 import regex
 
 from textveil.detect.patterns.accounts import BIC, is_bic
-from textveil.detect.patterns.rules import Expression, listed
-from textveil.text import ranks
+from textveil.detect.patterns.rules import Expression
+from textveil.text import ranks, vocabulary
 from textveil.text.lexicon import all_ordinary
 from textveil.text.name_lists import load_names
 
@@ -66,52 +67,6 @@ _WHOLE_NAME = Expression(
     r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0
 )
 
-_FILLERS = listed(
-    """string str text varchar char number int integer float boolean bool true false null none nil undefined nan
-    unassigned any object array list dict date datetime value values name names first last firstname lastname surname
-    fullname username email required optional default example sample test demo placeholder unknown unnamed
-    untitled anonymous anon n/a na tbd todo xxx redacted hidden your my here enter insert foo bar baz qux
-    lorem ipsum me you self this us them everyone nobody somebody all each other others various self-employed
-    same yes no new old main public private internal external guest customer user users client patient
-    employee person people male female divorced married single widowed pending active inactive open closed
-    done high medium low free"""
-)
-_NOT_PERSONS = listed(
-    """team services service support campus faculty department dept office group company co inc ltd llc gmbh
-    corp corporation foundation society university college school institute hospital clinic bank store shop
-    restaurant hotel cafe bar club center centre systems solutions technologies technology software hardware
-    studio studios media press publishing project product products app application api server client database
-    cluster platform framework library package module plugin component controller manager engine tool tools
-    suite pro premium basic standard enterprise edition version release model series plan policy report
-    dashboard page form table list menu button field column row data file folder system network security
-    account accounts admin administrator user users marketing sales finance engineering operations hr it
-    legal design development developer developers research management customer customers committee council
-    ministry government agency board authority association union federation organization organisation
-    republic kingdom state states county city street road avenue river lake mountain park island north south
-    east west january february march april may june july august september october november december monday
-    tuesday wednesday thursday friday saturday sunday history science art music english german french spanish
-    math physics chemistry biology the and or of for with in on at to from by is are was were be not this
-    that these those how what why when where who which introduction summary conclusion overview background
-    description details notes note title subject objective skills experience education contact information
-    info agent assistant human bot gpt chatgpt claude narrator player question answer option step stage phase
-    day week month year chapter section part scene act item items total price color size yeah ok okay hello
-    hi hey sure thanks thank please yes no well oh hmm um sender recipient homepage website email phone tel address
-    linkedin github pdf url red blue green yellow black white orange purple pink brown gray grey large small extra
-    mini max plus ultra new best top abteilung vertrieb einkauf buchhaltung verwaltung personal kundendienst
-    damen herren équipe direction comptabilité ventas soporte equipo ufficio zespół dział ekip отдел
-    поддержка 部 部门 团队 客服 支持部"""
-)
-"""Words that people's names do not hold, in small letters."""
-_PUBLIC_DOCS = listed(
-    """john_doe jane_doe johndoe janedoe john_q_public max_mustermann erika_mustermann max_muster fulano_de_tal
-    foo_bar joe_bloggs joe_public test_user first_last first_name last_name your_name full_name some_name
-    firstname_lastname 张三 李四 王五 山田太郎 山田_太郎 홍길동 jan_modaal n_n"""
-)
-"""Names that documents use for nobody."""
-_EXAMPLES = listed("alice bob carol charlie dave eve john jane mike joe jack jill tom foo sam")
-"""Given names that examples of code use for nobody: alone they tell nothing."""
-_LINKS = listed("and or of the for with in on is are was not to if")
-"""Words that stand in no full name."""
 _ASIDE = regex.compile(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
 """What somebody is, behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
 _CAMEL = regex.compile(
@@ -123,15 +78,6 @@ _HONORIFICS = regex.compile(
 _OFFICES = regex.compile(r"(?:师|員|员|资格|公司|部|课|科|组|队|中心|係|室|課)$|\p{Han}{6}")
 _LETTERS = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
 _LATIN = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
-_HANZI = frozenset(
-    "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范金石廖贾夏韦付方"
-    "白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤温康施文牛樊葛邢安齐易乔伍庞颜倪庄聂章鲁岳翟殷詹申欧耿关兰焦俞左柳甘祝"
-    "包宁尚符舒阮柯纪梅童凌毕单季裴霍涂成苗谷盛曲翁冉骆蓝路游辛靳欧管柴蒙鲍华喻祁蒲房滕屈饶解牟艾尤阳时穆农司卓古吉缪简车项连芦麦褚娄窦戚岑"
-    "景党宫费卜冷晏席卫米柏宗瞿桂全佟应臧闵苟邬边卞姬师和仇栾隋商刁沙荣巫寇桑郎甄丛仲虞敖巩明佘池查麻苑迟邝官封谈匡鞠惠荆乐冀郁胥南班储原栗燕"
-    "楚鄢劳谌奚皮粟冼蔺楼盘满闻位厉伊仝区郜海阚花权强帅屠豆朴盖练廉禹井祖漆巴丰支卿国狄平计索宣晋相初门云容敬来扈晁芮都普阙浦戈伏鹿薄邸雍辜羊阿乌母裘亓修邰赫杭"
-    "張劉陳楊黃趙吳孫馬鄭謝許韓馮鄧蔣葉蘇呂盧鍾譚陸"
-)
-"""First characters of Chinese family names."""
 
 
 @cache
@@ -144,10 +90,7 @@ def _countries() -> frozenset[str]:
     places = load_names("LOCATION")
     return frozenset(
         w.lower() for w, kind in zip(places.words, places.kinds, strict=True) if kind == "country"
-    ) | listed(
-        "usa uk us france germany spain italy deutschland frankreich españa italia polska türkiye brasil"
-        " 中国 日本 한국 россия भारत مصر"
-    )
+    ) | vocabulary.words("country_words")
 
 
 def is_known(word: str) -> bool:
@@ -165,15 +108,24 @@ def is_ordinary(word: str) -> bool:
     return not is_known(word) and ranks([word.lower()])[0] < _ORDINARY
 
 
+def _is_filler(words: Sequence[str]) -> bool:
+    """Whether words stand for nobody in forms and documents, or there are none."""
+    return "_".join(words) in vocabulary.words("nobody_names") or all(
+        word in vocabulary.words("fillers") for word in words
+    )
+
+
+def _is_office(value: str) -> bool:
+    return _OFFICES.search(value) is not None and _HONORIFICS.search(value) is None
+
+
 def no_name(value: str) -> bool:
     """Whether it holds a word that no name of a person holds, or is a filler of forms and documents."""
     words = _words(value)
     return (
-        not words
-        or "_".join(words) in _PUBLIC_DOCS
-        or all(word in _FILLERS for word in words)
-        or not _NOT_PERSONS.isdisjoint(words)
-        or (_OFFICES.search(value) is not None and _HONORIFICS.search(value) is None)
+        _is_filler(words)
+        or not vocabulary.words("no_persons").isdisjoint(words)
+        or _is_office(value)
         or (
             words[0] in ("your", "my", "the", "a", "an", "our", "no", "not")
             and value[len(words[0]) : len(words[0]) + 1] != "."
@@ -187,22 +139,21 @@ def looks_like_name(value: str) -> bool:
     if not words or no_name(value):
         return False
     if not _LATIN.search(value):
-        if _OFFICES.search(value) and not _HONORIFICS.search(value):
-            return False
-        return (
-            (value[0] in _HANZI and 2 <= len(value) <= 4)
-            or bool(_HONORIFICS.search(value))
-            or len(words) > 1
-        )
-    if value.isupper() and len(words) == 1:
+        return len(words) > 1 or _is_eastern(value)
+    if len(words) == 1 and (value.isupper() or "." not in value):
         return False
-    known = [word for word in words if is_known(word)]
-    return bool(known) and (len(words) > 1 or "." in value)
+    return any(map(is_known, words))
+
+
+def _is_eastern(value: str) -> bool:
+    """Whether it begins as Chinese names do, or ends as people are called in Chinese, Japanese and Korean."""
+    short = value[0] in vocabulary.words("surname_characters") and 2 <= len(value) <= 4
+    return short or _HONORIFICS.search(value) is not None
 
 
 def is_example(value: str) -> bool:
     """Whether it is a given name alone that examples use for nobody in particular."""
-    return value.lower() in _EXAMPLES
+    return value.lower() in vocabulary.words("example_names")
 
 
 def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Value | None:
@@ -216,40 +167,36 @@ def person(text: str, start: int, end: int, *, whole: bool, strong: bool) -> Val
         strong: the key can only mean a person, so that small letters will do.
     """
     match = NAME.compiled.match(text, start, end)
-    if match and whole and (rest := text[match.end() : end].strip(" .,")):
-        couple = (
-            text[match.end()] == " " and rest[0].isalpha() and is_known(match.group().split()[0])
-        )
-        if (
-            not couple
-            and text[match.end()] not in "(,/<（"
-            and not rest.startswith(("(", "–", "—", "-", "·", "<"))
-        ):
-            match = None
-    if match is None and strong and whole:
-        match = _WHOLE_NAME.compiled.fullmatch(text, start, end)
-    if match is None or match.end() == start:
-        return None
-    value = match.group().rstrip(" ,")
-    aside = _ASIDE.search(value)
-    if aside is not None and all_ordinary(aside[0]):
-        value = value[: aside.start()]
-    if _CAMEL.search(value) or (value.islower() and value.isascii() and len(value) > 24):
-        return None
-    if not strong and no_name(value):
-        return None
-    words = _words(value)
-    if not words or "_".join(words) in _PUBLIC_DOCS or all(word in _FILLERS for word in words):
-        return None
-    if strong and words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
-        return None
-    if (
-        strong
-        and len(words) > 1
-        and (not _LINKS.isdisjoint(words) or sum(word in _NOT_PERSONS for word in words) > 1)
-    ):
+    if whole and not (match and _is_all(match, text, end)):
+        match = _WHOLE_NAME.compiled.fullmatch(text, start, end) if strong else None
+    value = "" if match is None else _without_aside(match.group().rstrip(" ,"))
+    if not value or _CAMEL.search(value) or (no_words(value) if strong else no_name(value)):
         return None
     return Value(start, start + len(value), "PERSON", looks_like_name(value))
+
+
+def _without_aside(value: str) -> str:
+    aside = _ASIDE.search(value)
+    return value if aside is None or not all_ordinary(aside[0]) else value[: aside.start()]
+
+
+def _is_all(match: regex.Match[str], text: str, end: int) -> bool:
+    """Whether a name is all of a value, but for what somebody is, and for a couple's other half."""
+    rest = text[match.end() : end].strip(" .,")
+    if not rest or text[match.end()] in "(,/<（" or rest[0] in "(–—-·<":
+        return True
+    return text[match.end()] == " " and rest[0].isalpha() and is_known(match.group().split()[0])
+
+
+def no_words(value: str) -> bool:
+    """Whether the value of a key that can only mean a person is none: a filler, or a phrase."""
+    words = _words(value)
+    if value.islower() and value.isascii() and len(value) > 24:
+        return True
+    if _is_filler(words) or words[0] in ("your", "my", "the", "enter", "insert", "not", "no"):
+        return True
+    told = sum(word in vocabulary.words("no_persons") for word in words)
+    return len(words) > 1 and (told > 1 or not vocabulary.words("links").isdisjoint(words))
 
 
 _DATE = r"""(?: \d{1,4}[ ]?[\-/.][ ]?\d{1,2}[ ]?[\-/.][ ]?\d{1,4} | \d{8}
@@ -325,13 +272,6 @@ _FORMS = {
 }
 """Type, form, and the least and largest number of digits of kinds that have a form."""
 
-_SYSTEM = listed(
-    """root admin administrator user users username guest test tester postgres mysql sa sys system ubuntu
-    ec2-user debian centos git www-data nobody daemon nginx apache node app deploy docker jenkins ci bot
-    service default anonymous me you name null none true false string login account myuser my_user youruser
-    your_user your_username db_user dbuser appuser owner public private assistant human model superuser pi
-    vagrant minecraft hadoop"""
-)
 _DOMAIN = regex.compile(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
 """A domain of Windows before a user name."""
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
@@ -344,8 +284,15 @@ _ADDRESS_CUT = Expression(
     r"[\p{L} ]{2,24}[ ]?[:：=]|,[ ](?=(?:tel|phone|mob|dni|nif|pesel)\b)",
     regex.IGNORECASE,
 )
+_NO_ADDRESS = regex.compile(r"\A(?:0x|[{\[$<])|@|://")
 _PLACE = Expression(rf"(?:{CASED}|{_HAN}|{_HANGUL}|{_OTHERS})", regex.VERBOSE)
 _EMPTY = regex.compile(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
+
+
+def _is_empty(value: str) -> bool:
+    """Whether a value stands for nothing: crosses, a variable, a filler."""
+    filler = value.lower() in vocabulary.words("fillers")
+    return not value or filler or _EMPTY.fullmatch(value) is not None
 
 
 def find(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | None:
@@ -358,26 +305,14 @@ def find(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value | 
         end: where it ends at the latest.
         whole: the value is in quotes or a cell, so that it must be all of the range.
     """
-    value = text[start:end]
-    if not value or _EMPTY.fullmatch(value) or value.lower() in _FILLERS:
+    if _is_empty(text[start:end]):
         return None
-    if kind in _FORMS:
-        return _formed(kind, text, start, end, whole=whole)
     if kind == "ssid":
         return Value(start, end, "ID", True) if whole and end - start > 3 else None
-    if kind == "party":
-        return _formed("phone", text, start, end, whole=whole) if text[start] == "+" else None
-    if kind == "id":
-        return _number(text, start, end, whole=whole)
-    if kind == "handle":
-        return _handle(text, start, end, whole=whole)
-    if kind == "org":
-        return _organization(text, start, end, whole=whole)
-    if kind == "place":
-        return _town(text, start, end, whole=whole)
-    if kind in ("street", "address"):
-        return _address(text, start, end, whole=whole)
-    return None
+    if kind in _FORMS or (kind == "party" and text[start] == "+"):
+        return _formed("phone" if kind == "party" else kind, text, start, end, whole=whole)
+    reader = _READERS.get(kind)
+    return None if reader is None else reader(text, start, end, whole=whole)
 
 
 def _digits(value: str) -> int:
@@ -394,22 +329,20 @@ def _formed(kind: str, text: str, start: int, end: int, *, whole: bool) -> Value
     match = _form(kind).match(text, start, min(end, start + 200))
     if match is None or match.end() == start or not least <= _digits(match.group()) <= most:
         return None
-    if match.end() < end and text[match.end()].isalnum():
-        return None
-    if (
-        whole
-        and kind not in ("phone", "national", "date", "birth")
-        and text[match.end() : end].strip(" .)")
-    ):
-        return None
-    value = match.group()
-    if kind == "age" and not 0 < int("0" + "".join(c for c in value if c.isdigit())) <= 120:
-        return None
-    if (kind in ("national", "medical", "licence") and len(set(value)) < 3) or (
-        kind == "bic" and not is_bic(value)
-    ):
+    rest = text[match.end() : end]
+    partly = whole and kind not in ("phone", "national", "date", "birth") and rest.strip(" .)")
+    if rest[:1].isalnum() or partly or not _is_meant(kind, match.group()):
         return None
     return Value(start, match.end(), type_, True)
+
+
+def _is_meant(kind: str, value: str) -> bool:
+    """Whether a value of the right form can be one of its kind."""
+    if kind == "age":
+        return 0 < int("0" + "".join(filter(str.isdigit, value))) <= 120
+    if kind in ("national", "medical", "licence"):
+        return len(set(value)) > 2
+    return kind != "bic" or is_bic(value)
 
 
 _NUMBERS = Expression(rf"(?:{_CODE})", 0)
@@ -423,28 +356,27 @@ def _number(text: str, start: int, end: int, *, whole: bool) -> Value | None:
         return None
     value, count = match.group(), _digits(match.group())
     letters = sum(map(str.isalpha, value))
-    if count < 2 or (count < 5 and not letters) or count + letters < 4 or letters > 3 * count + 8:
-        return Value(begin, match.end(), "ID", False) if count >= 3 and len(value) <= 24 else None
-    return Value(begin, match.end(), "ID", count >= 3)
+    sized = count >= 5 or (count >= 2 and letters >= max(1, 4 - count))
+    if sized and letters <= 3 * count + 8:
+        return Value(begin, match.end(), "ID", count >= 3)
+    return Value(begin, match.end(), "ID", False) if count >= 3 and len(value) <= 24 else None
+
+
+def _is_nobodys(value: str) -> bool:
+    """Whether a user name is a system's, of documents, or a constant's."""
+    listed = vocabulary.words("system_users") | vocabulary.words("nobody_names")
+    return value.lower() in listed or (value.isupper() and _digits(value) < 2)
 
 
 def _handle(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if domain := _DOMAIN.match(text, start, end):
         start = domain.end()
     match = _HANDLE.compiled.match(text, start, min(end, start + 40))
-    if (
-        match is None
-        or (whole and match.end() < end)
-        or (match.end() < end and text[match.end()] in "@([{$%/\\:*'’")
-    ):
+    rest = "" if match is None else text[match.end() : end]
+    if match is None or (rest and (whole or rest[0] in "@([{$%/\\:*'’")):
         return None
     value = match.group().rstrip(".-")
-    if (
-        value.lower() in _SYSTEM
-        or value.lower() in _PUBLIC_DOCS
-        or (value.isupper() and _digits(value) < 2)
-        or _EMPTY.fullmatch(value)
-    ):
+    if _EMPTY.fullmatch(value) or _is_nobodys(value):
         return None
     telling = not value.isalpha() or value != value.lower()
     return Value(start, start + len(value), "HANDLE", telling)
@@ -468,7 +400,9 @@ def _town(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if match is None or match.end() == start or (whole and text[match.end() : end].strip(" .")):
         return None
     value = match.group().rstrip(" .,")
-    if value.lower() in _countries() or all(word in _FILLERS for word in _words(value)):
+    if value.lower() in _countries() or all(
+        word in vocabulary.words("fillers") for word in _words(value)
+    ):
         return None
     return Value(start, start + len(value), "LOCATION", True)
 
@@ -478,15 +412,20 @@ def _address(text: str, start: int, end: int, *, whole: bool) -> Value | None:
     if not whole and (cut := _ADDRESS_CUT.compiled.search(text, start, end)):
         stop = cut.start()
     value = text[start:stop].rstrip(" .,;")
-    if (
-        not 4 <= len(value) <= 160
-        or "@" in value
-        or "://" in value
-        or value.startswith(("0x", "{", "[", "$", "<"))
-    ):
+    if not 4 <= len(value) <= 160 or _NO_ADDRESS.search(value):
         return None
     if not regex.search(r"\p{L}{2}", value) or (text[start].islower() and not _digits(value)):
         return None
-    if " " not in value and value.isascii():
-        return Value(start, start + len(value), "ADDRESS", False)
-    return Value(start, start + len(value), "ADDRESS", bool(_digits(value)))
+    several = " " in value or not value.isascii()
+    return Value(start, start + len(value), "ADDRESS", several and _digits(value) > 0)
+
+
+_READERS: dict[str, Callable[..., Value | None]] = {
+    "id": _number,
+    "handle": _handle,
+    "org": _organization,
+    "place": _town,
+    "street": _address,
+    "address": _address,
+}
+"""What reads the kinds that have no form."""

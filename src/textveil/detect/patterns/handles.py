@@ -5,84 +5,14 @@ Not here: mail addresses and profiles as URLs (`net`), passwords (`keys`).
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 import regex
 
-from textveil.detect.patterns.rules import Expression, Rule, has_digit, listed, words
-from textveil.text import is_ordinary, lexicon
+from textveil.detect.patterns.rules import Expression, Rule, has_digit, words
+from textveil.text import is_ordinary, lexicon, vocabulary
 
-_SYSTEM = listed(
-    """root admin administrator administrador runner ubuntu debian centos fedora ec2-user vagrant pi node app apps
-    jovyan vscode circleci travis gitpod codespace www www-data nginx apache postgres mysql redis mongodb git gitlab
-    github jenkins deploy deployer docker user users username usr name yourname your-name your_name youruser
-    yourusername me myuser someone somebody anyone test tester testuser demo example guest public shared default all
-    nobody system daemon bin sshd games man lp sync uucp backup list irc gnats messagebus syslog _apt avahi dnsmasq
-    postfix dovecot ntp chrony polkitd rtkit halt adm shutdown mail lib lib64 lost+found local linuxbrew oracle
-    hadoop spark airflow dev developer owner
-    none null true false string text unknown anonymous everyone here channel online desktop documents downloads
-    defaultapppool public.user sa dbo sysadmin support info bob.alice site web page pages home index about news login
-    logout profile settings dashboard search help contact products services article articles blog"""
-)
-_GENERIC = listed(
-    """user users name names id ids type types string str int value values current new old default admin test tests
-    this self req request res response data get set model models session auth login logout account accounts email
-    mail password pass token key keys api app apps db database server client host port url uri path file files dir
-    config conf settings option options param params arg args is has to from by of on in at the a an my your our index
-    list array map dict obj object item items node group groups role roles owner author status state info log logs
-    time date at created updated deleted modified field fields form input output table column row rows count total
-    num number code first last full middle given family display screen nick profile page view controller service
-    manager handler factory helper utils util base main common core lib src build dist http https web www bot discord
-    twitter instagram telegram github slack insta feed post posts message messages text content body header headers
-    image img photo avatar icon size width height color style class const let var func function method return
-      null none
-    undefined true false error exception event target prop props context ref refs store action reducer unknown
-      anonymous
-    system root guest public private local remote primary secondary foreign master slave worker queue task job cron
-    example sample demo temp tmp max min sum avg all any each end start begin json xml html css sql csv txt py js ts
-    agent crawl delay sitemap disallow allow content length encoding transfer cache control accept language cookie
-    connection origin referer forwarded real via mime thread priority mailer signature dkim spf arc received return
-    reply delivered references list unsubscribe unused no required optional read write only access level
-    tenant
-    cs sc msg sender cache factory entity repo repository dto impl bean env dev prod staging"""
-)
-_TAGS = listed(
-    """param params return returns throws throw author see since version deprecated override overload todo fixme note
-    notice title dev example license brief file package namespace property method module class classname static
-    private public protected internal readonly abstract final type typedef template extends implements interface
-    end implementation synthesize selector protocol media import keyframes font-face charset supports page layer
-    container apply tailwind include extend mixin function if else elseif endif for foreach while each switch case
-    app route get post put delete patch test before after beforeeach aftereach click change submit input
-    component injectable input output directive pipe ngmodule entity table id column controller service repository
-    restcontroller autowired bean configuration requestmapping getmapping postmapping requestbody pathvariable
-    requestparam nullable nonnull notnull data getter setter builder slf4j transactional query suppresswarnings
-    functionalinterface safevarargs staticmethod classmethod dataclass pytest fixture parametrize cached lru_cache
-    wraps contextmanager abstractmethod tf torch jit njit numba cuda click.command state binding published
-    observedobject environment environmentobject main mainactor objc ibaction iboutlet available escaping autoclosure
-    discardableresult inlinable viewbuilder composable preview model html razor using inject code section layout yield
-    csrf auth guest php vite stack push everyone here channel all team types babel angular vue react nestjs tanstack
-    testing-library storybook mui emotion prisma next apollo reduxjs typescript-eslint eslint gmail yahoo hotmail
-    outlook echo off on dependabot copilot github-actions babel/core attr assert expect mock spy"""
-)
-"""Words that follow an at sign in code and documentation, and in chats to all."""
-_KNOWN = listed(
-    """elonmusk realdonaldtrump potus barackobama joebiden nasa openai google youtube twitter x instagram facebook
-    meta apple microsoft amazon netflix nike cnn bbc nytimes taylorswift13 cristiano leomessi kimkardashian
-    narendramodi billgates jeffbezos zuck sama anthropicai github android windows xbox playstation spotify
-    nba nfl fifa"""
-)
-"""Accounts that everybody knows."""
-
-_PROGRAMS = listed(
-    """api app auth backend backup batch broker build cache client cluster consumer container controller
-    cron daemon database db dns exporter firewall frontend gateway handler host http https ingress
-    instance job kernel listener loader logger manager metrics monitor nginx node pipeline pod
-    postgres primary producer proxy queue redis replica router runner scheduler server service session
-    socket ssh svc switch sync system systemd task test thread vm web webhook worker
-    dienst serveur servicio serviço servidor servizio serwer usługa sunucu servis сервер сервис служба база
-    очередь задача"""
-)
-"""Parts of the names of programs and machines, which write lines of logs as people write lines of chats."""
 _WORDS = regex.compile(r"\p{L}+")
 _UNCASED = regex.compile(r"\p{Lo}{2}")
 
@@ -93,8 +23,12 @@ def is_user(value: str) -> bool:
     return (
         len(bare) >= 2
         and any(c.isalpha() for c in bare)
-        and bare not in _SYSTEM
-        and not all(part in _GENERIC for part in regex.split(r"[._\-\d]+", bare) if part)
+        and bare not in vocabulary.words("system_users")
+        and not all(
+            part in vocabulary.words("code_words")
+            for part in regex.split(r"[._\-\d]+", bare)
+            if part
+        )
         and not bare.startswith(("your", "my_", "my-", "xxx", "user_", "test_", "<", "{", "$", "%"))
     )
 
@@ -102,35 +36,44 @@ def is_user(value: str) -> bool:
 def _is_word(part: str) -> bool:
     """Whether a part of a name is a word of programs or an ordinary one, and on no list of names."""
     return (
-        part in _GENERIC or len(part) < 3 or (is_ordinary(part) and part not in lexicon.lists()[0])
+        part in vocabulary.words("code_words")
+        or len(part) < 3
+        or (is_ordinary(part) and part not in lexicon.lists()[0])
     )
+
+
+def _is_of_words(parts: Sequence[str]) -> bool:
+    """Whether a name is made of words of programs or, where it has three and more, of ordinary ones."""
+    code = vocabulary.words("code_words")
+    return all(part in code or len(part) < 2 for part in parts) or (
+        len(parts) > 2 and all(map(_is_word, parts))
+    )
+
+
+_PARTED = regex.compile(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}")
+_FILE = regex.compile(
+    r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$"
+)
+
+
+_OBJECTS = {"os", "req", "ctx", "e", "i", "np", "pd"}
+"""Names of variables before what they are asked for: np.pi."""
 
 
 def is_login(value: str) -> bool:
     """Whether it looks like a user name and no other word: letters with digits, dots or underscores."""
     bare = value.removeprefix("@")
+    if not is_user(bare) or not _PARTED.search(bare) or _FILE.search(bare):
+        return False
     parts = [part.lower() for part in regex.split(r"[._\-\d]+", bare) if part]
-    return (
-        is_user(bare)
-        and not all(part in _GENERIC or len(part) < 2 for part in parts)
-        and not (len(parts) > 2 and all(map(_is_word, parts)))
-        and bool(regex.search(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}", bare))
-        and not regex.search(
-            r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$",
-            bare,
-        )
-        and not ("." in bare and parts[-1] in _GENERIC)
-        and not (
-            len(parts) > 1
-            and parts[0] in _GENERIC | {"os", "req", "ctx", "e", "i", "np", "pd"}
-            and "." in bare
-        )
-    )
+    code = vocabulary.words("code_words")
+    called = parts[-1] in code or (len(parts) > 1 and parts[0] in _OBJECTS | code)
+    return not (called and "." in bare) and not _is_of_words(parts)
 
 
 def is_program(value: str) -> bool:
     """Whether a name has a part that programs and machines have."""
-    return not _PROGRAMS.isdisjoint(_WORDS.findall(value.lower()))
+    return not vocabulary.words("program_words").isdisjoint(_WORDS.findall(value.lower()))
 
 
 def is_speech(text: str, start: int) -> bool:
@@ -139,14 +82,20 @@ def is_speech(text: str, start: int) -> bool:
     return len(_WORDS.findall(said)) > 1 or _UNCASED.search(said) is not None
 
 
+@cache
+def _no_mentions() -> frozenset[str]:
+    lists = ("at_words", "famous_accounts", "code_words", "system_users")
+    return frozenset().union(*map(vocabulary.words, lists))
+
+
 def is_mention(value: str) -> bool:
     """Whether a name behind an at sign is somebody's, and neither known to everybody nor a word of code."""
     name = value.removeprefix("@").rstrip(".")
     first = name.lower().partition(".")[0]
     return (
         len(name) >= 3
-        and name.lower() not in _TAGS | _KNOWN | _GENERIC | _SYSTEM
-        and first not in _TAGS
+        and name.lower() not in _no_mentions()
+        and first not in vocabulary.words("at_words")
         and not regex.search(r"\.(?:com|org|net|de|edu|gov|io)$", name.lower())
     )
 
@@ -532,7 +481,7 @@ RULES = (
             (?P<value> [\p{L}_][\p{L}\p{N}_.]{1,31}+ \# \d{4} ) (?!\w)"""
         ),
         score=0.85,
-        check=lambda value: value[:-5].lower() not in _GENERIC,
+        check=lambda value: value[:-5].lower() not in vocabulary.words("code_words"),
         digits=4,
         signs=("#",),
         reach=(36, 8),
@@ -572,19 +521,27 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
     looks like a login and not like a program's name, and stands behind a time or speaks twice; values alone are no
     speech.
     """
-    if "@" in plain:
-        code = _CODE.compiled.search(plain) is not None
-        for match in _MENTION.compiled.finditer(plain):
-            start, end = match.span()
-            if is_mention(match["name"]) and (
-                not code
-                or (
-                    _ALWAYS.compiled.search(plain, max(0, start - 16), start)
-                    and is_login(match["name"])
-                )
-            ):
-                yield start, end, 0.8
-    said = list(_SAID.compiled.finditer(plain)) if ":" in plain or ">" in plain else []
+    yield from _mentioned(plain) if "@" in plain else ()
+    yield from _speaking(plain) if ":" in plain or ">" in plain else ()
+    yield from _writing(plain) if ":" in plain else ()
+
+
+def _mentioned(plain: str) -> Iterator[tuple[int, int, float]]:
+    code = _CODE.compiled.search(plain) is not None
+    for match in _MENTION.compiled.finditer(plain):
+        start, end = match.span()
+        if is_mention(match["name"]) and (
+            not code
+            or (
+                _ALWAYS.compiled.search(plain, max(0, start - 16), start)
+                and is_login(match["name"])
+            )
+        ):
+            yield start, end, 0.8
+
+
+def _speaking(plain: str) -> Iterator[tuple[int, int, float]]:
+    said = list(_SAID.compiled.finditer(plain))
     often = Counter(match["name"] for match in said)
     speech = any(is_speech(plain, match.end()) for match in said)
     for match in said:
@@ -592,7 +549,10 @@ def find_handles(plain: str) -> Iterator[tuple[int, int, float]]:
         spoken = match["time"] or (speech and often[name] > 1 and plain[match.end("name")] == ":")
         if spoken and is_login(name) and not is_program(name):
             yield *match.span("name"), 0.8
-    wrote = list(_WROTE.compiled.finditer(plain)) if ":" in plain else []
+
+
+def _writing(plain: str) -> Iterator[tuple[int, int, float]]:
+    wrote = list(_WROTE.compiled.finditer(plain))
     often = Counter(match["name"] for match in wrote)
     for match in wrote:
         if often[match["name"]] > 1 and len(often) > 1 and not has_digit(match["name"][:1]):

@@ -1,0 +1,62 @@
+"""Vocabulary: the words of many languages by which text is read: titles, greetings, months, keys of forms.
+
+In: the name of a list. Out: its words, of all languages or of some.
+Not here: the words, a file for each language (`data/vocabulary`, where `keys.yaml` says what each list is for), names
+of people and places (`lexicon`), and how often words occur (`frequency`).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""All is text, also what YAML would take for a number or for a truth value ("no")."""
+
+
+@cache
+def words(name: str, *languages: str) -> frozenset[str]:
+    """Returns the words of a list.
+
+    Args:
+        name: of the list.
+        languages: whose words, by ISO 639-1; `any` are those of no language. None: of all.
+
+    Raises:
+        KeyError: there is no such list.
+    """
+    lists = by_language(name)
+    return frozenset(word for each in languages or lists for word in lists.get(each, ()))
+
+
+def by_language(name: str) -> Mapping[str, tuple[str, ...]]:
+    """Returns the words of a list by language, in the order in which they are written.
+
+    Raises:
+        KeyError: there is no such list.
+    """
+    return _lists()[name]
+
+
+def below(heading: str) -> list[str]:
+    """Returns the names of the lists below a heading."""
+    return [name for name in _lists() if name.startswith(f"{heading}.")]
+
+
+@cache
+def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Reads all lists; one that stands below a heading has both names, with a full stop between."""
+    found: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    folder = files("textveil") / "data" / "vocabulary"
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        language = file.name.removesuffix(".yaml")
+        if language == "keys":
+            continue
+        for heading, listed in yaml.load(file.read_bytes(), _LOADER).items():
+            below = {"": listed} if isinstance(listed, str) else listed
+            for name, told in below.items():
+                joined = f"{heading}.{name}" if name else heading
+                found[joined][language] = tuple(map(str.strip, told.split(",")))
+    return dict(found)
