@@ -18,7 +18,7 @@ def spelled(text):
     return re.sub(r"\{(\w+)\*(\d+)\}", lambda match: match[1] * int(match[2]), text)
 
 
-def secrets(text):
+def found_secrets(text):
     return [
         text[span.start : span.end]
         for span in Patterns().find([text])
@@ -35,7 +35,7 @@ def test_each_form_is_found_whole(form, around):
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form["name"])
 def test_what_only_looks_like_a_form_is_not_found(form):
-    assert secrets(f"it is {spelled(form['not_found'])}, then") == []
+    assert found_secrets(f"it is {spelled(form['not_found'])}, then") == []
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form["name"])
@@ -47,14 +47,14 @@ def test_each_form_is_found_by_its_own_pattern(form):
 def test_names_are_told_apart_and_nothing_looks_like_a_secret():
     assert len({form["name"] for form in FORMS}) == len(FORMS)
     content = (files("textveil") / "data/secrets.toml").read_text("utf-8")
-    assert not keys.RULES[0].pattern.compiled.search(content)
+    assert not secrets.RULES[0].pattern.compiled.search(content)
 
 
 def test_forms_are_read_when_they_are_first_sought():
     code = (
         "import sys, textveil.detect.patterns as patterns;"
-        "assert 'compiled' not in vars(patterns.keys.RULES[0].pattern);"
+        "assert 'compiled' not in vars(patterns.secrets.RULES[0].pattern);"
         "patterns.Patterns().find(['a']);"
-        "assert 'compiled' in vars(patterns.keys.RULES[0].pattern)"
+        "assert 'compiled' in vars(patterns.secrets.RULES[0].pattern)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
