@@ -48,7 +48,7 @@ $(VENV)/run.stamp: pyproject.toml constraints.txt hatch_build.py $(PIECES)
 $(VENV)/dev.stamp: $(PROJECTS) constraints.txt
 	@$(new_venv)
 	@echo "installing textveil and the tools for tests, checks and documents into $(VENV) (some minutes the first time)"
-	@$(PIP_INSTALL) --editable '.[dev,docs]' --editable './$(BENCH)[hub,lm-eval]'
+	@$(PIP_INSTALL) --editable '.[dev,docs]' --editable './$(BENCH)[hub,lm-eval,torch]'
 	@touch $(VENV)/complete $(VENV)/run.stamp $@
 
 .venv: $(VENV)/dev.stamp ## the full environment, as constraints.txt pins it

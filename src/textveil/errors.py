@@ -113,12 +113,8 @@ def quote_path(
         if isinstance(step, int):
             said += f"[{step}]"
         elif is_private(step):
-            place = (
-                f" {list(value).index(step) + 1}"
-                if isinstance(value, Mapping) and step in value
-                else ""
-            )
-            said += f"[field{place}]"
+            fields = list(value) if isinstance(value, Mapping) else []
+            said += f"[field {fields.index(step) + 1}]" if step in fields else "[field]"
         elif _PLAIN.fullmatch(step) and step.isascii() and len(step) <= LONGEST:
             said += f".{step}" if said else step
         else:
@@ -174,9 +170,8 @@ def nearest(name: str, names: Iterable[str], alike: float = 0.5) -> str | None:
     every = {each.lower(): each for each in names if not looks_private(each)}
     name = name.lower()
     section = name[: name.rfind(".") + 1]
-    shared = (
-        section if all(each.startswith(section) for each in every) else ""
-    )  # says nothing about likeness
+    # says nothing about likeness
+    shared = section if all(each.startswith(section) for each in every) else ""
     ends = {each.removeprefix(shared): every[each] for each in every}
     near = get_close_matches(name.removeprefix(shared), ends, n=1, cutoff=alike)
     last = name.rpartition(".")[2]

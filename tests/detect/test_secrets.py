@@ -30,7 +30,7 @@ def found_secrets(text):
 @pytest.mark.parametrize("around", ["{}", "it is {}, then", 'x="{}";', "秘密は{}です"])
 def test_each_form_is_found_whole(form, around):
     text = spelled(form["found"])
-    assert secrets(around.replace("{}", text)) == [text]
+    assert found_secrets(around.replace("{}", text)) == [text]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form["name"])

@@ -114,44 +114,53 @@ def codes(
         raise ConfigError(
             "--labelled and --label go together: the file, and the field of its labels"
         )
-    coarser = [] if levels is None else levels.split(",")
-    if not all(re.fullmatch(r"\s*\d{1,5}\s*", each) for each in coarser):
-        raise ConfigError(
-            "--levels must be numbers of codes with commas between them, such as 8,24,50"
-        )
-    target = Path(output)
-    if target.is_dir() or not target.resolve().parent.is_dir():
-        raise ConfigError(
-            f"--output must name a file in a folder that exists, and {quote_file(output)} is none"
-        )
+    coarser, target = _numbers(levels), _target(output)
     files = [*(public or []), *([labelled] if labelled else [])]
     kind: BookKind = "task" if labelled else "domain" if public else "general"
     texts, labels = _read(files, field, label or [])
-    said = source or (
-        ", ".join(Path(each).name for each in files) if files else "the vectors of the table alone"
-    )
+    made_from = ", ".join(Path(each).name for each in files) or "the vectors of the table alone"
     with progress.bars() as report:
         (made,) = make_books(
             load_table(table),
             [codes],
             kind=kind,
-            source=said,
+            source=source or made_from,
             texts=texts,
             labels=labels,
             seed=seed,
             head=head,
-            levels=[int(each) for each in coarser],
+            levels=coarser,
             report=report,
         )
     try:
         made.save(target)
-        failure = ""
     except OSError as error:
-        failure = error.strerror or type(error).__name__
-    if failure:
-        raise OutputError(f"cannot write {quote_file(output)}: {failure}")
+        reason = error.strerror or type(error).__name__
+        raise OutputError(f"cannot write {quote_file(output)}: {reason}") from None
     for line in described(made):
         say(line)
+
+
+def _label(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _numbers(levels: str | None) -> list[int]:
+    numbers = [] if levels is None else levels.split(",")
+    if not all(re.fullmatch(r"\s*\d{1,5}\s*", each) for each in numbers):
+        raise ConfigError(
+            "--levels must be numbers of codes with commas between them, such as 8,24,50"
+        )
+    return [int(each) for each in numbers]
+
+
+def _target(output: str) -> Path:
+    target = Path(output)
+    if target.is_dir() or not target.resolve().parent.is_dir():
+        raise ConfigError(
+            f"--output must name a file in a folder that exists, and {quote_file(output)} is none"
+        )
+    return target
 
 
 def _read(
@@ -170,13 +179,13 @@ def _read(
             raise InputError(
                 f"public texts must be in a file, and there is no file {quote_file(path)}{near_file(each)}"
             )
-        own = list(formats.texts(formats.source(path, field=field)))
-        texts += [text or "" for text in own]
+        texts += [text or "" for text in formats.texts(formats.source(path, field=field))]
+        rows = list(formats.records(path)) if labels else []
+        names: list[str] = list(*rows[:1])
         for name, column in zip(labels, found, strict=True):
-            rows = list(formats.records(path))
-            if not rows or name not in rows[0]:
-                raise UnknownField(name, list(rows[0]) if rows else [], file=path, option="--label")
-            column += ["" if row.get(name) is None else str(row[name]) for row in rows]
+            if name not in names:
+                raise UnknownField(name, names, file=path, option="--label")
+            column += [_label(row.get(name)) for row in rows]
     return texts, found
 
 
@@ -244,11 +253,9 @@ def books(
 
     if not 0 < epsilon < math.inf:
         raise ConfigError("--epsilon must be above 0 and finite")
-    chosen = {
-        name: book
-        for each in books or map(str, shipped())
-        for name, book in levels_of(each).items()
-    }
+    chosen: dict[str, Book] = {}
+    for each in books or map(str, shipped()):
+        chosen |= levels_of(each)
     named, found = list(chosen), list(chosen.values())
     told = [information(book.masses, epsilon) for book in found]
     most = max(told)
@@ -267,17 +274,8 @@ def books(
             }
             for name, book, bits in zip(named, found, told, strict=True)
         ]
-        say(
-            json.dumps(
-                {
-                    "epsilon": epsilon,
-                    "limit": limit(epsilon),
-                    "fitting": fitting(epsilon),
-                    "books": rows,
-                },
-                ensure_ascii=False,
-            )
-        )
+        said = {"epsilon": epsilon, "limit": limit(epsilon), "fitting": fitting(epsilon)}
+        say(json.dumps({**said, "books": rows}, ensure_ascii=False))
         return
     heading = (
         "codes",
@@ -298,7 +296,7 @@ def books(
         )
         for book, bits in zip(found, told, strict=True)
     ]
-    for line in _table(heading, lines, ["  * " if bits == most else "    " for bits in told]):
+    for line in _table(heading, lines, [("    ", "  * ")[bits == most] for bits in told]):
         say(line)
     say("* tells most of a word, as words stand in general public text.")
     say(

@@ -114,11 +114,9 @@ def simulation(config: "Config") -> "Randomness":
     """The randomness of whoever simulates a mechanism: apart from the mechanism's own under one seed."""
     from textveil.randomness import SeededRandomness, SystemRandomness
 
-    return (
-        SystemRandomness()
-        if config.seed is None
-        else SeededRandomness(config.seed).part(SIMULATION)
-    )
+    if config.seed is None:
+        return SystemRandomness()
+    return SeededRandomness(config.seed).part(SIMULATION)
 
 
 def write_json(document: Mapping[str, Any], path: str | None) -> None:

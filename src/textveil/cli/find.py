@@ -57,12 +57,11 @@ def find(
             from textveil.show import findings as shown
 
             found = list(found)
-            with streams.output(html, private=True, option="--html") as page:
-                page.write(shown.page(found))
+            texts.write_page(html, shown.page(found), private=True)
         hidden = stay = number = 0
         for number, (prompt, own) in enumerate(found, 1):
-            hidden += sum(each.hidden for each in own)
-            stay += sum(not each.hidden for each in own)
+            here = sum(each.hidden for each in own)
+            hidden, stay = hidden + here, stay + len(own) - here
             if as_json:
                 sink.write(streams.json_line({"findings": [each.to_json() for each in own]}))
                 continue

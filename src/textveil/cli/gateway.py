@@ -8,6 +8,7 @@ Not here: what it does (`gateway`).
 import json
 import os
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -139,10 +140,8 @@ def serve(
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
-    if (tls_cert is None) != (tls_key is None):
-        raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
-    if tls_cert is not None and tls_key is not None:
-        said["tls"] = {"certificate": os.path.abspath(tls_cert), "key": os.path.abspath(tls_key)}
+    if tls := _tls(tls_cert, tls_key):
+        said["tls"] = tls
 
     def read() -> Policy:
         """The policy as it is now; what is refused at the start is refused later, too."""
@@ -155,32 +154,15 @@ def serve(
         if not exposed:
             check_exposure(host, found)
         if workers > 1:
-            if found.playground == "everywhere":
-                raise ConfigError(
-                    "the playground needs one process: leave out --workers, or give --playground never"
-                )
-            configs = [typed.config() if policy is None else found.config()]
-            configs += [found.under((i,)).config() for i in range(len(found.rules))]
-            if any(each.seed is not None for each in configs):
-                raise ConfigError(
-                    "several workers with one seed would draw alike: leave out the seed"
-                )
+            _check_shared(found, typed if policy is None else None)
         return reached_as(host, found)
 
     def say(line: str) -> None:
         tell(line if workers == 1 else f"worker {os.getpid()}: {line}")
 
-    if policy is not None and (typed.values or typed.settings or typed.file is not None):
-        raise ConfigError(
-            "--policy says how to privatize: leave out --profile, --level, -o and the like"
-        )
-    if workers > 1 and (store or "memory:").startswith(
-        ("memory:", "file:")
-    ):  # said here, before there are any
-        raise ConfigError(
-            "several workers share conversations through a database: add --store sqlite:///NAME.db or "
-            "postgresql://HOST/NAME"
-        )
+    _refuse_both(policy, typed)
+    if workers > 1:  # said here, before there are any
+        _require_database(store)
     with ExitStack() as until:
         first = read()
         if first.tls is not None:
@@ -189,23 +171,10 @@ def serve(
         if runs.audit_log:
             check_log(runs.audit_log)  # here, where it is said once, and before the address
         listening = until.enter_context(listen(host, port))
-        where = f"[{host}]" if ":" in host else host
-        where = f"{'http' if first.tls is None else 'https'}://{where}:{listening.getsockname()[1]}"
         page = first.playground == "everywhere" or (
             first.playground == "local" and is_local(host) and workers == 1
         )
-
-        def say_where() -> None:
-            if not is_local(host) and not (first.keys and first.tls):
-                shell.note(
-                    "textveil: warning: other machines can reach the gateway, without keys or unencrypted"
-                )
-            shell.note(
-                f"textveil: serving clients of Anthropic at {where} and of OpenAI at {where}/v1"
-            )
-            if page:
-                shell.note(f"textveil: the playground is at {where}/")
-
+        say_where = partial(_say_where, first, host, listening.getsockname()[1], page=page)
         begun = None
         if workers > 1:
             several = Workers(
@@ -222,23 +191,68 @@ def serve(
         begin = None
         if policy is not None:
             begin = until.enter_context(reloading(first, read, say))
-        now = renewed(
-            first, read
-        )  # a worker that takes the place of another begins with what holds now
+        # a worker that takes the place of another begins with what holds now
+        now = renewed(first, read)
         encrypting = None if now.tls is None else tls_context(now.tls)
         kept = until.enter_context(sessions.store_of(store) if store else SessionStore())
-        privatizer: Any = Privatizer.from_config(typed.config()) if policy is None else None
+        own = typed.config() if policy is None else None
+        privatizer: Any = None if own is None else Privatizer.from_config(own)
         served = Gateway(privatizer=privatizer, policy=now, store=kept, running=runs)
         if begin is not None:
             begin(served, encrypting)
         if workers == 1:
             say_where()
-        shown = (
-            Playground(served, typed.config() if policy is None else None, local=is_local(host))
-            if page
-            else None
-        )
+        shown = Playground(served, own, local=is_local(host)) if page else None
         server(served, encrypting, begun, shown, alone=True).run(sockets=[listening])
+
+
+def _tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
+    if (certificate is None) != (key is None):
+        raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
+    if certificate is None or key is None:
+        return None
+    return {"certificate": os.path.abspath(certificate), "key": os.path.abspath(key)}
+
+
+def _require_database(store: str | None) -> None:
+    if (store or "memory:").startswith(("memory:", "file:")):
+        raise ConfigError(
+            "several workers share conversations through a database: add --store sqlite:///NAME.db or "
+            "postgresql://HOST/NAME"
+        )
+
+
+def _refuse_both(policy: str | None, typed: "Typed") -> None:
+    if policy is not None and (typed.values or typed.settings or typed.file is not None):
+        raise ConfigError(
+            "--policy says how to privatize: leave out --profile, --level, -o and the like"
+        )
+
+
+def _check_shared(policy: Policy, typed: "Typed | None") -> None:
+    """Refuses what several workers cannot do; the options say how to privatize where they are given."""
+    if policy.playground == "everywhere":
+        raise ConfigError(
+            "the playground needs one process: leave out --workers, or give --playground never"
+        )
+    configs = [policy.config() if typed is None else typed.config()]
+    configs += [policy.under((i,)).config() for i in range(len(policy.rules))]
+    if any(each.seed is not None for each in configs):
+        raise ConfigError("several workers with one seed would draw alike: leave out the seed")
+
+
+def _say_where(policy: Policy, host: str, port: int, *, page: bool) -> None:
+    from textveil.gateway import is_local
+
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    where = f"{'http' if policy.tls is None else 'https'}://{where}"
+    if not is_local(host) and not (policy.keys and policy.tls):
+        shell.note(
+            "textveil: warning: other machines can reach the gateway, without keys or unencrypted"
+        )
+    shell.note(f"textveil: serving clients of Anthropic at {where} and of OpenAI at {where}/v1")
+    if page:
+        shell.note(f"textveil: the playground is at {where}/")
 
 
 def tell(line: str) -> None:
@@ -455,10 +469,7 @@ def mcp(
         raise ConfigError("--session goes with --store: it names what is kept there")
     if all_tools and "tools" in said:
         raise ConfigError("--all-tools serves all tools: leave out --tool")
-    if policy is not None and (typed.values or typed.settings or typed.file is not None):
-        raise ConfigError(
-            "--policy says how to privatize: leave out --profile, --level, -o and the like"
-        )
+    _refuse_both(policy, typed)
     if all_tools:
         said["tools"] = ("*",)
     read = Policy(**said) if policy is None else read_policy(policy, **said)

@@ -10,7 +10,6 @@ from textveil.cli import texts
 from textveil.cli.telling import together
 from textveil.cli.verbs import verb
 from textveil.errors import ConfigError
-from textveil.files import streams
 
 if TYPE_CHECKING:
     from textveil.cli.telling import Telling
@@ -42,32 +41,22 @@ def groups(
         raise ConfigError(
             "these options make no groups; take --profile document or prompt, or set protect.detectors"
         )
-    from rich.console import Console
-
-    from textveil.cli.demo import shows_styles
     from textveil.pipeline import Privatizer
     from textveil.show import groups as shown
 
     found = texts.few(text, whole=not lines, output=output, what="groups")
     results = list(texts.released(Privatizer.from_config(config), found, session))
     statements = [result.guarantee for result in results]
-    if (
-        html is not None and results
-    ):  # first, because a reader of standard output may go before its end
-        with streams.output(html, option="--html") as page:
-            page.write(shown.page([result.released for result in results], together(statements)))
-    console = Console(stderr=True, highlight=False)
-    with streams.output(output, private=with_original) as sink:
-        seen = (
-            sink.terminal and console.is_terminal
-        )  # one person sees both streams: the coloured text is enough
-        for result in results:
-            if as_json or with_original or not seen:
-                texts.write(sink, result, as_json=as_json, with_original=with_original)
-    if results and not as_json:
-        marked = shows_styles(console)
-        for result in results:
-            texts.show(console, shown.coloured(result.released, marked=marked))
-        legend = shown.legend([result.released for result in results], marked=marked)
-        console.print(legend, soft_wrap=not console.is_terminal)
+    releases = [result.released for result in results]
+    if html is not None and results:
+        texts.write_page(html, shown.page(releases, together(statements)), private=False)
+    texts.show(
+        results,
+        output,
+        lambda marked: [shown.coloured(each, marked=marked) for each in releases],
+        lambda marked: shown.legend(releases, marked=marked),
+        as_json=as_json,
+        with_original=with_original,
+        private=with_original,
+    )
     telling.say(statements, as_json=as_json)

@@ -5,7 +5,7 @@ Not here: how spending is counted (`textveil.session`).
 """
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from textveil.cli.shell import note, say
 from textveil.cli.verbs import group, verb
 from textveil.errors import ConfigError, quote
 from textveil.files import streams
+
+if TYPE_CHECKING:
+    from textveil.session.sql.ledger import Limit
 
 Subject = Annotated[
     str | None,
@@ -51,16 +54,17 @@ def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None
         return
     rows = [COLUMNS]
     for each in found:
-        left = [
-            f"{limit.left:g} of {limit.most:g}"
-            + ("" if limit.days is None else f" in {limit.days:g} days")
-            for limit in each.limits
-        ]
+        left = ", ".join(map(_left, each.limits)) or "no limit"
         spent = (f"{each.epsilon:g}", f"{each.ldp:g}", f"{each.releases:,}", f"{each.infinite:,}")
-        rows.append((each.subject, each.metric, each.table, *spent, ", ".join(left) or "no limit"))
+        rows.append((each.subject, each.metric, each.table, *spent, left))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         say("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _left(limit: "Limit") -> str:
+    days = "" if limit.days is None else f" in {limit.days:g} days"
+    return f"{limit.left:g} of {limit.most:g}{days}"
 
 
 @verb(

@@ -16,8 +16,10 @@ from textveil.errors import UnknownName
 from textveil.files import streams
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from textveil.config import Config
-    from textveil.config.registry import KindOfName
+    from textveil.config.registry import KindOfName, Option
 
 
 @verb(
@@ -131,6 +133,21 @@ def explain(
         _explain(kind, name)
 
 
+def _options(
+    kind: str, name: str, options: "Sequence[Option]", parameter: str | None
+) -> "Iterator[str]":
+    """The options of a mechanism or an attack, a line each."""
+    if not options:
+        yield "Options: none."
+        return
+    yield f"Options, -o {'mechanism' if kind == 'mechanism' else f'attack.{name}'}.NAME=VALUE:"
+    names, types = (max(len(getattr(each, part)) for each in options) for part in ("name", "type"))
+    for each in options:
+        default = "required" if each.required else f"default {_spell(each.default)}"
+        own = "; in place of --epsilon" if each.name == parameter else ""
+        yield f"    {each.name:{names}}  {each.type:{types}}  {default}{own}"
+
+
 def _explain(kind: "KindOfName", name: str) -> None:
     import inspect
 
@@ -147,20 +164,9 @@ def _explain(kind: "KindOfName", name: str) -> None:
         say(f"{name} ({kind})\n\n{re.split(SECTION, about)[0].strip()}")
         return
     parameter, budget = registry.budget_parameter(name) if kind == "mechanism" else (None, True)
-    options = registry.signature(target).known.values()
     say(f"{name}\n\n{about}\n")
-    if not options:
-        say("Options: none.")
-    else:
-        say(f"Options, -o {'mechanism' if kind == 'mechanism' else f'attack.{name}'}.NAME=VALUE:")
-    widths = [
-        max((len(getattr(option, part)) for option in options), default=0)
-        for part in ("name", "type")
-    ]
-    for option in options:
-        default = "required" if option.required else f"default {_spell(option.default)}"
-        own = "; in place of --epsilon" if option.name == parameter else ""
-        say(f"    {option.name:{widths[0]}}  {option.type:{widths[1]}}  {default}{own}")
+    for line in _options(kind, name, list(registry.signature(target).known.values()), parameter):
+        say(line)
     if not budget:
         say("It needs no --epsilon.")
     if kind == "mechanism" and registry.entry("mechanism", name).codes:

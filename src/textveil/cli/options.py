@@ -338,12 +338,16 @@ def of_fields(owner: Callable[..., Any], *names: str) -> dict[str, Parameter]:
             kind=kind if required or kind is bool else kind | None,
             default=... if required else False if kind is bool else None,
             panel=None,
-            shown=not required
-            and (f"{default:g}" if isinstance(default, float) else str(default or "") or False),
+            shown=not required and _spelled(default),
             least=least,
         )
         made[name] = option.parameter(name)
     return made
+
+
+def _spelled(default: Any) -> str | bool:
+    """A default as the help shows it; False for none."""
+    return f"{default:g}" if isinstance(default, float) else str(default or "") or False
 
 
 def _kind(hint: Any) -> tuple[Any, float | None]:

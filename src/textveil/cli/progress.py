@@ -272,9 +272,14 @@ class _Bars:
         task = next(each for each in progress.tasks if each.id == self._tasks[name])
         if done < task.completed:
             progress.reset(task.id, total=total or None)
-        rate = f", {self.spell(name, int(task.speed))} a second" if task.speed else ""
-        amount = f"{self.spell(name, done)}{f' of {self.spell(name, total)}' if total else ''}{self.unit}{rate}"
+        amount = self._amount(name, done, total, task.speed)
         progress.update(task.id, completed=done, amount=amount)
+
+    def _amount(self, name: str, done: int, total: int, speed: float | None) -> str:
+        """How much of a step is done, of how much, and how fast."""
+        of = f" of {self.spell(name, total)}" if total else ""
+        rate = f", {self.spell(name, int(speed))} a second" if speed else ""
+        return f"{self.spell(name, done)}{of}{self.unit}{rate}"
 
     def draw(self, seconds: float, left: float | None) -> None:
         """The bars are drawn as they change."""

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from textveil.cli import progress, shell, stored
+from textveil.cli.texts import Output
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
 from textveil.files import streams
@@ -90,7 +91,7 @@ def restore(
         escape: Literal["json", "none"] = "json" if json_escape else "none"
         restorer = known.restorer(escape=escape, where=where.value, hosts=host or ())
         sink = stack.enter_context(streams.output(None))
-        if text is not None and streams.is_text(text):
+        if streams.is_text(text):
             with streams.texts(text) as given:
                 sink.write("".join(map(restorer.feed, given)) + restorer.close() + "\n")
         else:
@@ -99,16 +100,18 @@ def restore(
                     sink.write(restorer.feed_bytes(piece))
                 sink.write(restorer.close())
     if restorer.left:
-        what = "placeholder or name was" if restorer.left == 1 else "placeholders or names were"
         shell.note(
-            f"textveil: {restorer.left:,} {what} left as sent, in addresses in which the originals did not "
-            "stand; --host HOST trusts a host, and --where everywhere puts them there, too"
+            f"textveil: {_left(restorer.left, 'placeholder or name', 'placeholders or names')}, in addresses in which "
+            "the originals did not stand; --host HOST trusts a host, and --where everywhere puts them there, too"
         )
     if restorer.longer:
-        what = "name was" if restorer.longer == 1 else "names were"
         shell.note(
-            f"textveil: {restorer.longer:,} {what} left as sent, as parts of longer names that are others'"
+            f"textveil: {_left(restorer.longer, 'name', 'names')}, as parts of longer names that are others'"
         )
+
+
+def _left(n: int, one: str, several: str) -> str:
+    return f"{n:,} {f'{one} was' if n == 1 else f'{several} were'} left as sent"
 
 
 @verb(
@@ -147,12 +150,7 @@ def repair(
             help="How often to ask for a text in which all placeholders are kept.",
         ),
     ] = 2,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", metavar="FILE", help="Write the texts there; it appears when it is whole."
-        ),
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Let a language model make released texts read well. Never give it an original.
 
@@ -170,7 +168,7 @@ def repair(
         texts, mark = list(given), given.mark
     with progress.bars(unit=" texts") as report:
         repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
-    lines = not whole and (text is None or not streams.is_text(text))
+    lines = not whole and not streams.is_text(text)
     with streams.output(output) as sink:
         sink.write("" if sink.terminal else mark)
         for each in repaired:

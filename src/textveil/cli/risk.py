@@ -14,7 +14,6 @@ from textveil.cli import evaluation, progress, shell, texts
 from textveil.cli.telling import together
 from textveil.cli.verbs import verb
 from textveil.config.extras import require
-from textveil.files import streams
 
 if TYPE_CHECKING:
     from textveil.cli.telling import Telling
@@ -63,9 +62,6 @@ def risk(
     if public is not None:
         require("scipy")
     learned = [] if public is None else evaluation.texts(public)
-    from rich.console import Console
-
-    from textveil.cli.demo import shows_styles
     from textveil.evaluate.attack import Case
     from textveil.pipeline import Privatizer
     from textveil.session import store
@@ -81,29 +77,21 @@ def risk(
             case, prior=name, public=learned, rng=evaluation.simulation(config), report=report
         )
     statements = [result.guarantee for result in rehearsal.results]
-    if (
-        html is not None and risks
-    ):  # first, because a reader of standard output may go before its end
-        with streams.output(html, private=True, option="--html") as page:
-            page.write(shown.page(risks, together(statements), beside(config, risks)))
+    if html is not None and risks:
+        page = shown.page(risks, together(statements), beside(config, risks))
+        texts.write_page(html, page, private=True)
     if risks and (as_json or with_original):
         shell.note("textveil: warning: keep the output to yourself: it says what is private")
-    console = Console(stderr=True, highlight=False)
-    with streams.output(output, private=as_json or with_original) as sink:
-        seen = (
-            sink.terminal and console.is_terminal
-        )  # one person sees both streams: the coloured text is enough
-        for result, each in zip(rehearsal.results, risks, strict=True):
-            if as_json:
-                line = {**result.to_json(with_original=with_original), "risk": each.to_json()}
-                sink.write(streams.json_line(line))
-            elif with_original or not seen:
-                texts.write(sink, result, with_original=with_original)
-    if risks and not as_json:
-        marked = shows_styles(console)
-        for each in risks:
-            texts.show(console, shown.coloured(each, marked=marked))
-        console.print(shown.legend(marked=marked), soft_wrap=not console.is_terminal)
+    texts.show(
+        rehearsal.results,
+        output,
+        lambda marked: [shown.coloured(each, marked=marked) for each in risks],
+        lambda marked: shown.legend(marked=marked),
+        as_json=as_json,
+        with_original=with_original,
+        private=as_json or with_original,
+        more=[{"risk": each.to_json()} for each in risks] if as_json else (),
+    )
     if risks:
         for said in filter(None, (sentence(risks), beside(config, risks), caution(risks))):
             shell.note(shell.wrap(said))

@@ -53,11 +53,9 @@ def store_of(url: str) -> Any:
 
 def day(seconds: int | None) -> str:
     """A time as it is printed."""
-    return (
-        "never"
-        if seconds is None
-        else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-    )
+    if seconds is None:
+        return "never"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 @verb("textveil session list --store sqlite:///veil.db", on=session, name="list")

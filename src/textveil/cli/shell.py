@@ -219,11 +219,9 @@ def _no_command(commands: list[str], path: str, arguments: Sequence[str]) -> str
         name for word in asked[:2] for name in get_close_matches(word, commands, n=1, cutoff=0.6)
     ]
     hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands)}"
-    texts = (
-        " (a text goes after `textveil protect` or `textveil privatize`)"
-        if path == "textveil"
-        else ""
-    )
+    texts = ""
+    if path == "textveil":
+        texts = " (a text goes after `textveil protect` or `textveil privatize`)"
     return f"{path} has {_none('command', asked[0] if asked else '')}; {hint}{texts}"
 
 
@@ -244,9 +242,8 @@ def _wrong_option(given: str, command: Any, path: str, arguments: Sequence[str])
         return f"{path} has no option {name}; {MOVED[path, name]}"
     near = get_close_matches(name, options, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"`{path} {ALL}` lists them"
-    typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[
-        0
-    ]  # -x of a text "-xyz a"
+    # -x of a text "-xyz a"
+    typed = next((each for each in arguments if each.startswith(name)), name).partition("=")[0]
     return f"{path} has {_none('option', typed)}; {hint} (a text that begins with - goes after --)"
 
 

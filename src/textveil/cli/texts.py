@@ -5,8 +5,10 @@ Not here: whole files into a folder (`corpus`), and what is said of a release (`
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice, repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -105,41 +107,36 @@ def check(
     """
     streams.require_input(text)
     if text is not None and os.path.isfile(text):
-        if formats.is_packed(text):
-            raise ConfigError(
-                f"{quote_file(text)} is compressed or binary; such files go with {files}"
-            )
-        if not whole and formats.has_rows(text):
-            raise ConfigError(
-                f"{quote_file(text)} has rows with fields; such files go with {files}"
-            )
+        _check_input(text, whole, files)
     if output is not None and is_folder(output):
         raise ConfigError(
             f"--output is a folder, {quote_file(output)}; whole files go into one with {files}"
         )
-    if (
-        store is None
-        and session is not None
-        and output is not None
-        and os.path.realpath(session) == os.path.realpath(output)
-    ):
+    if store is None and session is not None and _are_one(session, output):
         raise ConfigError(
             f"--session and --output must be two files, and both are {quote_file(output)}"
         )
-    if html is not None and (
-        html == "-"
-        or (
-            text is not None
-            and os.path.isfile(html)
-            and os.path.realpath(text) == os.path.realpath(html)
-        )
-    ):
+    if html is not None:
+        _check_html(html, text)
+
+
+def _check_input(text: str, whole: bool, files: str) -> None:
+    if formats.is_packed(text):
+        raise ConfigError(f"{quote_file(text)} is compressed or binary; such files go with {files}")
+    if not whole and formats.has_rows(text):
+        raise ConfigError(f"{quote_file(text)} has rows with fields; such files go with {files}")
+
+
+def _are_one(path: str, other: str | None) -> bool:
+    return other is not None and os.path.realpath(path) == os.path.realpath(other)
+
+
+def _check_html(html: str, text: str | None) -> None:
+    if html == "-" or (os.path.isfile(html) and _are_one(html, text)):
         raise ConfigError(
             f"--html must be a file of its own, neither the input nor standard output; got {quote_file(html)}"
         )
-    if html is not None and (
-        os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html)))
-    ):
+    if os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html))):
         raise ConfigError(
             f"--html must name a file in a folder that exists, and {quote_file(html)} is none"
         )
@@ -228,44 +225,50 @@ def release(
     """Release all texts and write them; gives each result when it is written."""
     from textveil.pipeline import Privatizer
 
+    private = _shows_originals(as_json, with_original, diff)
+    with (
+        streams.texts(text, whole=whole, output=output) as texts,
+        streams.output(output, private=private) as sink,
+    ):
+        results = released(
+            Privatizer.from_config(config).with_parts(source=source), texts, session, store
+        )
+        exact = whole and not sink.terminal and not streams.is_text(text)
+        shown = _as_they_come(results, whole=whole, terminal=sink.terminal)
+        first = next(shown, None)
+        show_one: Callable[[streams.Output, Result], None] = write_diff
+        if not diff:
+            show_one = partial(write, as_json=as_json, with_original=with_original, exact=exact)
+        if not (private or as_json or sink.terminal):
+            sink.write(texts.mark)
+        for result in () if first is None else chain([first], shown):
+            show_one(sink, result)
+            yield result
+    if first is None:
+        say_empty()
+
+
+def _shows_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
+    """Whether originals stand beside the releases, which is said once where no option for programs asks for it."""
     if diff and (as_json or with_original):
         raise ConfigError(
             "give --diff alone: --json and --with-original show the originals in another form"
         )
     if (with_original or diff) and not as_json:
-        option = "--diff" if diff else "--with-original"
         shell.note(
-            f"textveil: warning: the output holds the private originals beside the releases ({option})"
+            "textveil: warning: the output holds the private originals beside the releases "
+            f"({'--diff' if diff else '--with-original'})"
         )
-    with (
-        streams.texts(text, whole=whole, output=output) as texts,
-        streams.output(output, private=with_original or diff) as sink,
-    ):
-        results = released(
-            Privatizer.from_config(config).with_parts(source=source), texts, session, store
-        )
-        exact = whole and not sink.terminal and not (text is not None and streams.is_text(text))
-        plain = not (diff or as_json or with_original or sink.terminal)
-        empty = True
-        for result in (
-            progress.read(results)
-            if whole
-            else results
-            if sink.terminal
-            else progress.counted(results)
-        ):
-            if empty and plain:
-                sink.write(texts.mark)
-            if diff:
-                write_diff(sink, result)
-            else:
-                write(sink, result, as_json=as_json, with_original=with_original, exact=exact)
-            empty = False
-            yield result
-        if empty and plain:
-            sink.write(texts.mark)
-    if empty:
-        say_empty()
+    return with_original or diff
+
+
+def _as_they_come(
+    results: "Iterator[Result]", *, whole: bool, terminal: bool
+) -> "Iterator[Result]":
+    """Results with their progress; none is shown between lines on a terminal."""
+    if whole:
+        return iter(progress.read(results))
+    return results if terminal else progress.counted(results)
 
 
 def statements(results: "Iterable[Result]") -> "list[Guarantee]":
@@ -287,10 +290,11 @@ def write(
     as_json: bool = False,
     with_original: bool = False,
     exact: bool = False,
+    more: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """One release, as it was asked for; `exact` adds no line end to one that has none."""
+    """One release, as it was asked for; `exact` adds no line end to one that has none, `more` stands in its JSON."""
     if as_json:
-        sink.write(streams.json_line(result.to_json(with_original=with_original)))
+        sink.write(streams.json_line(result.to_json(with_original=with_original) | {**more}))
     elif with_original and sink.terminal:
         from rich.console import Console
 
@@ -305,10 +309,56 @@ def write(
         sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
 
 
-def show(console: "Console", coloured: "rich_text.Text") -> None:
-    """Print one release in colour; no line end is added to one that has one."""
-    end = "" if coloured.plain.endswith("\n") else "\n"
-    console.print(coloured, end=end, soft_wrap=not console.is_terminal)
+def show(
+    results: "Sequence[Result]",
+    output: str | None,
+    coloured: "Callable[[bool], Iterable[rich_text.Text]]",
+    legend: "Callable[[bool], rich_text.Text]",
+    *,
+    as_json: bool,
+    with_original: bool,
+    private: bool,
+    more: Sequence[Mapping[str, object]] = (),
+) -> None:
+    """Releases as they were asked for, and the same in colour on standard error, with what the colours mean.
+
+    Args:
+        results: the releases.
+        output: where they go.
+        coloured: them in colour, and marked besides where a console has no styles.
+        legend: what that means.
+        as_json: one JSON object each.
+        with_original: with the originals.
+        private: whether what is written is for its owner alone.
+        more: what stands in the JSON of each besides.
+    """
+    from rich.console import Console
+
+    from textveil.cli.demo import shows_styles
+
+    console = Console(stderr=True, highlight=False)
+    with streams.output(output, private=private) as sink:
+        # one person sees both streams: the coloured text is enough
+        seen = sink.terminal and console.is_terminal
+        for result, own in zip(results, more or repeat({}, len(results)), strict=True):
+            if as_json or with_original or not seen:
+                write(sink, result, as_json=as_json, with_original=with_original, more=own)
+    if results and not as_json:
+        marked = shows_styles(console)
+        for each in [*coloured(marked), legend(marked)]:
+            _print(console, each)
+
+
+def _print(console: "Console", text: "rich_text.Text") -> None:
+    """Prints a text in colour; no line end is added to one that has one."""
+    end = "" if text.plain.endswith("\n") else "\n"
+    console.print(text, end=end, soft_wrap=not console.is_terminal)
+
+
+def write_page(html: str, page: str, *, private: bool) -> None:
+    """The page that --html asks for; before the rest, because a reader of standard output may go before its end."""
+    with streams.output(html, private=private, option="--html") as sink:
+        sink.write(page)
 
 
 def write_diff(sink: streams.Output, result: "Result") -> None:
@@ -317,8 +367,7 @@ def write_diff(sink: streams.Output, result: "Result") -> None:
 
     before, after = (text.splitlines() for text in (result.private.text, result.text))
     coloured = sink.terminal and "NO_COLOR" not in os.environ
-    for line in islice(
-        unified_diff(before, after, lineterm="", n=1), 2, None
-    ):  # without the names of files
+    # without the names of files
+    for line in islice(unified_diff(before, after, lineterm="", n=1), 2, None):
         style = {"-": "red", "+": "green", "@": "cyan"}.get(line[0])
         sink.write((typer.style(line, fg=style) if coloured and style else line) + "\n")

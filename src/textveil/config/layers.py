@@ -4,7 +4,7 @@ In: layers of values by dotted path. Out: a resolved `Config`.
 Not here: which options exist (`sections`), and how each source is read (`sources`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -100,12 +100,10 @@ def resolve(
 def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config:
     name = _last(layers, "mechanism.name") or MechanismOptions().name
     parameter, needed = registry.budget_parameter(name)
-    budgets = ["epsilon", *([f"mechanism.{parameter}"] if parameter else []), "groups.base", "risk"]
+    owns = [f"mechanism.{parameter}"] if parameter else []
+    budgets = ["epsilon", *owns, "groups.base", "risk"]
     merged = _merge([_canonical(layer, name) for layer in _leave_behind(layers, name)], budgets)
-    prefix = "mechanism."
-    chosen = {
-        path.removeprefix(prefix): each for path, each in merged.items() if path.startswith(prefix)
-    }
+    chosen = _below("mechanism.", merged)
     chosen.pop("name", None)
     found = Config(
         words=WordsOptions(**_section(WordsOptions, "words", merged)),
@@ -119,18 +117,22 @@ def _compose(layers: list[Layer], profile: str | None, complete: bool) -> Config
         profile=profile,
     )
     registry.entry("table", found.table.name)
-    grouped = found.groups.base is not None or found.groups.fixed
-    if (
-        complete
-        and needed
-        and not grouped
-        and found.epsilon is None
-        and found.risk is None
-        and found.mechanism.options.get(parameter or "") is None
-    ):
-        or_own = "".join(f", or {own} (-o {own}=...)" for own in budgets[1:-2])
+    if complete and needed and not _has_budget(found, parameter):
+        or_own = f", or {owns[0]} (-o {owns[0]}=...)" if owns else ""
         raise BudgetError(f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_own}")
     return found
+
+
+def _below(prefix: str, merged: Mapping[str, Any]) -> dict[str, Any]:
+    paths = [path for path in merged if path.startswith(prefix)]
+    return {path.removeprefix(prefix): merged[path] for path in paths}
+
+
+def _has_budget(config: Config, parameter: str | None) -> bool:
+    """Whether something says what a word may spend: groups, an epsilon, a risk, or the mechanism's own parameter."""
+    given = (config.groups.base, config.epsilon, config.risk)
+    own = config.mechanism.options.get(parameter or "")
+    return bool(config.groups.fixed) or any(each is not None for each in (*given, own))
 
 
 def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
@@ -198,13 +200,20 @@ def _match(path: str, known: Iterable[str], fold: bool, prefix: str = "") -> lis
     return [each for each in every if fold and each.lower() == path.lower()]
 
 
+def _ending_alike(path: str, known: Sequence[str]) -> list[str]:
+    """The paths whose last part is that of this path, else those in which it is much like it."""
+    ends = {each: each.rpartition(".")[2].lower() for each in known}
+    last = path.rpartition(".")[2].lower()
+    alike = [last]
+    if last not in ends.values():
+        alike = get_close_matches(last, {*ends.values()}, n=len(ends), cutoff=LIKE)
+    return [each for each in known if ends[each] in alike]
+
+
 def _unknown(source: str, path: str, mechanism: str) -> UnknownName:
     """The error for an unknown path; it suggests paths with the same or a similar last part."""
     known = [*_PATHS, *(f"mechanism.{option}" for option in _options(mechanism).known)]
-    ends = {each: each.rpartition(".")[2].lower() for each in known}
-    last = path.rpartition(".")[2].lower()
-    near = [each for each in known if ends[each] == last]
-    near = near or [each for each in known if get_close_matches(last, [ends[each]], cutoff=LIKE)]
+    near = _ending_alike(path, known)
     if "." in path:
         section = path.partition(".")[0] + "."
         known = [each for each in known if each.startswith(section)] or known

@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
@@ -417,11 +417,8 @@ def entry(kind: KindOfName, name: str) -> Entry:
     if kind == "table" and is_folder(name):
         return Entry(target="textveil.table.store:load", summary="a table in a folder")
     offers = _offers(kind)
-    if name not in offers and name in ELSEWHERE.get(kind, ()):
-        what = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
-        raise MissingExtra(f"{what} is in {BENCH}")
     if name not in offers:
-        raise UnknownName(kind, name, [*own, *offers])
+        raise _unknown(kind, name, [*own, *offers])
     points = offers[name]
     packages = sorted({_package(point) for point in points})
     if len({point.value for point in points}) > 1:
@@ -431,6 +428,13 @@ def entry(kind: KindOfName, name: str) -> Entry:
     return Entry(
         target=points[0].value, summary=f"from the package {packages[0]}", package=packages[0]
     )
+
+
+def _unknown(kind: KindOfName, name: str, known: Sequence[str]) -> TextveilError:
+    if name not in ELSEWHERE.get(kind, ()):
+        return UnknownName(kind, name, known)
+    what = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"
+    return MissingExtra(f"{what} is in {BENCH}")
 
 
 def about(kind: KindOfName, name: str) -> str:

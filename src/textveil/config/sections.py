@@ -210,32 +210,32 @@ class ProtectOptions:
     unmeasured: Literal["say", "strict", "refuse"] = "say"
 
     def __post_init__(self) -> None:
-        if (self.labels == "randomised") != (self.label_epsilon is not None):
-            raise ConfigError(
-                "protect.label_epsilon goes with protect.labels=randomised: set both or neither"
-            )
-        if (self.importance == "saliency") != (self.classifier is not None):
-            raise ConfigError(
-                "protect.classifier goes with protect.importance=saliency: set both or neither"
-            )
-        if (self.importance == "list") != bool(self.important):
-            raise ConfigError(
-                "protect.important goes with protect.importance=list: set both or neither"
-            )
-        if self.task is not None and self.importance != "cosine":
-            raise ConfigError("protect.task needs protect.importance=cosine")
-        if self.labels == "randomised" and self.on_failure == "protect":
-            raise ConfigError(
-                "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure"
-            )
-        if self.unmeasured != "say" and not self.detectors:
-            raise ConfigError(
-                f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, or leave it at say"
-            )
-        if self.labels == "randomised" and self.unmeasured == "strict":
-            raise ConfigError(
-                "protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none"
-            )
+        randomised, strict = self.labels == "randomised", self.unmeasured == "strict"
+        unheard = self.unmeasured != "say" and not self.detectors
+        refused = {
+            "protect.label_epsilon goes with protect.labels=randomised: set both or neither": (
+                randomised != (self.label_epsilon is not None)
+            ),
+            "protect.classifier goes with protect.importance=saliency: set both or neither": (
+                (self.importance == "saliency") != (self.classifier is not None)
+            ),
+            "protect.important goes with protect.importance=list: set both or neither": (
+                (self.importance == "list") != bool(self.important)
+            ),
+            "protect.task needs protect.importance=cosine": (
+                self.task is not None and self.importance != "cosine"
+            ),
+            "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure": (
+                randomised and self.on_failure == "protect"
+            ),
+            f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, or leave it at say": unheard,
+            "protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none": (
+                randomised and strict
+            ),
+        }
+        for reason, holds in refused.items():
+            if holds:
+                raise ConfigError(reason)
 
     def public(self) -> dict[str, object]:
         """As shown in statements: private lists and the task appear only as their lengths."""

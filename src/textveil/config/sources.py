@@ -277,6 +277,16 @@ def _finite(text: str) -> float:
     return number
 
 
+def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    """What reads values of a type; None where the type accepts everything, or is none that pydantic knows."""
+    if annotation is None or annotation is Any:
+        return None
+    try:
+        return TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
+    except Exception:  # the mechanism checks the value itself
+        return None
+
+
 def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
     """A value converted to its type. A string is first read as a scalar, then taken as it is.
 
@@ -290,25 +300,18 @@ def typed(path: str, value: Any, annotation: Any, *, shown: bool = True) -> Any:
         ConfigError: the value has another type.
     """
     readings = [scalar(value), value] if isinstance(value, str) else [value]
-    if annotation is None or annotation is Any:
+    adapter = _adapter(annotation)
+    if adapter is None:
         return readings[0]
-    try:
-        adapter: TypeAdapter[Any] = TypeAdapter(
-            annotation, config=ConfigDict(arbitrary_types_allowed=True)
-        )
-    except Exception:  # not a type pydantic knows: the mechanism checks the value itself
-        return readings[0]
-    first: ValidationError | None = None
+    errors: list[ValidationError] = []
     for reading in readings:
         try:
             found = adapter.validate_python(reading)
         except ValidationError as error:
-            first = first or error
+            errors.append(error)
             continue
-        if not (
-            isinstance(reading, bool) and not isinstance(found, bool)
-        ):  # true is not the number 1
+        if isinstance(found, bool) or not isinstance(reading, bool):  # true is not the number 1
             return found
-    if first is not None:
-        raise complaint(first, path=path, secret=() if shown else (path,))
+    if errors:
+        raise complaint(errors[0], path=path, secret=() if shown else (path,))
     raise ConfigError(f"{path} must be a number" + (f", got {readings[0]!r}" if shown else ""))

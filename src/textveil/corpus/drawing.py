@@ -32,7 +32,7 @@ from textveil.errors import ConfigError, InputError
 from textveil.files import Batch, formats, storage
 from textveil.files.storage import Storage
 from textveil.guarantee import Guarantee, condense, summarize
-from textveil.pipeline import Privatizer
+from textveil.pipeline import Privatizer, Result
 from textveil.randomness import KeyedRandomness
 from textveil.session import KeyedNames
 from textveil.text import tokenize
@@ -114,12 +114,10 @@ class PartDrawing:
             with formats.packed(content.over(target), source.packing) as packed:
                 released = state.released(batches, source.columns.texts, part)
                 source.format.write(head, released, packed, self.options.written(source.columns))
-            if (
-                self.mapping is not None
-            ):  # before the part is there: what is released can be restored
-                require_own(
-                    self.output, self.run
-                )  # a run that was given up has no sessions any more
+            # before the part is there: what is released can be restored
+            if self.mapping is not None:
+                # a run that was given up has no sessions any more
+                require_own(self.output, self.run)
                 self.mapping.keep(state.placeholders)
             require_own(self.output, self.run)
         record = {
@@ -164,6 +162,10 @@ def processor() -> str:
             if line.startswith("model name"):
                 return f"{platform.machine()}, {line.partition(':')[2].strip()}"
     return platform.processor() or platform.machine()
+
+
+Chosen = tuple[str, str, str]
+"""A text, its id, and what it is for."""
 
 
 @dataclass(kw_only=True)
@@ -223,41 +225,48 @@ class _State:
         queries = labels.queries or [""] * len(texts)
         chosen = [(str(texts[row]), labels.ids[row], queries[row]) for row in there]
         subjects = [labels.subjects[row] for row in there] if labels.subjects is not None else []
+        found = self._privatized(name, chosen, subjects, queried=labels.queries is not None)
+        results = [found[each] for each in chosen]
+        self._count(name, [result.guarantee for result in results])
+        made: list[str | None] = [None] * len(texts)
+        for row, result in zip(there, results, strict=True):
+            made[row] = result.text
+            micro, words = loss(result.guarantee)
+            lost[row][0] += micro
+            lost[row][1] += words
+        return made
+
+    def _privatized(
+        self, name: str, chosen: Sequence[Chosen], subjects: Sequence[str], *, queried: bool
+    ) -> dict[Chosen, Result]:
+        """The results of texts of one field, which are about these subjects."""
         distinct = list(dict.fromkeys(chosen))  # without ids, equal texts are one draw
+        by_content = self.options.ids == "content"
         keyed = KeyedRandomness(
             self.key,
             field=name,
-            ids=[
-                f"{query}\0{text}" if self.options.ids == "content" else own
-                for text, own, query in distinct
-            ],
+            ids=[f"{query}\0{text}" if by_content else own for text, own, query in distinct],
             seeded=self.privatizer.randomness.seeded,
         )
         alike = self.options.placeholders == "subject"  # and then no two texts are one draw
         naming = [self._mapping(subject).names for subject in subjects] if alike else None
         results = self.privatizer.with_parts(randomness=keyed, naming=naming).privatize_many(
             [text for text, *_ in distinct],
-            queries=None if labels.queries is None else [query for *_, query in distinct],
+            queries=[query for *_, query in distinct] if queried else None,
         )
         found = dict(zip(distinct, results, strict=True))
-        results_of = [found[each] for each in chosen]
-        for row, result in zip(there, results_of, strict=True):
-            micro, words = loss(result.guarantee)
-            lost[row][0] += micro
-            lost[row][1] += words
         if self.options.session is not None:
-            for subject, result in zip(subjects, results_of, strict=True):
-                self._mapping(subject).take(result)
-        self.texts[name] = self.texts.get(name, 0) + len(there)
-        if results_of:
-            more = condense(summarize([each.guarantee for each in results_of]))
-            self.guarantee = (
-                more if self.guarantee is None else condense(summarize([self.guarantee, more]))
-            )
-        made: list[str | None] = [None] * len(texts)
-        for row, result in zip(there, results_of, strict=True):
-            made[row] = result.text
-        return made
+            for subject, each in zip(subjects, chosen, strict=True):
+                self._mapping(subject).take(found[each])
+        return found
+
+    def _count(self, name: str, statements: Sequence[Guarantee]) -> None:
+        """Takes up the statements about texts of a field."""
+        self.texts[name] = self.texts.get(name, 0) + len(statements)
+        if statements:
+            before = [] if self.guarantee is None else [self.guarantee]
+            more = condense(summarize(statements))
+            self.guarantee = condense(summarize([*before, more])) if before else more
 
     def _mapping(self, subject: str) -> SubjectMapping:
         """The placeholders of a subject."""
@@ -288,9 +297,8 @@ class _State:
 
 def _words(values: Iterable[str]) -> int:
     """How many words values have, counted as in texts, but for punctuation marks."""
-    found = Counter(
-        each.encode(errors="replace").decode() for each in values
-    )  # a lone surrogate may be copied
+    # a lone surrogate may be copied
+    found = Counter(each.encode(errors="replace").decode() for each in values)
     tokens = tokenize([*found])
     worded = np.fromiter(
         (any(map(str.isalnum, word)) for word in tokens.words), np.int64, len(tokens.words)

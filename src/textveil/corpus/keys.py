@@ -60,9 +60,8 @@ class KeyFile:
             ConfigError: the file is not the key of this release. It stays as it is.
         """
         found = self.path.read_bytes() if self.path.exists() else b""
-        if (
-            any(found) and sha256(found).hexdigest() != self.digest
-        ):  # zeros are left where this was interrupted
+        # zeros are left where this was interrupted
+        if any(found) and sha256(found).hexdigest() != self.digest:
             raise ConfigError(
                 f"{quote_file(self.path)} (--key-file) is not the key of this release, and stays as it is: name the "
                 "key with which the run began"

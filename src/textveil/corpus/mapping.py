@@ -87,9 +87,8 @@ class MappingStore:
             StoreError: it cannot be opened.
         """
         with self._opened() as store:
-            name = getattr(
-                store, "name", b""
-            )  # that of a database, which stays where the URL changes
+            # that of a database, which stays where the URL changes
+            name = getattr(store, "name", b"")
         return sha256(name or self.address.read()).hexdigest()
 
     def reserve(self, run: str) -> None:
@@ -138,9 +137,8 @@ class MappingStore:
             mark = _owned(run)
             if store.open(OWNER, self.session, new=False).restore(mark.shown) != mark.value:
                 return
-            for subject in sorted(
-                subjects, key=OWNER.__eq__
-            ):  # the mark last, so that this can be done again
+            # the mark last, so that this can be done again
+            for subject in sorted(subjects, key=OWNER.__eq__):
                 store.forget(subject, self.session)
 
 

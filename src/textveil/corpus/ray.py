@@ -67,9 +67,8 @@ class Ray:
         """Its place in Ray's object store."""
         import ray
 
-        return LentByRay(
-            (ray.put(secret.read()),)
-        )  # in a tuple, or an argument would be replaced by the secret itself
+        # in a tuple, or an argument would be replaced by the secret itself
+        return LentByRay((ray.put(secret.read()),))
 
     def map(
         self, draw: Callable[[Item], Result], items: Iterable[Item]

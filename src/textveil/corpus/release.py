@@ -4,6 +4,7 @@ In: a run whose parts are all done. Out: the manifest and the statement beside t
 Not here: the drawing (`drawing`), and what the statement says (`statement`).
 """
 
+import fnmatch
 import json
 import math
 import platform
@@ -207,7 +208,7 @@ def verify(output: str | Path) -> list[str]:
     storage = Storage(str(output))
     document = read(storage)
     there = {*storage.everything()} - {MANIFEST}
-    kept = {name for name in there if name.startswith(f"{WORK}/")}
+    kept = {*fnmatch.filter(there, f"{WORK}/*")}
     wanted = {part["name"]: part["sha256"] for part in document["parts"]} | document[
         "statement_sha256"
     ]
@@ -251,31 +252,37 @@ def finish(
         folder = storage.inside(WORK)
         whole = storage.exists(MANIFEST)
         begun = RUN in folder.names()
-        if not whole and not begun:
-            raise ConfigError(
-                f"{quote_file(storage.uri)} has no release, and no run that was interrupted"
-            )
-        if not whole and not give_up:
-            raise ConfigError(
-                "the run was interrupted, and without its key it cannot go on: go on with `textveil corpus run "
-                "--resume`, or delete what there is with --give-up"
-            )
-        key = (
-            Path(key_file)
-            if key_file is not None
-            else None
-            if storage.local is None
-            else storage.local / WORK / KEY
-        )
+        if not whole:
+            _require_given_up(storage, begun, give_up)
+        key = _key_of(storage, key_file)
         if begun and not whole:
             _forget(folder, store)
         if begun and key is not None:
             begun_with(folder, key).destroy()
-        if not whole:
-            for name in storage.names():
-                if name in (MARKDOWN, PAGE) or PART.fullmatch(name):
-                    storage.delete(name)
+        parts = [] if whole else storage.names()
+        for name in parts:
+            if name in (MARKDOWN, PAGE) or PART.fullmatch(name):
+                storage.delete(name)
         folder.remove()
+
+
+def _key_of(storage: Storage, key_file: str | None) -> Path | None:
+    """Where the key of a run is; None where nothing says it."""
+    if key_file is not None:
+        return Path(key_file)
+    return storage.local and storage.local / WORK / KEY
+
+
+def _require_given_up(storage: Storage, begun: bool, give_up: bool) -> None:
+    if not begun:
+        raise ConfigError(
+            f"{quote_file(storage.uri)} has no release, and no run that was interrupted"
+        )
+    if not give_up:
+        raise ConfigError(
+            "the run was interrupted, and without its key it cannot go on: go on with `textveil corpus run "
+            "--resume`, or delete what there is with --give-up"
+        )
 
 
 def _forget(folder: Storage, store: str | None) -> None:

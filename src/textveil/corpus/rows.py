@@ -53,13 +53,8 @@ class RowOptions:
                 "a corpus needs what tells its rows apart, so that a part that is drawn again is the same release: "
                 "give --id NAME, the column with an id for each row, or --id-from-row, or --id-from-content"
             )
-        named = [
-            *self.fields,
-            *(each for each in (self.id, self.subject, self.query) if each is not None),
-        ]
-        if len(set(self.fields)) < len(self.fields) or {*self.fields} & {
-            *named[len(self.fields) :]
-        }:
+        named = [*self.fields, *self.labels]
+        if len({*named}) < len(named):
             twice = next(each for i, each in enumerate(named) if each in named[:i])
             raise ConfigError(
                 f"--field, --id, --subject and --query must name different fields; two name {quote(twice)}"
@@ -181,19 +176,8 @@ class Labels:
             return [str(each) for each in found]
 
         subjects = None if options.subject is None else every(options.subject, "subject")
-        for number, each in enumerate(
-            subjects or () if options.session is not None else (), first + 1
-        ):
-            try:
-                check(each, DEFAULT)
-                fits = "/" not in each  # behind it stands the name of a session
-            except ConfigError:
-                fits = False
-            if not fits:
-                raise InputError(
-                    f"row {number} must have a subject in the field {quote(options.subject)} that can be the name of "
-                    f"one in a store: 1 to {LONGEST} printable characters and no slash"
-                )
+        if options.session is not None:
+            _require_names(subjects or (), options.subject, first)
         return cls(
             ids=every(options.id, "id")
             if options.id is not None
@@ -206,3 +190,18 @@ class Labels:
             if options.query is None
             else [each or "" for each in batch.values(options.query)],
         )
+
+
+def _require_names(subjects: Sequence[str], field: str | None, first: int) -> None:
+    """Refuses subjects that cannot be names of subjects in a store."""
+    for number, each in enumerate(subjects, first + 1):
+        try:
+            check(each, DEFAULT)
+            fits = "/" not in each  # behind it stands the name of a session
+        except ConfigError:
+            fits = False
+        if not fits:
+            raise InputError(
+                f"row {number} must have a subject in the field {quote(field)} that can be the name of "
+                f"one in a store: 1 to {LONGEST} printable characters and no slash"
+            )

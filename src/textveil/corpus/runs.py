@@ -86,24 +86,13 @@ def run(
         )
     config = with_budget(config)  # once, so that all processes draw under one epsilon
     place = storage.Storage(str(output))
-    paths = _inputs([inputs] if isinstance(inputs, str | Path) else inputs, place)
+    paths = _inputs(inputs, place)
     key = key_path(place, key_file)
     # made here although others draw: what is wrong with the options is then said by this process, and once
     table = Privatizer.from_config(config).table.digest
-    kept = None
-    if store is not None and options.session is not None:
-        if cluster is not None and store.startswith(SQLITE):
-            raise ConfigError(
-                "a sqlite:/// store is for one machine; with --cluster, keep the mapping in postgresql://"
-            )
-        kept = MappingStore(address=StoreAddress.of(store), session=options.session)
-    pins = pins_of(
-        config,
-        options,
-        table=table,
-        rows=part_rows,
-        store=None if kept is None else kept.identity(),
-    )
+    kept = _mapping(options, store, cluster)
+    identity = None if kept is None else kept.identity()
+    pins = pins_of(config, options, table=table, rows=part_rows, store=identity)
     with streams.signals_as_exits(), claimed(place), ExitStack() as stack:
         if place.exists(MANIFEST):
             done = _before(place, config, options, len(paths), resume)
@@ -115,10 +104,7 @@ def run(
         handle = drawing.lend(begun.key)
         if kept is not None:
             kept = replace(kept, address=drawing.lend(kept.address))
-        files = [
-            InputFile(number=number, path=path, state=storage.state(path))
-            for number, path in enumerate(paths)
-        ]
+        files = _files(paths)
         try:
             found = _surveyed(begun, options, files, part_rows, drawing, handle, report)
         except (ConfigError, InputError):
@@ -128,35 +114,39 @@ def run(
                 release.end(place, key)
             raise
         parts = _parts(files, found)
-        _draw(
-            begun,
-            parts,
-            PartDrawing(
-                config=config,
-                options=options,
-                output=place,
-                key=handle,
-                run=begun.name,
-                mapping=kept,
-            ),
-            drawing,
-            report,
+        part_drawing = PartDrawing(
+            config=config,
+            options=options,
+            output=place,
+            key=handle,
+            run=begun.name,
+            mapping=kept,
         )
-        texts = tuple(dict.fromkeys(name for each in found.values() for name in each.texts))
-        others = sorted({name for each in found.values() for name in each.others})
+        _draw(begun, parts, part_drawing, drawing, report)
         done = release.publish(
             begun,
             parts,
             config,
             options,
             table=table,
-            texts=texts,
-            others=others,
+            texts=tuple(dict.fromkeys(name for each in found.values() for name in each.texts)),
+            others=_others(found),
             inputs=len(files),
         )
         if not keep_key:
             release.end(place, key)
         return done
+
+
+def _mapping(options: RowOptions, store: str | None, cluster: str | None) -> MappingStore | None:
+    """What keeps what placeholders stand for; None where that is thrown away."""
+    if store is None or options.session is None:
+        return None
+    if cluster is not None and store.startswith(SQLITE):
+        raise ConfigError(
+            "a sqlite:/// store is for one machine; with --cluster, keep the mapping in postgresql://"
+        )
+    return MappingStore(address=StoreAddress.of(store), session=options.session)
 
 
 def executor_of(
@@ -196,9 +186,9 @@ def executor_of(
     raise ConfigError(f"--executor must be local, ray or spark, got {shown(executor)}")
 
 
-def _inputs(inputs: Sequence[str | Path], output: storage.Storage) -> list[str]:
+def _inputs(inputs: str | Path | Sequence[str | Path], output: storage.Storage) -> list[str]:
     """The files, none of which is in the output folder."""
-    paths = storage.found(inputs)
+    paths = storage.found([inputs] if isinstance(inputs, str | Path) else inputs)
     if not paths:
         raise InputError("there is no input file")
     if (folder := output.local) is not None and folder.exists() and not folder.is_dir():
@@ -209,6 +199,13 @@ def _inputs(inputs: Sequence[str | Path], output: storage.Storage) -> list[str]:
             f"{quote_file(held[0])}"
         )
     return paths
+
+
+def _files(paths: Sequence[str]) -> list[InputFile]:
+    return [
+        InputFile(number=number, path=path, state=storage.state(path))
+        for number, path in enumerate(paths)
+    ]
 
 
 def _surveyed(
@@ -235,14 +232,19 @@ def _surveyed(
         report("files read", len(found), len(files))
     if options.id is not None:
         require_unique(marks)
-    others = {name for each in found.values() for name in each.others}
+    others = _others(found)
     if others and not options.others:
         raise ConfigError(
-            f"the rows have {len(others)} fields that nothing names ({listed(titles(sorted(others)))}): say whether "
+            f"the rows have {len(others)} fields that nothing names ({listed(titles(others))}): say whether "
             "they are copied as they are, which no statement covers (--others copy), or left out (--others drop)"
         )
     begun.require_same_input(files, found)
     return found
+
+
+def _others(found: Mapping[int, Surveyed]) -> list[str]:
+    """The fields that nothing names, sorted."""
+    return sorted({name for each in found.values() for name in each.others})
 
 
 def _parts(files: Sequence[InputFile], found: Mapping[int, Surveyed]) -> list[Part]:

@@ -59,9 +59,8 @@ class Spark:
             raise ConfigError(
                 "Spark needs Java 17 or newer: install it (openjdk-17-jre-headless), or set JAVA_HOME"
             )
-        os.environ.setdefault(
-            "PYSPARK_PYTHON", sys.executable
-        )  # or tasks would run in the Python of the system
+        # or tasks would run in the Python of the system
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         warnings.filterwarnings(
             "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
         )
@@ -81,9 +80,8 @@ class Spark:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             made = made.config(f"spark.executorEnv.{name}", "1")
         session = made.master(cluster or f"local[{workers},{RETRIES + 1}]").getOrCreate()
-        session.sparkContext.setLogLevel(
-            "OFF"
-        )  # what fails is said once, by us, and without what a task had in hand
+        # what fails is said once, by us, and without what a task had in hand
+        session.sparkContext.setLogLevel("OFF")
         return session
 
     def lend(self, secret: KeyHandle) -> KeyHandle:

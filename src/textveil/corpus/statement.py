@@ -213,6 +213,20 @@ class CorpusStatement:
 
     def _plainly(self, found: Guarantee) -> Iterator[str]:
         """What was done and what it is worth, for a reader who knows no epsilon."""
+        yield self._done(found)
+        reasons, bound = "; ".join(found.reasons), self._largest(found)
+        if bound is None:
+            yield f"Nothing bounds what the release tells of the words that stood there: {reasons}."
+            reasons = ""
+        elif found.draws and bound:
+            yield _in_odds(found, bound)
+        if reasons:
+            yield f"For the texts as a whole nothing is proved: {reasons}."
+        if found.repeatable:
+            yield "The draws follow from a seed. Whoever knows it can repeat them, and nothing is protected from them."
+
+    def _done(self, found: Guarantee) -> str:
+        """How many words were replaced, and by what, and how many stand there as they were."""
         counts = self.counts()
         ways = {
             "drawn": "by words drawn at random",
@@ -225,43 +239,15 @@ class CorpusStatement:
         words, replaced = counts["all"] - counts["punctuation"], sum(counts[name] for name in ways)
         said = f"None of the {count(words, 'word')} of these texts was replaced"
         if done:
-            were = "was" if replaced == 1 else "were"
             how = f": {listing(done)}" if len(done) > 1 else f" {done[0].partition(' ')[2]}"
-            said = f"{replaced:,} of the {count(words, 'word')} of these texts {were} replaced{how}"
+            said = f"{replaced:,} of the {count(words, 'word')} of these texts {_were(replaced)} replaced{how}"
         if found.dropped:
-            said += f"; {found.dropped:,} {'was' if found.dropped == 1 else 'were'} left out"
+            said += f"; {found.dropped:,} {_were(found.dropped)} left out"
         said += ". A word may be drawn as itself, and nothing marks it." if found.draws else "."
-        if stand := [
-            count(many, what)
-            for many, what in (
-                (words - replaced - found.dropped, "other word"),
-                (counts["punctuation"], "punctuation mark"),
-            )
-            if many
-        ]:
-            said += f" {listing(stand)} of the texts stand there as they were."
-        yield said
-        reasons, bound = "; ".join(found.reasons), self._largest(found)
-        if bound is None:
-            yield f"Nothing bounds what the release tells of the words that stood there: {reasons}."
-            reasons = ""
-        elif found.draws and bound:
-            other = {"word": "word" if found.oov == "surrogate" else "word of the table"}.get(
-                found.unit, "word as long"
-            )
-            factor, more = f"at most {math.ceil(math.exp(min(bound, 99))):,}", ""
-            if bound > math.log(MANY):
-                factor, more = f"more than {MANY:,}", "; the bound rules out no more than certainty"
-            yield (
-                f"What is proved of a replaced word: with all else as it is, any other {other} could have stood in its "
-                "place and led to the same release. A reader who held two words for equally likely there can, by "
-                f"reading the release, come to hold one of them for {factor} times as likely as the other{more}. At 1 "
-                "the release would tell nothing of the word; the larger the number, the weaker the promise."
-            )
-        if reasons:
-            yield f"For the texts as a whole nothing is proved: {reasons}."
-        if found.repeatable:
-            yield "The draws follow from a seed. Whoever knows it can repeat them, and nothing is protected from them."
+        other, marks = words - replaced - found.dropped, counts["punctuation"]
+        stand = [count(other, "other word")] * (other > 0)
+        stand += [count(marks, "punctuation mark")] * (marks > 0)
+        return said + (f" {listing(stand)} of the texts stand there as they were." if stand else "")
 
     def _explained(self, found: Guarantee) -> Iterator[str]:
         """How words are counted."""
@@ -285,7 +271,7 @@ class CorpusStatement:
         if counts["names"]:
             yield "Names count word by word: a given name and a family name are two."
         if counts["unknown"]:
-            were = "was" if counts["unknown"] == 1 else "were"
+            were = _were(counts["unknown"])
             yield f"{counts['unknown']:,} of the protected words {were} outside the table in which words are looked up."
 
     def _became(self) -> Iterator[SheetTable]:
@@ -360,11 +346,9 @@ class CorpusStatement:
             if len(self.others) == 1
             else ("fields", "are copied as they are")
         )
-        words = (
-            f"{count(self.copied, 'word')}, and nothing is claimed for them"
-            if self.copied
-            else "with no words"
-        )
+        words = "with no words"
+        if self.copied:
+            words = f"{count(self.copied, 'word')}, and nothing is claimed for them"
         return {"copied": f"The {fields} {names} {are}: {words}."}
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
@@ -423,3 +407,22 @@ def _of_documents(amounts: Amounts) -> str:
         return said
     half = half and f"{half} by these"
     return f"{said} By its other words alone a document loses epsilon {largest} at most, their sum in local DP{half}."
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"
+
+
+def _in_odds(found: Guarantee, bound: float) -> str:
+    """What a bound for each word means, in the odds of a reader who held two words for equally likely."""
+    other = "word" if found.oov == "surrogate" else "word of the table"
+    other = other if found.unit == "word" else "word as long"
+    factor, more = f"at most {math.ceil(math.exp(min(bound, 99))):,}", ""
+    if bound > math.log(MANY):
+        factor, more = f"more than {MANY:,}", "; the bound rules out no more than certainty"
+    return (
+        f"What is proved of a replaced word: with all else as it is, any other {other} could have stood in its "
+        "place and led to the same release. A reader who held two words for equally likely there can, by "
+        f"reading the release, come to hold one of them for {factor} times as likely as the other{more}. At 1 "
+        "the release would tell nothing of the word; the larger the number, the weaker the promise."
+    )

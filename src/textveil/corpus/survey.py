@@ -159,9 +159,7 @@ class Survey:
         if rows or (at > start and not parts):
             end(at)
         if not ordered:  # of the columns only some were read
-            with formats.opened(source.path) as stream:
-                while block := stream.read(1 << 20):
-                    whole.update(block)
+            _take_up(source.path, whole)
         if self.options.id is not None:
             self.marks.write(f"{file.number:06}.npy", packed_marks(marks))
         return Surveyed(
@@ -172,6 +170,13 @@ class Survey:
             others=tuple(sorted(others)),
             digest=whole.hexdigest(),
         )
+
+
+def _take_up(path: str | Path, into: Any) -> None:
+    """Digests all bytes of a file."""
+    with formats.opened(path) as stream:
+        while block := stream.read(1 << 20):
+            into.update(block)
 
 
 def rows_digest(key: bytes) -> Any:

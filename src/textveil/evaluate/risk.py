@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -112,11 +113,9 @@ class Risk:
     @property
     def caution(self) -> str:
         """What to know before drawing again; empty where nothing was drawn."""
-        return (
-            CHOOSING
-            if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items)
-            else ""
-        )
+        if any(item.kind in (Kind.WORD, Kind.NUMBER) for item in self.released.items):
+            return CHOOSING
+        return ""
 
     def to_json(self) -> dict[str, object]:
         """As plain data, with None for public words."""
@@ -195,30 +194,26 @@ def assess(
         ConfigError: such releases have no posterior under this prior, nothing can be learned from the public texts, or
             a private text is among them.
     """
-    attacker = (
-        Learned(public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws)
-        if public
-        else None
-    )
+    attacker = None
+    if public:
+        attacker = Learned(
+            public=tuple(public), candidates=GUESSES, simulated=SIMULATED, draws=draws
+        )
     rng, view = rng or SystemRandomness(), case.view
     probability, named, evidence = _guessed(case, prior, attacker, draws, rng, report)
-    expected, counted = (
-        None if attacker or prior == "context" else _by_law(case, None, prior, report),
-        None,
-    )
+    by_law = attacker is None and prior != "context"
+    expected, counted = _by_law(case, None, prior, report) if by_law else None, None
     if expected is None:
-        counted = max(
-            1, min(MOST, AGAIN // max(1, len(view.drawn)))
-        )  # the release itself is one of them
+        # the release itself is one of them
+        counted = max(1, min(MOST, AGAIN // max(1, len(view.drawn))))
         again = _again(case, counted - 1, rng)
         if attacker is None and len(view.drawn) <= HELD:
             expected = _by_law(case, again, prior, report)
         if expected is None:
             right = [named]
             if again is not None:
-                right.extend(
-                    _guessed(again, prior, attacker, draws, rng, report)[1].reshape(counted - 1, -1)
-                )
+                others = _guessed(again, prior, attacker, draws, rng, report)[1]
+                right.extend(others.reshape(counted - 1, -1))
             expected = np.where(np.isnan(probability), np.nan, np.mean(right, axis=0))
     return [
         Risk(
@@ -230,8 +225,8 @@ def assess(
             evidence=evidence,
             prior="learned" if public else prior,
         )
-        for released, start, end in zip(
-            view.released, view.documents[:-1], view.documents[1:], strict=True
+        for released, (start, end) in zip(
+            view.released, pairwise(view.documents.tolist()), strict=True
         )
     ]
 
@@ -310,9 +305,8 @@ def _guessed(
         ranking = posterior(view, prior=prior, k=GUESSES, draws=draws, rng=rng, report=report)
         here, evidence = ranking.candidates == case.truth.rows[:, None], ranking.evidence
         given = np.exp(ranking.log_probability)
-    most = np.minimum(
-        given[:, -1], np.maximum(1 - given.sum(axis=1), 0)
-    )  # for a word that is no candidate
+    # for a word that is no candidate
+    most = np.minimum(given[:, -1], np.maximum(1 - given.sum(axis=1), 0))
     likely = np.minimum(
         np.where(here.any(axis=1), np.where(here, given, 0.0).sum(axis=1), most), 1.0
     )
@@ -363,13 +357,8 @@ def sentence(risks: Sequence[Risk]) -> str:
     if not private:
         return "There is no private word to recover."
     named = sum(float(np.nansum(risk.expected)) for risk in risks)
-    about = (
-        "none"
-        if not named
-        else "fewer than 0.1"
-        if named < 0.05
-        else f"{named:.1f}".removesuffix(".0")
-    )
+    about = "fewer than 0.1" if named < 0.05 else f"{named:.1f}".removesuffix(".0")
+    about = about if named else "none"
     words = "private word" if private == 1 else "private words"
     return (
         f"An attacker who knows this program and {EXPECTS[risks[0].prior]} is expected to name {about} of your "

@@ -43,29 +43,26 @@ class Delimited(Pieces):
         names = self.head(file).names
         if not names:
             return wanted
-        found = names.count(USUAL if wanted is None else wanted)
+        found = names.count(chosen := USUAL if wanted is None else wanted)
         if found == 1:
-            return USUAL if wanted is None else wanted
-        if (
-            wanted is None and not found
-        ):  # of a file without a first line of names the only name is a text
+            return chosen
+        # of a file without a first line of names the only name is a text
+        if wanted is None and not found:
             shown = f". Columns: {listed(known)}" if (known := titles(names)) else ""
             raise ConfigError(
                 f"--field is needed: the first line has no column {USUAL}; a .csv has "
                 f"commas, a .tsv has tabs, and the first line of both has the names{shown}"
             )
-        raise UnknownField(wanted or USUAL, titles(names), found)
+        raise UnknownField(chosen, titles(names), found)
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
         """A row for each record after the first."""
         if not head.names:
             return
-        for name in (asked := (*columns.texts, *columns.labels)):
-            if (found := head.names.count(name)) != 1:
-                raise UnknownField(name, titles(head.names), found)
-        places = {name: head.names.index(name) for name in asked}
-        texts, named = {places[name] for name in columns.texts}, {*places.values()}
-        others = tuple(name for name in head.names if name not in places)
+        places = {name: _place(head.names, name) for name in (*columns.texts, *columns.labels)}
+        texts = {places[name] for name in columns.texts}
+        rest = [i for i, name in enumerate(head.names) if name not in places]
+        others = tuple(head.names[i] for i in rest)
         width = len(head.names)
         for number, line in lines:
             if _is_blank(line):
@@ -78,12 +75,7 @@ class Delimited(Pieces):
                 )
             self._check(number, record, [span for i, span in enumerate(spans) if i not in texts])
             cells = {name: self._cell(record, *spans[i], width) for name, i in places.items()}
-            yield Row(
-                record,
-                cells,
-                others,
-                [_value(record, *span) for i, span in enumerate(spans) if i not in named],
-            )
+            yield Row(record, cells, others, [_value(record, *spans[i]) for i in rest])
 
     def joined(self, cells: Mapping[str, str]) -> str:
         """A record; one empty field alone has quotes, because an empty line is no row."""
@@ -190,17 +182,21 @@ class Tsv(Delimited):
 _BARE = {each.delimiter: re.compile(rf"[^{each.delimiter}\r\n]*") for each in (Csv, Tsv)}
 
 
+def _place(names: Sequence[str], name: str) -> int:
+    if (found := names.count(name)) != 1:
+        raise UnknownField(name, titles(names), found)
+    return names.index(name)
+
+
 def _is_blank(line: str) -> bool:
     """Whether a line is no row; a line of spaces is one, as to csv.DictReader."""
     return not line.strip("\r\n")
 
 
 def _value(record: str, start: int, end: int) -> str:
-    return (
-        record[start + 1 : end - 1].replace('""', '"')
-        if record.startswith('"', start)
-        else record[start:end]
-    )
+    if record.startswith('"', start):
+        return record[start + 1 : end - 1].replace('""', '"')
+    return record[start:end]
 
 
 def _quoted(text: str) -> str:

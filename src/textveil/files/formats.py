@@ -124,9 +124,8 @@ def source(path: str | Path, *, field: str | None = None, whole: bool = False) -
             chosen = made.field(file, field)
         except UnknownField as error:
             missing = error.at(path, "--field")
-    if (
-        missing is not None
-    ):  # out here, because the other error may have what is in the file in its frames
+    # out here, because the other error may have what is in the file in its frames
+    if missing is not None:
         raise missing
     columns = TextColumns(texts=(chosen or USUAL,), guessed=chosen not in (field, USUAL))
     return Source(path=path, ending=ending, format=made, packing=packing, columns=columns)
@@ -189,11 +188,9 @@ def _packings() -> str:
 def _zstd(file: BinaryIO, mode: str) -> Any:
     with needed():
         import pyarrow as pa
-    return (
-        pa.CompressedInputStream(file, "zstd")
-        if mode == "rb"
-        else pa.CompressedOutputStream(file, "zstd")
-    )
+    if mode == "rb":
+        return pa.CompressedInputStream(file, "zstd")
+    return pa.CompressedOutputStream(file, "zstd")
 
 
 PACKINGS: dict[str, Callable[[BinaryIO, str], Any]] = {

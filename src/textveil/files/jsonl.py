@@ -6,7 +6,7 @@ Not here: how files are opened and found (`formats`).
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, ClassVar
 
 from textveil.errors import ConfigError, InputError, listed, quote
@@ -14,6 +14,9 @@ from textveil.files.contract import USUAL, TextColumns
 from textveil.files.fields import Holds, UnknownField, only
 from textveil.files.pieces import FieldCell, FileHead, Numbered, Pieces, Row, lines
 from textveil.files.streams import json_line
+
+Member = tuple[Any, Any, int, int]
+"""The name of a field and its value, and where the value stands."""
 
 
 class JsonLines(Pieces):
@@ -25,12 +28,9 @@ class JsonLines(Pieces):
         """The wanted field; else `text`, or the only one with strings, of the first row."""
         for number, line in lines(file)[1]:
             if wanted is None and not _is_blank(line):
-                found = [
-                    (str(name), _holds(line[start])) for name, _, start, _ in _members(line, number)
-                ]
-                return (
-                    USUAL if USUAL in dict(found) else only(found)
-                )  # each row is checked when it is read
+                members = _members(line, number)  # each row is checked when it is read
+                found = [(str(name), _holds(line[start])) for name, _, start, _ in members]
+                return USUAL if USUAL in dict(found) else only(found)
         return wanted
 
     def pieces(self, lines: Numbered, columns: TextColumns, head: FileHead) -> Iterator[str | Row]:
@@ -69,6 +69,14 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
     members = _members(line, number)
     asked = {*columns.texts, *columns.labels}
     others = [each for each in members if each[0] not in asked]
+    _confirm(number, line, columns, others)
+    cells = {name: _cell(number, line, columns, members, name) for name in asked}
+    rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
+    return Row(line, cells, tuple(str(name) for name, *_ in others), rest)
+
+
+def _confirm(number: int, line: str, columns: TextColumns, others: Sequence[Member]) -> None:
+    """Refuses a row in which a field could have the texts as well as the one that was guessed."""
     more = [
         name for name, _, at, _ in others if name == USUAL or _holds(line[at]) is not Holds.OTHERS
     ]
@@ -77,22 +85,26 @@ def _row(number: int, line: str, columns: TextColumns) -> Row:
         raise ConfigError(
             f"--field is needed: in line {number} another field has strings too: {both}"
         )
-    cells: dict[str, FieldCell] = {}
-    for name in asked:
-        found = [(value, start, end) for each, value, start, end in members if each == name]
-        if len(found) != 1:
-            raise UnknownField(name, [str(each) for each, *_ in members], len(found), number)
-        value, start, end = found[0]
-        if name in columns.labels and _WHOLE.fullmatch(line, start, end):
-            value = line[start:end]
-        if value is not None and not (isinstance(value, str) and not _SURROGATE.search(value)):
-            kinds = (
-                "a string of valid Unicode" if name in columns.texts else "a string, a whole number"
-            )
-            raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
-        cells[name] = FieldCell(start, end, value, _spelled)
-    rest = [value if isinstance(value, str) else line[start:end] for _, value, start, end in others]
-    return Row(line, cells, tuple(str(name) for name, *_ in others), rest)
+
+
+def _cell(
+    number: int, line: str, columns: TextColumns, members: Sequence[Member], name: str
+) -> FieldCell:
+    found = [each for each in members if each[0] == name]
+    if len(found) != 1:
+        raise UnknownField(name, [str(each) for each, *_ in members], len(found), number)
+    _, value, start, end = found[0]
+    if name in columns.labels and _WHOLE.fullmatch(line, start, end):
+        value = line[start:end]
+    if not _fits(value):
+        text = name in columns.texts
+        kinds = "a string of valid Unicode" if text else "a string, a whole number"
+        raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
+    return FieldCell(start, end, value, _spelled)
+
+
+def _fits(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not _SURROGATE.search(value))
 
 
 def _spelled(text: str) -> str:
@@ -117,18 +129,17 @@ _DECODER = json.JSONDecoder(
 _MARKS = {mark: re.compile(rf"[ \t\r\n]*{re.escape(mark)}[ \t\r\n]*") for mark in "{:,}"}
 
 
-def _members(line: str, number: int) -> list[tuple[Any, Any, int, int]]:
+def _members(line: str, number: int) -> list[Member]:
     """Names and values of an object on one line, and where each value stands."""
     try:
         return list(_walk(line))
     except (ValueError, RecursionError):
         pass
-    raise InputError(
-        f"line {number} must be a JSON object"
-    )  # out here, because the other error holds the line
+    # out here, because the other error holds the line
+    raise InputError(f"line {number} must be a JSON object")
 
 
-def _walk(line: str) -> Iterator[tuple[Any, Any, int, int]]:
+def _walk(line: str) -> Iterator[Member]:
     at = _behind("{", line, 0)
     more = line.startswith('"', at)
     while more:

@@ -4,7 +4,7 @@ In: a file and which column of it. Out: its texts; a file with others, of the sa
 Not here: how files are opened and found (`formats`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
@@ -67,16 +67,16 @@ class Parquet:
         with _opened(file) as table:
             fields = [(each.name, _holds(each.type)) for each in table.schema_arrow]
         chosen = USUAL if wanted is None else wanted
-        named = [holds for name, holds in fields if name == chosen]
-        if wanted is None and not named:
+        names = [name for name, _ in fields]
+        if wanted is None and chosen not in names:
             return only(fields)
-        if len(named) != 1:
-            raise UnknownField(chosen, [name for name, _ in fields], len(named))
-        if named[0] is not Holds.STRINGS:
+        if (found := names.count(chosen)) != 1:
+            raise UnknownField(chosen, names, found)
+        strings = [name for name, holds in fields if holds is Holds.STRINGS]
+        if chosen not in strings:
             raise ConfigError(
                 f"--field must name a column of strings; {quote(chosen)} has another type (numbers, encoded as a "
-                f"dictionary, nested, ...). Columns of strings: "
-                f"{listed(name for name, holds in fields if holds is Holds.STRINGS)}"
+                f"dictionary, nested, ...). Columns of strings: {listed(strings)}"
             )
         return chosen
 
@@ -139,16 +139,7 @@ class Parquet:
         with pq.ParquetWriter(target, schema, compression=codecs) as writer:
             for batch, texts in released:
                 assert isinstance(batch, ArrowBatch), "it comes from this format"
-                made = batch.table
-                for name, found in texts.items():
-                    place = made.schema.get_field_index(name)
-                    made = made.set_column(
-                        place,
-                        made.schema.field(place),
-                        pa.array(found, made.schema.field(place).type),
-                    )
-                if only is not None:
-                    made = made.select([made.schema.get_field_index(name) for name in only])
+                made = _with_texts(batch.table, texts, only)
                 waiting.append(made.cast(schema))
                 if sum(each.num_rows for each in waiting) >= GROUP:
                     writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=GROUP)
@@ -176,6 +167,21 @@ class Parquet:
         with _opened(file) as table, _reading():
             for batch in table.iter_batches(batch_size=READ):
                 yield from batch.to_pylist()
+
+
+def _with_texts(
+    table: Any, texts: Mapping[str, Sequence[str | None]], only: Sequence[str] | None
+) -> Any:
+    """Rows with other texts, and of some columns alone."""
+    import pyarrow as pa
+
+    for name, found in texts.items():
+        place = table.schema.get_field_index(name)
+        column = table.schema.field(place)
+        table = table.set_column(place, column, pa.array(found, column.type))
+    if only is None:
+        return table
+    return table.select([table.schema.get_field_index(name) for name in only])
 
 
 @contextmanager
@@ -216,11 +222,9 @@ def _holds(kind: Any) -> Holds:
         inner = {_holds(kind.field(i).type) for i in range(kind.num_fields)}
         return Holds.OTHERS if inner == {Holds.OTHERS} else Holds.DOUBT
     plain = ("null", "boolean", "integer", "floating", "decimal", "temporal")
-    return (
-        Holds.OTHERS
-        if any(getattr(pa.types, f"is_{each}")(kind) for each in plain)
-        else Holds.DOUBT
-    )
+    if any(getattr(pa.types, f"is_{each}")(kind) for each in plain):
+        return Holds.OTHERS
+    return Holds.DOUBT
 
 
 def _bare(column: Any) -> Any:

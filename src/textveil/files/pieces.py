@@ -4,6 +4,7 @@ In: a file in pieces. Out: its rows in batches, and the same rows with other tex
 Not here: how a format cuts a file into pieces (`text`, `jsonl`, `delimited`).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -192,17 +193,17 @@ class Pieces(ABC):
         if start:
             skip(file, start, numbered.read)
             numbered = Numbered(file, number=2, end=start)
+        until = math.inf if stop is None else stop
         pieces: list[str | Row] = []
         many = size = 0
         for piece in self.pieces(numbered, columns, head):
             pieces.append(piece)
             many += isinstance(piece, Row)
-            size += len(piece.line if isinstance(piece, Row) else piece)
-            last = stop is not None and numbered.end >= stop
-            if many >= rows or (many and size >= characters) or last:
+            size += len(getattr(piece, "line", piece))
+            if many >= rows or (many and size >= characters) or numbered.end >= until:
                 yield LineBatch(pieces=pieces, end=numbered.end)
                 pieces, many, size = [], 0, 0
-            if last:
+            if numbered.end >= until:
                 return
         if pieces:
             yield LineBatch(pieces=pieces, end=numbered.end)
@@ -222,18 +223,22 @@ class Pieces(ABC):
             target.write(self.joined({name: cells[name] for name in only}).encode())
         for batch, texts in released:
             assert isinstance(batch, LineBatch), "it comes from this format"
-            number = 0
+            row = 0
             for piece in batch.pieces:
                 if isinstance(piece, Row):
-                    new = {name: found[number] for name, found in texts.items()}
-                    if only is None:
-                        target.write(piece.rewritten(new).encode())
-                    else:
-                        spelled = piece.spelled(new)
-                        target.write(self.joined({name: spelled[name] for name in only}).encode())
-                    number += 1
+                    new = {name: found[row] for name, found in texts.items()}
+                    target.write(self._written(piece, new, only).encode())
+                    row += 1
                 elif only is None:
                     target.write(piece.encode())
+
+    def _written(
+        self, row: Row, texts: Mapping[str, str | None], only: Sequence[str] | None
+    ) -> str:
+        if only is None:
+            return row.rewritten(texts)
+        spelled = row.spelled(texts)
+        return self.joined({name: spelled[name] for name in only})
 
 
 def skip(file: BinaryIO, start: int, read: int = 0) -> None:

@@ -6,6 +6,7 @@ Not here: the lock of a folder on this machine (`work`), and what is in the file
 
 import os
 import platform
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -239,12 +240,12 @@ def state(path: str) -> str:
 
 def _meant(uri: str) -> list[str]:
     system, root = _filesystem(uri)
-    if any(mark in uri for mark in "*?[") and not system.exists(root):
-        there = [each for each in system.glob(root) if system.isfile(each)]
+    if re.search(r"[*?[]", uri) and not system.exists(root):
+        there = list(filter(system.isfile, system.glob(root)))
     elif system.isdir(root):
         there = [each for each in system.find(root) if _listed(each[len(root) :])]
     else:
-        there = [root] if system.isfile(root) else []
+        there = list(filter(system.isfile, [root]))
     return [str(each) if "://" not in uri else str(system.unstrip_protocol(each)) for each in there]
 
 

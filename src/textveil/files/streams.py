@@ -83,13 +83,15 @@ class Texts:
         return iter(self.texts)
 
 
-def is_text(argument: str) -> bool:
+def is_text(argument: str | None) -> bool:
     """Whether an argument is a text, and not the name of a file, of a folder, or of one that is missing."""
+    if argument is None or argument == "-":
+        return False
     looks_like_path = _PATH_LIKE.fullmatch(argument) is not None and "://" not in argument
     looks_like_path |= (
         re.fullmatch(r"[^\s@]+\.\w{1,8}", argument) is not None and near_file(argument) != ""
     )
-    return argument != "-" and not looks_like_path and not os.path.exists(argument)
+    return not looks_like_path and not os.path.exists(argument)
 
 
 def require_input(argument: str | None) -> None:
@@ -410,9 +412,8 @@ def signals_as_exits() -> Iterator[None]:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     while frame is not None:
-        if (
-            frame.f_code.co_name == "__del__"
-        ):  # Python ignores what is raised there, so the signal comes again
+        # Python ignores what is raised there, so the signal comes again
+        if frame.f_code.co_name == "__del__":
             threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
             return
         frame = frame.f_back

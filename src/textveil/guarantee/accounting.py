@@ -5,9 +5,10 @@ Not here: the statement about one release (`guarantee`), and where totals are ke
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,22 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
             "releases add up only if each is drawn afresh, and draws from a seed are not: whoever knows the seed can "
             "repeat them; draw without a seed"
         )
+    _same_words(releases)
+    spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
+    holes = int((spent == 0).sum()) + first.repeated
+    return replace(
+        first,
+        **_joined(releases, _OF_RELEASES),
+        claim=replace(_sum(first.claim, releases), found=""),
+        epsilon_per_word=spent,
+        parameter=np.empty(0),
+        placeholders=min(holes, *(release.placeholders for release in releases)),
+        groups=_added(releases),
+    )
+
+
+def _same_words(releases: Sequence[Guarantee]) -> None:
+    """Refuses releases whose words cannot be told to be the same ones, as adding up word by word needs."""
     if len({(release.protected, release.repeated, release.words) for release in releases}) > 1:
         raise GuaranteeError(
             "releases add up word by word, so they must be of the same text with the same protected words"
@@ -61,30 +78,6 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
         raise GuaranteeError(
             "releases add up word by word, so each statement must have a value per word; a condensed one has not"
         )
-    spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
-    return replace(
-        first,
-        claim=replace(_sum(first.claim, releases), found=""),
-        epsilon_per_word=spent,
-        passed=max(release.passed for release in releases),
-        dropped=min(release.dropped for release in releases),
-        drawn=sum(release.drawn for release in releases),
-        parameter=np.empty(0),
-        placeholders=min(
-            int((spent == 0).sum()) + first.repeated,
-            *(release.placeholders for release in releases),
-        ),
-        mask=tuple(sorted(_union(release.mask for release in releases), key=MASK_FIELDS.index)),
-        seeded=all(release.seeded for release in releases),
-        infinite=_union(release.infinite for release in releases),
-        within=sum(release.within for release in releases),
-        groups=_added(releases),
-        consistent=any(release.consistent for release in releases),
-        drawn_before=min(release.drawn_before for release in releases),
-        releases=sum(release.releases for release in releases),
-        per_person=_latest(releases),
-        lasting=any(release.lasting for release in releases),
-    )
 
 
 def summarize(texts: Sequence[Guarantee]) -> Guarantee:
@@ -99,51 +92,44 @@ def summarize(texts: Sequence[Guarantee]) -> Guarantee:
         GuaranteeError: they are not.
     """
     first = _alike(texts)
-    if any(
-        (text.claim.mechanism, text.claim.options, text.claim.found)
-        != (first.claim.mechanism, first.claim.options, first.claim.found)
-        for text in texts
-    ):
+    claims = [text.claim for text in texts]
+    made_by = [(claim.mechanism, claim.options, claim.found) for claim in claims]
+    if made_by != made_by[:1] * len(made_by):
         raise GuaranteeError(
             "one statement about several texts needs the same mechanism and options for all of them, and these differ"
         )
-    words = sum(text.words for text in texts)
-    covered = [text.covered for text in texts]
-    outside = sum(text.oov_share * n for text, n in zip(texts, covered, strict=True))
+    covered = sum(text.covered for text in texts)
+    outside = sum(text.oov_share * text.covered for text in texts)
     return replace(
         first,
-        claim=_lossy(first.claim, max, [text.claim for text in texts]),
+        **_joined(texts, _OF_TEXTS),
+        claim=_lossy(first.claim, max, claims),
         epsilon_per_word=np.concatenate([text.epsilon_per_word for text in texts]),
-        counts=None
-        if all(text.counts is None for text in texts)
-        else np.concatenate([_counts(text) for text in texts]),
+        counts=_all_counts(texts),
         parameter=np.concatenate([text.parameter for text in texts]),
-        words=words,
-        punctuation=sum(text.punctuation for text in texts),
-        placeholders=sum(text.placeholders for text in texts),
-        passed=sum(text.passed for text in texts),
-        dropped=sum(text.dropped for text in texts),
-        drawn=sum(text.drawn for text in texts),
-        oov_share=outside / sum(covered) if sum(covered) else 0.0,
-        texts=sum(text.texts for text in texts),
-        mask=tuple(sorted(_union(text.mask for text in texts), key=MASK_FIELDS.index)),
-        seeded=any(text.seeded for text in texts),
-        infinite=_union(text.infinite for text in texts),
-        within=max(text.within for text in texts),
+        oov_share=outside / covered if covered else 0.0,
         groups=_gathered(chain.from_iterable(text.groups for text in texts)),
-        consistent=any(text.consistent for text in texts),
-        repeated=sum(text.repeated for text in texts),
-        drawn_before=sum(text.drawn_before for text in texts),
-        releases=max(text.releases for text in texts),
-        per_person=_latest(texts),
-        lasting=any(text.lasting for text in texts),
     )
 
 
-def _latest(releases: Sequence[Guarantee]) -> tuple[Loss, ...]:
+def _all_counts(texts: Sequence[Guarantee]) -> Ints | None:
+    if all(text.counts is None for text in texts):
+        return None
+    return np.concatenate([_counts(text) for text in texts])
+
+
+def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
+
+
+def _masks(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted(_union(lists), key=MASK_FIELDS.index))
+
+
+def _latest(lists: Iterable[tuple[Loss, ...]]) -> tuple[Loss, ...]:
     """What a session has lost after several releases; of several sessions, what the one has that lost most."""
     found: dict[tuple[str, str], Loss] = {}
-    for loss in chain.from_iterable(release.per_person for release in releases):
+    for loss in chain.from_iterable(lists):
         before = found.get((loss.label, loss.by), loss)
         found[loss.label, loss.by] = max(
             loss, before, key=lambda each: (each.total, each.infinite, each.released)
@@ -151,44 +137,73 @@ def _latest(releases: Sequence[Guarantee]) -> tuple[Loss, ...]:
     return tuple(found.values())
 
 
+_OF_ANY: dict[str, Callable[[Iterator[Any]], object]] = {
+    "mask": _masks,
+    "infinite": _union,
+    "consistent": any,
+    "per_person": _latest,
+    "lasting": any,
+}
+_OF_RELEASES = _OF_ANY | {
+    "passed": max,
+    "dropped": min,
+    "drawn": sum,
+    "seeded": all,
+    "within": sum,
+    "drawn_before": min,
+    "releases": sum,
+}
+_OF_TEXTS = _OF_ANY | {
+    "words": sum,
+    "punctuation": sum,
+    "placeholders": sum,
+    "passed": sum,
+    "dropped": sum,
+    "drawn": sum,
+    "texts": sum,
+    "seeded": any,
+    "within": max,
+    "repeated": sum,
+    "drawn_before": sum,
+    "releases": max,
+}
+"""How the fields of several statements become one: where a text was released several times, and of several texts."""
+
+
+def _joined(
+    guarantees: Sequence[Guarantee], rules: Mapping[str, Callable[[Iterator[Any]], object]]
+) -> dict[str, Any]:
+    return {name: rule(getattr(each, name) for each in guarantees) for name, rule in rules.items()}
+
+
 def _gathered(groups: Iterable[Group]) -> tuple[Group, ...]:
     """The groups of several texts; those with the same label become one."""
     found: dict[tuple[str, str], Group] = {}
     for group in groups:
-        key = group.label, group.by
-        before = found.get(key)
-        found[key] = (
-            group
-            if before is None
-            else replace(
+        if before := found.get(key := (group.label, group.by)):
+            group = replace(
                 group,
                 words=before.words + group.words,
                 epsilon=max(before.epsilon, group.epsilon),
                 total=before.total + group.total,
             )
-        )
+        found[key] = group
     return tuple(found.values())
 
 
 def _added(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
     """The groups of several releases of one text, with what they spend added up; none if groups differ."""
-    first = releases[0].groups
-    if any(
-        [(g.label, g.words) for g in each.groups] != [(g.label, g.words) for g in first]
-        for each in releases
-    ):
+    if len({tuple((g.label, g.words) for g in each.groups) for each in releases}) > 1:
         return ()
     return tuple(
         replace(
-            group,
+            alike[0],
             by=" + ".join(dict.fromkeys(each.by for each in alike)),
-            epsilon=sum(e.epsilon for e in alike),
+            epsilon=sum(each.epsilon for each in alike),
             total=sum(each.total for each in alike),
             per_unit=sum(each.per_unit for each in alike),
         )
-        for group, alike in zip(
-            first, zip(*(each.groups for each in releases), strict=True), strict=True
-        )
+        for alike in zip(*(each.groups for each in releases), strict=True)
     )
 
 
@@ -206,11 +221,9 @@ def condense(guarantee: Guarantee) -> Guarantee:
 
 
 def _counts(guarantee: Guarantee) -> Ints:
-    return (
-        np.ones(len(guarantee.epsilon_per_word), np.int64)
-        if guarantee.counts is None
-        else guarantee.counts
-    )
+    if guarantee.counts is None:
+        return np.ones(len(guarantee.epsilon_per_word), np.int64)
+    return guarantee.counts
 
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
@@ -282,10 +295,6 @@ def _lossy(
         caveats=_union(each.caveats for each in claims),
         restricted=restricted,
     )
-
-
-def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def _sum(claim: Claim, releases: Sequence[Guarantee]) -> Claim:

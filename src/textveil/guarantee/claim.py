@@ -41,11 +41,9 @@ class Restricted:
 
     def ldp(self, epsilon: float) -> float:
         """The bound for any two words of the domain, where a word spends this epsilon."""
-        return (
-            epsilon
-            if self.kind == "ldp" or epsilon == 0
-            else epsilon * self.diameter + self.additive
-        )
+        if self.kind == "ldp" or epsilon == 0:
+            return epsilon
+        return epsilon * self.diameter + self.additive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -263,16 +263,8 @@ class Guarantee:
             parts.append("repeatable, so no protection against anyone who knows the seed")
         if self.claim.found and self.protected:
             parts.append(self.claim.found)
-        said = "; ".join(parts)
-        where = f"in {self.texts:,} texts" if self.texts > 1 else ""
-        if self.kind == "none":
-            whole = (
-                "as a whole" if any(math.isfinite(group.epsilon) for group in self.groups) else ""
-            )
-            where = " ".join(
-                filter(None, ("no guarantee", where, whole, f"({'; '.join(self.reasons)})"))
-            )
-        said = f"{where}: {said}" if where else said
+        where = _where(self)
+        said = f"{where}: {'; '.join(parts)}" if where else "; ".join(parts)
         return f"{said[0].upper()}{said[1:]}."
 
     def headline(self) -> str:
@@ -283,32 +275,11 @@ class Guarantee:
     def explain(self) -> str:
         """The whole statement: headline, formula, domain, values per word, assumptions and caveats."""
         claim = self.claim
-        lines = [self.headline(), ""]
-        if self.kind == "metric":
-            lines += [
-                _PAIRS,
-                f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
-                f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
-            ]
-        elif self.kind == "ldp":
-            lines += [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
-        if self.protected and self.kind != "none":
-            spent = self.epsilon_per_word
-            total, everywhere = number(self.total(spent)), number(self.total(self.ldp_per_word))
-            lines += [
-                f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(self.texts)}.",
-                f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
-            ]
-            if self.kind == "metric" and math.isfinite(claim.most):
-                lines.append(
-                    f"The mechanism caps distances, so the bound for any two words is at most {number(claim.most)}, "
-                    "whatever their distance."
-                )
+        lines = [self.headline(), "", *_formula(self), *_values(self)]
         if self.restricted:
             lines += _explain_restricted(self, self.restricted)
-        drawn = self.parameter[np.isfinite(self.parameter)]
-        if claim.parameter and len(drawn):
-            lines.append(f"{claim.parameter}: {_between(drawn.min(), drawn.max())}.")
+        if drawn := self._drawn_parameter:
+            lines.append(f"{claim.parameter}: {_between(*drawn)}.")
         if self.unit == "wordpiece":
             lines.append(
                 "A word's epsilon is the sum over its word pieces; two words are as far apart as their farthest pieces."
@@ -332,6 +303,14 @@ class Guarantee:
     def repeatable(self) -> bool:
         """Whether something was drawn from a seed, so that whoever knows the seed can draw it again."""
         return self.seeded and self.draws
+
+    @property
+    def _drawn_parameter(self) -> tuple[float, float] | None:
+        """The smallest and largest parameter under which the mechanism drew; None where it has or drew none."""
+        drawn = self.parameter[np.isfinite(self.parameter)]
+        if self.claim.parameter and len(drawn):
+            return (float(drawn.min()), float(drawn.max()))
+        return None
 
     @property
     def neighbours(self) -> str:
@@ -361,12 +340,9 @@ class Guarantee:
                 {"epsilon": each, "words": n}
                 for each, n in zip(spent, self.counts.tolist(), strict=True)
             ]
-        drawn = self.parameter[np.isfinite(self.parameter)]
-        parameter = (
-            {"name": claim.parameter, "min": float(drawn.min()), "max": float(drawn.max())}
-            if claim.parameter and len(drawn)
-            else None
-        )
+        parameter = None
+        if drawn := self._drawn_parameter:
+            parameter = {"name": claim.parameter, "min": drawn[0], "max": drawn[1]}
         return {
             "version": VERSION,
             "mechanism": claim.mechanism,
@@ -459,20 +435,23 @@ class Guarantee:
 # ---- one sentence ------------------------------------------------------------------------------------------
 
 
+def _where(guarantee: Guarantee) -> str:
+    """What stands before the sentence: how many texts it is about, and why no bound holds where none does."""
+    texts = f"in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
+    if guarantee.kind != "none":
+        return texts
+    bounded = any(math.isfinite(group.epsilon) for group in guarantee.groups)
+    said = ("no guarantee", texts, "as a whole" * bounded, f"({'; '.join(guarantee.reasons)})")
+    return " ".join(filter(None, said))
+
+
 def _together(guarantee: Guarantee) -> Iterator[str]:
     """What became of the words that are not public, where words are not grouped."""
-    claim, values = guarantee.claim, guarantee.epsilon_per_word
-    promised = claim.kind != "none"
-    bare = int(guarantee.total(np.isinf(values))) if promised else 0
+    claim, promised = guarantee.claim, guarantee.claim.kind != "none"
+    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word))) if promised else 0
     drawn = guarantee.protected + guarantee.repeated - guarantee.placeholders - bare
     if drawn and promised:
-        spent = values[np.isfinite(values) & (values > 0)]
-        level = f"{_epsilon(spent)} ({_any_two(guarantee)})"
-        if claim.kind == "metric" and len(spent):
-            level = f"{_epsilon(spent)} per unit of {claim.metric} distance{_plus(claim.additive, ' plus ')}"
-            if math.isfinite(most := float(claim.ldp(spent).max())):
-                level += f", at most {number(most)} for {_any_two(guarantee)}"
-        yield f"{count(drawn, 'word')} {_replaced(guarantee)} at {level}{_alike(guarantee)}"
+        yield f"{count(drawn, 'word')} {_replaced(guarantee)} at {_level(guarantee)}{_alike(guarantee)}"
     elif drawn:
         gone = " or left out" if "dropped words" in guarantee.mask else ""
         passed = " or passed unprotected" if guarantee.infinite else ""
@@ -483,40 +462,57 @@ def _together(guarantee: Guarantee) -> Iterator[str]:
         yield f"{count(bare, 'word')} {_unprotected(guarantee)}"
 
 
+def _level(guarantee: Guarantee) -> str:
+    """The epsilon of drawn words, and between which words it holds."""
+    claim, values = guarantee.claim, guarantee.epsilon_per_word
+    spent = values[np.isfinite(values) & (values > 0)]
+    if claim.kind != "metric" or not len(spent):
+        return f"{_epsilon(spent)} ({_any_two(guarantee)})"
+    level = (
+        f"{_epsilon(spent)} per unit of {claim.metric} distance{_plus(claim.additive, ' plus ')}"
+    )
+    if math.isfinite(most := float(claim.ldp(spent).max())):
+        level += f", at most {number(most)} for {_any_two(guarantee)}"
+    return level
+
+
 def _by_group(guarantee: Guarantee) -> Iterator[str]:
     """What became of the words that are not public, group by group; epsilons are in local DP."""
-    drawn = [
-        group
-        for group in guarantee.groups
-        if group.by not in ("name", FIGURE, "placeholder", "nothing")
-    ]
-    names = [group for group in guarantee.groups if group.by == "name"]
+    drawn = [group for group in guarantee.groups if group.by not in _BESIDES]
     promised = [group for group in drawn if math.isfinite(group.epsilon)]
-    if len({number(group.epsilon) for group in promised}) > 1:
-        said = [f"{_of_group(group)} at {_epsilon(group.epsilon)}" for group in promised]
-    else:
-        said = (
-            [f"{count(_words(promised), 'word')} at {_epsilon(promised[0].epsilon)}"]
-            if promised
-            else []
-        )
-    if names:
-        said.append(
-            f"{count(_words(names), 'name')} at {_epsilon(*(group.epsilon for group in names))}"
-        )
+    said = _levels(promised)
+    if names := _replaced_by(guarantee, "name"):
+        said.append(_at(names, "name"))
     if said:
         said[0] = said[0].replace(" at ", f" {_replaced(guarantee)} at ", 1)
         yield f"{listing(said)} ({_any_two(guarantee)}){_alike(guarantee)}"
     if through := _words(drawn) - _words(promised):
         yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
-    for group in guarantee.groups:
-        if group.by == FIGURE:
-            alike = " (all dates alike)" if group.unit == "day" else ""
-            yield f"{things(group.label, group.words)} moved{alike} at epsilon {_per_unit(group)}"
-    if holes := [group for group in guarantee.groups if group.by == "placeholder"]:
-        yield _became(_words(holes), listing([things(group.label, group.words) for group in holes]))
-    if passed := _words([group for group in guarantee.groups if group.by == "nothing"]):
+    yield from map(_moved, _replaced_by(guarantee, FIGURE))
+    if holes := _replaced_by(guarantee, "placeholder"):
+        yield _became(_words(holes), listing(list(map(_things, holes))))
+    if passed := _words(_replaced_by(guarantee, "nothing")):
         yield f"{count(passed, 'word')} {_unprotected(guarantee)}"
+
+
+def _replaced_by(guarantee: Guarantee, by: str) -> list[Group]:
+    return [group for group in guarantee.groups if group.by == by]
+
+
+def _levels(groups: Sequence[Group]) -> list[str]:
+    """How many words of groups are drawn at which epsilon: all together where it is the same."""
+    if len({number(group.epsilon) for group in groups}) == 1:
+        return [_at(groups, "word")]
+    return [f"{_of_group(group)} at {_epsilon(group.epsilon)}" for group in groups]
+
+
+def _at(groups: Sequence[Group], what: str) -> str:
+    return f"{count(_words(groups), what)} at {_epsilon(*(group.epsilon for group in groups))}"
+
+
+def _moved(group: Group) -> str:
+    alike = " (all dates alike)" if group.unit == "day" else ""
+    return f"{_things(group)} moved{alike} at epsilon {_per_unit(group)}"
 
 
 def _public(guarantee: Guarantee) -> Iterator[str]:
@@ -544,11 +540,11 @@ def _any_two(guarantee: Guarantee) -> str:
 
 def _replaced(guarantee: Guarantee) -> str:
     codes = guarantee.claim.codes
-    among = (
-        f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes"
-        if codes
-        else ""
-    )
+    among = ""
+    if codes:
+        among = (
+            f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes"
+        )
     if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
         among = f" among at most {max(codes):,} codes"
     return f"{'drawn' if guarantee.draws else 'replaced'}{among}"
@@ -566,11 +562,11 @@ def _alike(guarantee: Guarantee) -> str:
 def _of_group(group: Group) -> str:
     """How many words a group has, and which group it is."""
     adjective = _ADJECTIVES.get(group.label)
-    return (
-        things(group.label, group.words)
-        if adjective is None
-        else count(group.words, f"{adjective} word")
-    )
+    return count(group.words, f"{adjective} word") if adjective else _things(group)
+
+
+def _things(group: Group) -> str:
+    return things(group.label, group.words)
 
 
 _ADJECTIVES = {
@@ -587,6 +583,8 @@ def _words(groups: Sequence[Group]) -> int:
 
 FIGURE = "figure"
 """What dates, ages and amounts that are moved are replaced by; see `Group.by`."""
+_BESIDES = ("name", FIGURE, "placeholder", "nothing")
+"""What else than a mechanism words are replaced by."""
 
 
 def _per_unit(group: Group) -> str:
@@ -616,11 +614,9 @@ def _bound(guarantee: Guarantee) -> str:
     if not guarantee.protected:
         return f"{name}: no word was protected, so there is nothing to bound."
     distinct = "distinct " * bool(guarantee.repeated)  # equal words that are replaced alike are one
-    each = (
-        f"each of {guarantee.protected:,} {distinct}protected words"
-        if guarantee.protected > 1
-        else "the protected word"
-    )
+    each = "the protected word"
+    if guarantee.protected > 1:
+        each = f"each of {guarantee.protected:,} {distinct}protected words"
     each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "ldp" or guarantee.epsilon == 0:
         return f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} for {_any_two(guarantee)} (local DP)."
@@ -689,23 +685,26 @@ def _spends(group: Group) -> str:
 
 
 def _domain(guarantee: Guarantee) -> str:
-    public = guarantee.words - guarantee.covered
-    passed = ""
-    if public:
-        passed = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
-    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
-    if any(
-        group.by == FIGURE for group in guarantee.groups
-    ):  # the bound of some is infinite, and they do not pass
-        bare = _words([group for group in guarantee.groups if group.by == "nothing"])
-    if guarantee.claim.kind != "none" and bare:
-        passed += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
+    passed = _uncovered(guarantee)
     if not guarantee.protected:
         return passed.strip() or "The text has no words."
     if guarantee.kind == "none":
         nothing = "Beyond that, nothing" if guarantee.restricted or guarantee.groups else "Nothing"
         return f"{nothing} bounds what the output tells about the protected words.{passed}"
     return f"This holds for any two texts with the same mask that differ in {guarantee.neighbours}.{passed}"
+
+
+def _uncovered(guarantee: Guarantee) -> str:
+    """How many words no bound is about: public ones, and others that went as they are."""
+    said = ""
+    if public := guarantee.words - guarantee.covered:
+        said = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
+    bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
+    if _replaced_by(guarantee, FIGURE):  # the bound of some is infinite, and they do not pass
+        bare = _words(_replaced_by(guarantee, "nothing"))
+    if guarantee.claim.kind != "none" and bare:
+        said += f" {count(bare, 'more word')} {_unprotected(guarantee)}."
+    return said
 
 
 def _besides(guarantee: Guarantee) -> str:
@@ -743,16 +742,48 @@ def _for_one_release(guarantee: Guarantee) -> str:
 # ---- all of it ---------------------------------------------------------------------------------------------
 
 
+def _formula(guarantee: Guarantee) -> list[str]:
+    """What is bounded, and by what."""
+    claim = guarantee.claim
+    if guarantee.kind == "none":
+        return []
+    if guarantee.kind == "ldp":
+        return [_PAIRS, f"  {_LOSS} <= epsilon_j   for every output y."]
+    return [
+        _PAIRS,
+        f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_plus(claim.additive)}   for every output y,",
+        f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
+    ]
+
+
+def _values(guarantee: Guarantee) -> list[str]:
+    """What the words spend, each and together."""
+    if not guarantee.protected or guarantee.kind == "none":
+        return []
+    spent, most = guarantee.epsilon_per_word, guarantee.claim.most
+    total = number(guarantee.total(spent))
+    everywhere = number(guarantee.total(guarantee.ldp_per_word))
+    lines = [
+        f"epsilon_j: {_between(spent.min(), spent.max())}, sum {total} over {_texts(guarantee.texts)}.",
+        f"Where two texts differ in several words, the bounds add up: {everywhere} where they differ in all.",
+    ]
+    if guarantee.kind == "metric" and math.isfinite(most):
+        lines.append(
+            f"The mechanism caps distances, so the bound for any two words is at most {number(most)}, "
+            "whatever their distance."
+        )
+    return lines
+
+
 def _explain_restricted(guarantee: Guarantee, promise: Restricted) -> list[str]:
-    bound = f"{number(guarantee.within)}{_plus(promise.additive)}"
+    bound, ends = number(guarantee.within), "."
     if promise.kind == "metric":
-        bound = f"{number(guarantee.within)} * d(x_j, x'_j){_plus(promise.additive)}"
+        bound, ends = f"{bound} * d(x_j, x'_j)", ","
     lines = [
         f"{_PAIRS[:-1]}, where x_j and x'_j are {promise.domain}:",
-        f"  {_LOSS} <= {bound}   for every output y.",
+        f"  {_LOSS} <= {bound}{_plus(promise.additive)}   for every output y{ends}",
     ]
     if promise.kind == "metric":
-        lines[1] = lines[1][:-1] + ","
         lines.append(
             f"  d = {_METRICS[promise.metric or '']} between the rows of {guarantee.claim.table}."
         )

@@ -7,6 +7,7 @@ Not here: how statements read (`guarantee`).
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from textveil.text import Item, Kind, Released
 
@@ -69,38 +70,39 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
         releases: what `privatize` made of the texts, under any profile; only the releases are looked at.
         earlier: how many values that were found now were sent earlier in the session, where nothing found them.
     """
-    if earlier == 1:
-        return f"{hidden(releases)} 1 name or number was sent earlier as it stands; from now on it is hidden."
     if earlier:
-        passed = f"{earlier:,} names or numbers were sent earlier as they stand; from now on they are hidden"
-        return f"{hidden(releases)} {passed}."
+        passed = f"{earlier:,} names or numbers were sent earlier as they stand; from now on they are hidden."
+        if earlier == 1:
+            passed = "1 name or number was sent earlier as it stands; from now on it is hidden."
+        return f"{hidden(releases)} {passed}"
+    items = list(chain.from_iterable(released.items for released in releases))
     found = hidden_counts(releases)
     dropped = sum(len(released.mask.dropped) for released in releases)
-    rest = (
-        "in lower case"
-        if any(released.mask.casing is None for released in releases)
-        else "unchanged"
-    )
+    casings = [released.mask.casing for released in releases]
+    rest = "in lower case" if None in casings else "unchanged"
     if not found and not dropped:
-        if not any(released.items for released in releases):
+        if not items:
             return "There were no words."
-        texts, it = ("texts are", "them") if len(releases) > 1 else ("text is", "it")
+        texts, it = (("text is", "it"), ("texts are", "them"))[len(releases) > 1]
         return f"Nothing was found to hide, so the {texts} {rest}; there may still be something private in {it}."
+    done = [f"{_replaced(found)} replaced{_by_chance(items)}"] * bool(found)
+    done += [f"{count(dropped, 'word')} left out"] * bool(dropped)
+    return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
+
+
+def _replaced(found: Counter[str]) -> str:
+    """How much of each type was replaced, in the order of `THINGS`, those of other types before words."""
     order = {type_: i for i, type_ in enumerate(THINGS)}
     types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
-    said = listing([things(type_, found[type_]) for type_ in types])
-    labels = {
-        item.group for released in releases for item in released.items if item.kind is Kind.WORD
-    }
-    what = [
-        "name" if all(label.partition(" ")[0] in THINGS for label in labels) else "word"
-    ] * bool(labels)
-    what += ["figure"] * any(_moved(item) for released in releases for item in released.items)
-    drawn = f" (a drawn {' or '.join(what)} may by chance be the original)" if what else ""
-    done = [f"{said} replaced{drawn}"] * bool(found) + [
-        f"{count(dropped, 'word')} left out"
-    ] * bool(dropped)
-    return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
+    return listing([things(type_, found[type_]) for type_ in types])
+
+
+def _by_chance(items: Sequence[Item]) -> str:
+    """What of the replaced was drawn, and so may be what stood there; empty where nothing was."""
+    drawn = [item.group.partition(" ")[0] in THINGS for item in items if item.kind is Kind.WORD]
+    what = ["name" if all(drawn) else "word"] * bool(drawn)
+    what += ["figure"] * any(map(_moved, items))
+    return f" (a drawn {' or '.join(what)} may by chance be the original)" if what else ""
 
 
 def hidden_counts(releases: Sequence[Released]) -> Counter[str]:

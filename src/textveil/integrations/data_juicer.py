@@ -37,9 +37,8 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
     """
 
     _batched_op = True
-    _supported_exec_modes = (
-        "default",
-    )  # actors of Ray would each make an operator, with a key of its own
+    # actors of Ray would each make an operator, with a key of its own
+    _supported_exec_modes = ("default",)
 
     def __init__(
         self,

@@ -6,7 +6,8 @@ Not here: how a row is drawn once (`releases`), and data frames (`frames`).
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from itertools import chain
+from typing import Any, Self, cast
 
 from textveil.errors import ConfigError, InputError, quote
 from textveil.guarantee import Guarantee, condense, summarize
@@ -17,7 +18,7 @@ from textveil.integrations.releases import (
     listed,
     statement,
 )
-from textveil.pipeline import Privatizer, Protector
+from textveil.pipeline import Privatizer, Protector, Result
 
 __all__ = ["DatasetRelease", "privatize", "statement_of"]
 
@@ -84,6 +85,15 @@ class DatasetRelease(TableRelease):
         made._columns, made._id, made._keep, made._statement = state[4:]
         return made
 
+    def _ids(self, batch: Mapping[str, Any], indices: Sequence[int] | None) -> Sequence[Any]:
+        ids = indices if self._id is None else batch[self._id]
+        if ids is None:
+            raise InputError(
+                "every row of a release needs an id: name its column, privatize(..., id='id'), or give the numbers of "
+                "rows, map(..., batched=True, with_indices=True)"
+            )
+        return cast(Sequence[Any], ids)
+
     def __call__(
         self, batch: Mapping[str, Any], indices: Sequence[int] | None = None
     ) -> dict[str, Any]:
@@ -92,37 +102,23 @@ class DatasetRelease(TableRelease):
         Raises:
             InputError: a column holds text and is not named, rows have no ids, or a text is none.
         """
-        if not all(
-            isinstance(column, Sequence) and not isinstance(column, str)
-            for column in batch.values()
-        ):
+        if not all(map(_is_column, batch.values())):
             raise InputError("rows are released in batches: map(..., batched=True)")
         others = (*self._keep, *([] if self._id is None else [self._id]))
-        check_columns(
-            list(batch),
-            [name for name, column in batch.items() if holds_text(column)],
-            self._columns,
-            others,
-        )
-        ids = indices if self._id is None else batch[self._id]
-        if ids is None:
-            raise InputError(
-                "every row of a release needs an id: name its column, privatize(..., id='id'), or give the numbers of "
-                "rows, map(..., batched=True, with_indices=True)"
-            )
+        with_text = [name for name, column in batch.items() if holds_text(column)]
+        check_columns(list(batch), with_text, self._columns, others)
+        ids = self._ids(batch, indices)
         drawn = {name: self.draw(batch[name], ids, name) for name in self._columns}
-        made: dict[str, Any] = {
-            name: [None if each is None else each.text for each in several]
-            for name, several in drawn.items()
-        }
+        made: dict[str, Any] = {name: list(map(_text, found)) for name, found in drawn.items()}
         if self._statement is not None:
             if self._statement in batch:
                 raise InputError(
                     f"there is a column {self._statement!r} already: give the statements another name"
                 )
-            said = statement([each for several in drawn.values() for each in several])
-            first = None if said is None else json.dumps(said.pack())
-            made[self._statement] = [first, *[None] * (len(ids) - 1)][: len(ids)]
+            said = statement(list(chain.from_iterable(drawn.values())))
+            made[self._statement] = [None] * len(ids)
+            if said is not None:
+                made[self._statement][0] = json.dumps(said.pack())
         return made
 
 
@@ -136,3 +132,11 @@ def statement_of(statements: Iterable[str | None]) -> Guarantee:
     if not several:
         raise InputError("the column has no statement: name it in privatize(..., statement=...)")
     return condense(summarize(several))
+
+
+def _is_column(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _text(result: Result | None) -> str | None:
+    return None if result is None else result.text

@@ -62,9 +62,8 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
         while batch := list(islice(documents, BATCH)):
             with self.track_time("batch"):
                 failure = self._draw(batch)
-            if (
-                failure is not None
-            ):  # raised here, where no line has a text: datatrove logs what lines have
+            # raised here, where no line has a text: datatrove logs what lines have
+            if failure is not None:
                 raise failure
             for document in batch:
                 self.stat_update("released")

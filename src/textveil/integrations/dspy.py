@@ -123,7 +123,8 @@ def _output(begun: GuardedRequest, came: Any) -> Any:
         return _text(begun, came)
     if not isinstance(came, dict):
         return came
-    made = {name: value for name, value in came.items() if name != "logprobs"}
+    made = dict(came)
+    made.pop("logprobs", None)
     for name, value in made.items():
         if isinstance(value, str):
             made[name] = _text(begun, value)

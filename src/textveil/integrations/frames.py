@@ -96,10 +96,11 @@ def _pandas(
 
     check_frame(frame, columns, keep)
     made, results = frame.copy(), list[Result | None]()
+    # of the original
     made.attrs, made.columns = (
         {},
         frame.columns.set_names([None] * frame.columns.nlevels),
-    )  # of the original
+    )
     for name in columns:
         drawn = _drawn(veil, name, texts_of(frame[name]))
         made[name] = pandas.Series(

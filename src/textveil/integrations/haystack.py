@@ -30,13 +30,11 @@ __all__ = ["DocumentPrivatizer", "ProtectedChatGenerator"]
 
 Body = dict[str, Any]
 
-PROTECTED, OBJECT, MEDIA, DROPPED, PASSED = (
-    text(),
-    whole(Act.OBJECT),
-    whole(Act.MEDIA),
-    whole(Act.DROP),
-    whole(Act.PASS),
-)
+PROTECTED = text()
+OBJECT = whole(Act.OBJECT)
+MEDIA = whole(Act.MEDIA)
+DROPPED = whole(Act.DROP)
+PASSED = whole(Act.PASS)
 CALL = record(tool_name=NAME, arguments=OBJECT, id=ID, extra=DROPPED)
 RESULT = either(PROTECTED, each(record(text=PROTECTED, image=MEDIA, file=MEDIA)))
 PART = record(

@@ -118,29 +118,24 @@ class TextveilGuardrail(CustomGuardrail):
             raise self._refused(
                 "fallbacks may only be names of models, since what else is in them is not protected"
             )
-        asked = (data.get("proxy_server_request") or {}).get("body") or {}
-        names = {*(CHAT.request.fields or ()), *asked} - OWN
-        body = {name: data[name] for name in names if name in data}
-        whose = [
-            getattr(user_api_key_dict, name, None) for name in ("api_key", "user_id", "end_user_id")
-        ]
+        body = _asked(data)
         try:
-            begun = await self._guard.abegin(
-                CHAT, body, " ".join(str(each or "-") for each in whose)
-            )
+            begun = await self._guard.abegin(CHAT, body, _whose(user_api_key_dict))
         except TextveilError as error:
             failure = str(error)
         else:
             made = {name: value for name, value in data.items() if name not in body} | begun.sent
-            made["litellm_metadata"] = {
-                **(data.get("litellm_metadata") or {}),
-                NAME: (name := fresh_name()),
-            }
-            self._begun[name] = begun
-            while len(self._begun) > MOST:
-                self._begun.popitem(last=False)
+            name = self._kept(begun)
+            made["litellm_metadata"] = {**(data.get("litellm_metadata") or {}), NAME: name}
             return made
         raise self._refused(failure)
+
+    def _kept(self, begun: GuardedRequest) -> str:
+        """The name under which a request is found when its answer comes; the oldest are forgotten."""
+        self._begun[name := fresh_name()] = begun
+        while len(self._begun) > MOST:
+            self._begun.popitem(last=False)
+        return name
 
     async def async_post_call_failure_hook(
         self, request_data: Body, *args: Any, **kwargs: Any
@@ -214,6 +209,19 @@ def _plain(said: Any) -> Body:
     """An answer, or a piece of one, as JSON."""
     made: Body = said.model_dump(exclude_none=True)
     return made
+
+
+def _asked(data: Body) -> Body:
+    """What of a call is the request; the rest is the proxy's own."""
+    asked = (data.get("proxy_server_request") or {}).get("body") or {}
+    names = {*(CHAT.request.fields or ()), *asked} - OWN
+    return {name: data[name] for name in names if name in data}
+
+
+def _whose(key: Any) -> str:
+    """Whose conversation a request goes on, by what the proxy knows of who asks."""
+    known = (getattr(key, name, None) for name in ("api_key", "user_id", "end_user_id"))
+    return " ".join(str(each or "-") for each in known)
 
 
 def _are_names(fallbacks: Any) -> bool:

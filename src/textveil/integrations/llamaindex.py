@@ -50,12 +50,10 @@ Body = dict[str, Any]
 
 # ---- messages --------------------------------------------------------------------------------------------------------
 
-PROTECTED, ARGUMENTS, MEDIA, DROPPED = (
-    text(),
-    whole(Act.ARGUMENTS),
-    whole(Act.MEDIA),
-    whole(Act.DROP),
-)
+PROTECTED = text()
+ARGUMENTS = whole(Act.ARGUMENTS)
+MEDIA = whole(Act.MEDIA)
+DROPPED = whole(Act.DROP)
 PASSED, OBJECT = whole(Act.PASS), whole(Act.OBJECT)
 _FILE = dict.fromkeys(("path", "url", "image", "audio", "video", "data"), MEDIA)
 _ABOUT = dict.fromkeys(

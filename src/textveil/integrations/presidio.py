@@ -88,9 +88,8 @@ class TextveilOperator(Operator):
         if privatizer is not None:
             released = privatizer.privatize(text, session).released
             passed = (item.text for item in released.items if item.kind is Kind.VERBATIM)
-            if not any(
-                map(str.isalnum, "".join(passed))
-            ):  # a word that is drawn as itself may come out: that is the law
+            # a word that is drawn as itself may come out: that is the law
+            if not any(map(str.isalnum, "".join(passed))):
                 return str(released.text)
             session = session or _NUMBERS.setdefault(privatizer, Session())
         type_ = (

@@ -78,9 +78,8 @@ class TableRelease:
                 "words.lasting is for sessions of a subject, and rows have none: leave it out"
             )
         try:
-            self._packed = pickle.dumps(
-                self._privatizer
-            )  # once, so that a cache that hashes it sees one release
+            # once, so that a cache that hashes it sees one release
+            self._packed = pickle.dumps(self._privatizer)
         except Exception as error:
             raise ConfigError(
                 "a release may go to other processes, so all parts of its privatizer must pickle "
@@ -149,11 +148,11 @@ class TableRelease:
         if len(ids) != len(texts):
             raise InputError("every row of a release needs an id of its own")
         for text in texts:
-            if text is not None and not isinstance(text, str):
+            if not isinstance(text, str | None):
                 raise InputError(
                     f"column {column!r} must hold texts, and has {type(text).__name__}"
                 )
-        named = [_named(each) for each in ids]
+        named = list(map(_named, ids))
         if len(set(named)) < len(named):
             raise ConfigError(
                 "every row of a release needs an id of its own, and an id occurs twice"
@@ -235,19 +234,16 @@ def check_columns(
     """
     for name in (*columns, *others):
         if name not in names:
-            known = [each for each in names if _is_label(each)]
+            known = list(filter(_is_label, names))
             raise InputError(f"there is no column {quote(name)}; {propose(str(name), known)}")
-    odd = [
-        i
-        for i, name in enumerate(names, 1)
-        if not (_is_label(name) or name in columns or name in others)
-    ]
+    said = {*columns, *others}
+    odd = [i for i, name in enumerate(names, 1) if name not in said and not _is_label(name)]
     if odd:  # such as the values of another column, of which a pivot makes labels
         raise InputError(
             f"the label of column {odd[0]} may be text: name it in keep to let it stay, or rename it before"
         )
     for name in with_text:
-        if name not in columns and name not in others:
+        if name not in said:
             raise InputError(
                 f"column {quote(name)} holds text too: name it in columns to privatize it, name it in keep to let it "
                 "stay as it is, or remove it before"

@@ -157,9 +157,8 @@ class BucketsGiven(_Given):
         )
         itself = join(near.itself, liked[near.rows])
         scores = np.concatenate([join(near.to(kept), liked[kept, None]), itself[None]])
-        counted = np.where(
-            kept[:, None] == near.rows, 0.0, stands[:, None]
-        )  # the row itself comes last, and once
+        # the row itself comes last, and once
+        counted = np.where(kept[:, None] == near.rows, 0.0, stands[:, None])
         counted = np.concatenate([counted, np.ones((1, len(itself)))])
         ends = self.utility.ends(self.table) if rule.edges == "public" else None
         cut = Buckets.of(scores.T, rule.buckets, ends, counted=counted.T)

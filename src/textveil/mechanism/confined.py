@@ -173,9 +173,8 @@ class NearestLists:
         kept = _nearness(table, k)
         new = np.isnan(kept[rows]).any(axis=1)
         missing, first = np.unique(rows[new], return_index=True)
-        kept[missing] = _scaled(
-            _apart(table, missing, columns[new][first])
-        )  # what two threads write is the same
+        # what two threads write is the same
+        kept[missing] = _scaled(_apart(table, missing, columns[new][first]))
         return columns, kept[rows]
 
 
@@ -259,9 +258,8 @@ def partition(table: EmbeddingTable, k: int) -> Ids:
         if not seeds:
             position += 4 * SEEDS
             continue
-        near = squares[left] - 2 * (
-            vectors[seeds] @ vectors[left].T
-        )  # but for a constant of the seed
+        # but for a constant of the seed
+        near = squares[left] - 2 * (vectors[seeds] @ vectors[left].T)
         for seed, line in zip(seeds, near, strict=True):
             if home[seed] >= 0:
                 continue

@@ -98,10 +98,8 @@ class Fill:
         """ln Pr[row y] of every protected position, [n, V], given the rows [n] that are released before it."""
         block = _public(block)
         before = np.full(len(parameter), PLACEHOLDER, np.int64) if released is None else released
-        law, seen = (
-            np.empty((len(parameter), len(table))),
-            np.full(len(parameter), PLACEHOLDER, np.int64),
-        )
+        law = np.empty((len(parameter), len(table)))
+        seen = np.full(len(parameter), PLACEHOLDER, np.int64)
         for wave in self.context.schedule(block.layout):
             for part in _parts(wave, table):
                 weights = self._weights(self.context.logits(table, block, part, seen))

@@ -76,9 +76,8 @@ class Figures:
         places = list(figures)
         bounds = np.searchsorted(np.array(places, np.int64), documents).tolist()
         scales: list[Fraction] = []
-        row: list[
-            int
-        ] = []  # of each figure, among the scales: one for the dates of its text, or its own
+        # of each figure, among the scales: one for the dates of its text, or its own
+        row: list[int] = []
         for start, stop in pairwise(bounds):
             first, types = len(scales), [protection.kind(i) for i in places[start:stop]]
             row += [first if type_ in DATES else first + j for j, type_ in enumerate(types, 1)]

@@ -78,9 +78,8 @@ def _law(scales: Values, reach: float, damping: float) -> Values:
             out=np.zeros(BINS),
             where=inside > 0,
         )
-        share = np.clip(
-            means / step - np.arange(BINS), 0, 1
-        )  # of what is between two points: it keeps its mean
+        # of what is between two points: it keeps its mean
+        share = np.clip(means / step - np.arange(BINS), 0, 1)
         mass = inside * (1 - share)
         mass[1:] += (inside * share)[:-1]
         total += count * np.log(np.fft.rfft(mass * damped, 2 * BINS))

@@ -77,11 +77,9 @@ class Resolved:
         """ln Pr[row y | block] per position, [n, V]; no row of another book can be."""
         law = np.full((len(parameter), len(table)), -np.inf)
         for view, start, own, part in self._parts(table, block):
-            found = (
-                self.mechanism.log_probs(view, part, parameter[own])
-                if isinstance(self.mechanism, Law)
-                else None
-            )
+            found = None
+            if isinstance(self.mechanism, Law):
+                found = self.mechanism.log_probs(view, part, parameter[own])
             if found is None:
                 return None
             law[own, start : start + len(view)] = found

@@ -173,9 +173,8 @@ class Exponential:
         left = np.arange(len(rows))
         for proposal in range(PROPOSALS):
             target = values[left, 2 * proposal]
-            whole = (
-                target < MOST - MOST % total[left]
-            )  # the last, incomplete run of remainders is refused
+            # the last, incomplete run of remainders is refused
+            whole = target < MOST - MOST % total[left]
             target = before[left] + target % total[left]
             block = np.searchsorted(ends, target, side="right")
             rest = target - (ends[block] - sums[block])
@@ -248,9 +247,8 @@ def _upper(table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None) -> 
         float32 [p, blocks, `BLOCK`], filled up with zeros; int64 [p * blocks].
     """
     largest = np.float32(_bits(table) + math.log2(1 + 2.0**-14))
-    exact = (
-        np.float32 if len(table) <= SMALL else np.float64
-    )  # sums of blocks of whole numbers, below 2^24 or 2^53
+    # sums of blocks of whole numbers, below 2^24 or 2^53
+    exact = np.float32 if len(table) <= SMALL else np.float64
     width = -(-len(table) // BLOCK)
     upper = np.zeros((len(rows), width * BLOCK), np.float32)
     sums = np.empty((len(rows), width), np.int64)

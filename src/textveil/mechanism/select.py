@@ -75,9 +75,8 @@ class Select:
                 "every word is looked at when any word of its text is drawn, so it spends the sum of all positions"
             )
         if isinstance(self.rule, Bucketized):
-            self.rule.constant(
-                table, self._hybrid, np.zeros(1)
-            )  # says at once which option is missing
+            # says at once which option is missing
+            self.rule.constant(table, self._hybrid, np.zeros(1))
             caveats.append("the nominal epsilon is the paper's; it is no bound")
         return Claim(
             mechanism=self.name,
@@ -99,11 +98,9 @@ class Select:
         own = self.context.share(layout, epsilon)
         if isinstance(self.rule, Exponential):
             return self.rule.parameter(table, own / table.lipschitz)
-        return (
-            self.rule.parameter(table, self._hybrid, own)
-            if isinstance(self.rule, Bucketized)
-            else own
-        )
+        if isinstance(self.rule, Bucketized):
+            return self.rule.parameter(table, self._hybrid, own)
+        return own
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """The rule's own parameter of every position, where it was set by name."""

@@ -97,9 +97,8 @@ class Staircase:
         steps = weights - np.append(weights[:, 1:], np.zeros((len(weights), 1), np.int64), axis=1)
         level = weighted_choice(draws, steps, counts=ends)
         rank: Ids = draws.integers(ends[level])
-        best = scores.best(
-            int(ends[-2])
-        )  # for all rows, drawn from or not: time shall not tell of the draw
+        # for all rows, drawn from or not: time shall not tell of the draw
+        best = scores.best(int(ends[-2]))
         ranked = level < len(ends) - 1
         found: Ids = np.where(ranked, best[np.arange(len(rank)), np.where(ranked, rank, 0)], rank)
         return found
@@ -164,9 +163,8 @@ def _beyond(
     """
     beyond: Flags = distances > reach
     which, private = np.nonzero(np.abs(distances - reach) < CLOSE)
-    exact = table.pairs.distances(
-        private, rows[which]
-    )  # as ranks are decided, ties going to the lowest row
+    # as ranks are decided, ties going to the lowest row
+    exact = table.pairs.distances(private, rows[which])
     behind = (exact > reach[private]) | ((exact == reach[private]) & (rows[which] > last[private]))
     beyond[which, private] = True if end == 1 else behind
     beyond[np.arange(len(rows)), rows] = False  # a row is the nearest to itself

@@ -39,9 +39,8 @@ class Mixing:
     def column_sums(self, rate: Values | None = None) -> Values:
         """C_j = sum over released rows i of f_ij, or of rate_i f_ij, for every position: float64 [T]."""
         shares = self.weights
-        if (
-            rate is not None
-        ):  # entries outside the text weigh 0 and cost nothing, even at an infinite rate
+        # entries outside the text weigh 0 and cost nothing, even at an infinite rate
+        if rate is not None:
             shares = np.multiply(shares, rate[:, None], where=shares > 0, out=np.zeros_like(shares))
         sums = np.bincount(self.columns.ravel(), shares.ravel(), minlength=self.size)
         return sums.astype(np.float64)

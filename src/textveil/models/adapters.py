@@ -90,21 +90,24 @@ class Merged(Mapping[str, Floats]):
     def __init__(self, base: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         self._base, self._changes = base, changes
         for key in changes:
-            name, _, factor = key.rpartition(".")
-            if (factor == "scale" and name not in changes) or (
-                changes[key].dtype == np.int8 and f"{key}.scale" not in changes
-            ):
-                raise ModelError(f"an adapter has {key} without its other part; reinstall textveil")
-            if factor not in ("up", "down"):
-                continue
-            if name not in base:
-                raise ModelError(
-                    f"an adapter changes {name}, which the base does not have; reinstall textveil"
-                )
-            if (other := f"{name}.{'down' if factor == 'up' else 'up'}") not in changes:
-                raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
+            self._check(key)
         own = [key for key in changes if not key.endswith((".up", ".down", ".scale"))]
         self._names = dict.fromkeys([*base, *own])
+
+    def _check(self, key: str) -> None:
+        """Refuses a part of an adapter that lacks another, or the tensor that it changes."""
+        changes, (name, _, factor) = self._changes, key.rpartition(".")
+        whole = changes[key].dtype != np.int8 or f"{key}.scale" in changes
+        if not whole or (factor == "scale" and name not in changes):
+            raise ModelError(f"an adapter has {key} without its other part; reinstall textveil")
+        if factor not in ("up", "down"):
+            return
+        if name not in self._base:
+            raise ModelError(
+                f"an adapter changes {name}, which the base does not have; reinstall textveil"
+            )
+        if (other := f"{name}.{'down' if factor == 'up' else 'up'}") not in changes:
+            raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
 
     def __getitem__(self, name: str) -> Floats:
         if f"{name}.scale" in self._changes:

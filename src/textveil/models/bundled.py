@@ -273,10 +273,8 @@ def _products() -> Runner:
 
     def make() -> Graph:
         graph = Graph()
-        states, rows = (
-            graph.input("states", np.float32, "m", "d"),
-            graph.input("rows", np.float32, "v", "d"),
-        )
+        states = graph.input("states", np.float32, "m", "d")
+        rows = graph.input("rows", np.float32, "v", "d")
         bias = graph.input("bias", np.float32, "v")
         graph.output(graph.apply("Gemm", states, rows, bias, transB=1), np.float32, "m", "v")
         return graph

@@ -172,11 +172,9 @@ def bundled_range(table: EmbeddingTable) -> LogitRange:
 @cache
 def _packaged(name: str) -> LogitRange | None:
     source = files("textveil").joinpath("data", "logits", f"{name}.json")
-    return (
-        LogitRange.from_json(json.loads(source.read_text(encoding="utf-8")))
-        if source.is_file()
-        else None
-    )
+    if source.is_file():
+        return LogitRange.from_json(json.loads(source.read_text(encoding="utf-8")))
+    return None
 
 
 def stored_bound(table: EmbeddingTable, source: object = None) -> float | None:

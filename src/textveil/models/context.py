@@ -99,9 +99,8 @@ class LanguageModel:
         if positions.ndim != 1 or (
             len(positions) and not np.issubdtype(positions.dtype, np.integer)
         ):
-            raise InputError(
-                "positions must be whole numbers"
-            )  # a bool mask would be read as positions 0 and 1
+            # a bool mask would be read as positions 0 and 1
+            raise InputError("positions must be whole numbers")
         if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
             raise InputError(
                 f"positions must be indices of the {len(texts.words)} words, counted from 0"
@@ -166,9 +165,8 @@ class LanguageModel:
             (pieces.words[positions] - left - lead)[:, None] + column,
             (pieces.words[positions + 1] - 1)[:, None] + column - at[:, None],
         )
-        ids = (
-            pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)
-        )  # a causal model may see no word at all
+        # a causal model may see no word at all
+        ids = pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)
         rows = ids[np.clip(source, 0, len(ids) - 1)]
         rows[:, :lead] = model.before
         if causal:
@@ -251,9 +249,8 @@ def _load(source: str | Path | None, kind: ContextKind | None, device: str) -> M
 
 def _causal(model: Model) -> Model:
     """The model as a causal one. A masked model would load without complaint, and repeat the last piece."""
-    ids = np.stack(
-        [np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2
-    )  # a meaningless text
+    # a meaningless text
+    ids = np.stack([np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2)
     ids[1, -1] = ids[0, -2]
     one, other = model.network.run(ids, np.array([8, 8]))[:, :-1]
     if not np.allclose(one, other, rtol=1e-3, atol=1e-3):

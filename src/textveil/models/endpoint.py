@@ -178,9 +178,8 @@ class Endpoint:
             except Exception as error:
                 failure = BROKEN_OFF if begun else self._explain(error)
         if not (begun and ended):
-            raise EndpointError(
-                f"the endpoint {urlsplit(self.url).netloc} {failure}"
-            )  # out here as in `_answer`
+            # out here as in `_answer`
+            raise EndpointError(f"the endpoint {urlsplit(self.url).netloc} {failure}")
 
     def _connect(self) -> "OpenAI":
         with needed():
@@ -225,9 +224,8 @@ class Endpoint:
                     temperature=omit if self.temperature is None else self.temperature,
                     max_tokens=omit if max_tokens is None else max_tokens,
                 )
-            if not isinstance(
-                completion, ChatCompletion
-            ):  # the client passes on what it cannot parse
+            # the client passes on what it cannot parse
+            if not isinstance(completion, ChatCompletion):
                 failure = NO_COMPLETION
             elif text := _text(completion):
                 return text

@@ -409,10 +409,8 @@ def _evidence(
         each[:, KINDS.index(label[label.find("-") + 1 :])] += column
     logs = np.log(np.maximum(each, FAINT))
     listed = np.stack([marks & mark > 0 for mark in LISTS], axis=1)
-    first, last = (
-        np.maximum(documents[text], starts - NEAR),
-        np.minimum(documents[text + 1], ends + NEAR),
-    )
+    first = np.maximum(documents[text], starts - NEAR)
+    last = np.minimum(documents[text + 1], ends + NEAR)
     size, around = (ends - starts)[:, None], (last - first)[:, None]
     half = readings.shape[1] // 2
     over = _over(np.add, readings[:, :half], starts, ends) / size
@@ -451,6 +449,15 @@ def _doubted(thresholds: Floats, doubt: Floats) -> Floats:
     return found
 
 
+def _check(threshold: float | None, window: int, batch: int) -> None:
+    if threshold is not None and not 0 < threshold < 1:
+        raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
+    if window < 8 or batch < 1:
+        raise ConfigError(
+            f"window must be at least 8 and batch at least 1, got {window} and {batch}"
+        )
+
+
 def load_tagger(
     source: str | Path | None = None,
     *,
@@ -474,14 +481,9 @@ def load_tagger(
         ConfigError: an option is out of range.
         ModelError: there is no such model, or its labels have no names.
     """
-    if threshold is None and source is not None:
+    if source is not None and threshold is None:
         threshold = DEFAULT
-    if threshold is not None and not 0 < threshold < 1:
-        raise ConfigError(f"threshold must be between 0 and 1, got {threshold}")
-    if window < 8 or batch < 1:
-        raise ConfigError(
-            f"window must be at least 8 and batch at least 1, got {window} and {batch}"
-        )
+    _check(threshold, window, batch)
     model = load("tagger", source, device=device)
     labels = [label.partition(" ")[0] for label in LABELS] if source is None else _labels(model)
     parts = [_parts(label, labels) for label in labels]

@@ -248,6 +248,11 @@ def _foreign(job: Job, source: str, device: str) -> Model:
     return _framed(found.name, found.network, found.tokenizer, **found.special)
 
 
+def _place(part: list[int], whole: list[int]) -> int:
+    """Where in a list another one stands, which has something in it."""
+    return next(i for i in range(len(whole)) if whole[i : i + len(part)] == part != [])
+
+
 def _framed(
     name: str,
     network: Network,
@@ -263,7 +268,7 @@ def _framed(
     try:
         bare, spaced = (tokenizer.encode(text, add_special_tokens=False) for text in ("a", " a"))
         framed = tokenizer.encode("a").ids
-        at = next(i for i in range(len(framed)) if framed[i : i + len(bare.ids)] == bare.ids != [])
+        at = _place(bare.ids, framed)
     except Exception as error:  # the Rust side raises bare Exception
         raise ModelError(
             f"the tokenizer of {name} failed on a word; give it an unknown token"

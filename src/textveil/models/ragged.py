@@ -7,6 +7,7 @@ Nothing is truncated: a text longer than a window is read in several.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,9 @@ from textveil.errors import InputError, ModelError
 from textveil.models.networks import SPACES, Model
 from textveil.randomness import Flags, Ints
 from textveil.text import Kind, Released, Tokens, check_texts, lexicon
+
+Key = tuple[str, bool]
+"""A word, and whether whitespace precedes it."""
 
 LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar("listener", default=None)
 """Who is told how many pieces a network has read, of how many."""
@@ -122,20 +126,11 @@ class Cut:
             raise InputError(
                 f"texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), got {type(texts).__name__}"
             )
-        keys: list[tuple[str, bool] | None] = list(
-            zip(texts.words, texts.spaced.tolist(), strict=True)
-        )
+        keys: list[Key | None] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
         if hidden is not None:
-            if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
-                raise InputError(
-                    f"hidden must be bool, with one entry for each of the {len(keys)} words"
-                )
-            keys = [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
+            keys = _shown(keys, hidden)
         distinct = [key for key in dict.fromkeys(keys) if key is not None]
-        place: dict[tuple[str, bool] | None, int] = {
-            None: 0,
-            **{key: i for i, key in enumerate(distinct, 1)},
-        }
+        place: dict[Key | None, int] = {key: i for i, key in enumerate((None, *distinct))}
         pieces = [[] if model.mask is None else [model.mask], *cut(model, distinct)]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
@@ -146,15 +141,21 @@ class Cut:
         return cls(ids=ids, words=words, documents=words[texts.documents])
 
 
-def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
+def _shown(keys: Sequence[Key | None], hidden: Flags) -> list[Key | None]:
+    """The words that are read; None for the others."""
+    if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
+        raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")
+    return [None if gone else key for key, gone in zip(keys, hidden.tolist(), strict=True)]
+
+
+def cut(model: Model, words: Iterable[Key]) -> list[list[int]]:
     """The pieces of each word, at least one; words come with whether whitespace precedes them."""
     words = list(words)
     given = model.spaces == "given"
-    spelled = [(" " + word if given and spaced else word)[: model.most] for word, spaced in words]
-    try:
+    spelled = [(" " * (given and spaced) + word)[: model.most] for word, spaced in words]
+    encodings = None
+    with suppress(Exception):  # the Rust side raises bare Exception, which may quote the word
         encodings = model.tokenizer.encode_batch_fast(spelled, add_special_tokens=False)
-    except Exception:  # the Rust side raises bare Exception, which may quote the word
-        encodings = None
     if encodings is None:
         raise ModelError(
             f"the tokenizer of {model.name} failed on a word; give it an unknown token"
@@ -163,10 +164,8 @@ def cut(model: Model, words: Iterable[tuple[str, bool]]) -> list[list[int]]:
     if model.spaces != "added":
         return found
     lone = {model.tokenizer.token_to_id(space) for space in SPACES}
-    return [
-        ids[1:] if not spaced and len(ids) > 1 and ids[0] in lone else ids
-        for ids, (_, spaced) in zip(found, words, strict=True)
-    ]
+    bare = [not spaced and len(ids) > 1 for ids, (_, spaced) in zip(found, words, strict=True)]
+    return [ids[own and ids[0] in lone :] for ids, own in zip(found, bare, strict=True)]
 
 
 def spread(begins: Ints, lengths: Ints) -> Ints:

@@ -99,9 +99,8 @@ class SpanReader:
                 places = read[b][1]
                 start, end = places[shift + first][0], places[shift + last][1]
                 if score > best[b].score:
-                    found = texts[b][
-                        start:end
-                    ].lstrip()  # in some families a piece includes the space before it
+                    # in some families a piece includes the space before it
+                    found = texts[b][start:end].lstrip()
                     start, found = end - len(found), found.rstrip()
                     best[b] = ExtractedAnswer(found, start, start + len(found), score)
         return [

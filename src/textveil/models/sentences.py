@@ -86,9 +86,8 @@ class Sentences:
         starts = [
             start for start, _ in self.tokenizer.encode(text, add_special_tokens=False).offsets
         ]
-        count = (
-            len(starts) // self.window + 1
-        )  # one part more than would be full, as they end at words
+        # one part more than would be full, as they end at words
+        count = len(starts) // self.window + 1
         bounds = {0, len(text)}
         for i in range(1, count if len(starts) > self.window else 0):
             after, last = (starts[len(starts) * j // count] for j in (i - 1, i))
@@ -176,9 +175,8 @@ def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
         raise ModelError(
             f"{name!r} takes {window} pieces at once besides special tokens, and must take at least 8"
         )
-    tokenizer = Tokenizer.from_str(
-        fast(name, model.tokenizer).to_str()
-    )  # the model truncates with its own
+    # the model truncates with its own
+    tokenizer = Tokenizer.from_str(fast(name, model.tokenizer).to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True

@@ -6,10 +6,12 @@ Not here: the view (`table`), and the mechanism that runs over it (`mechanism`).
 
 import math
 from dataclasses import replace
+from itertools import compress
 
 from textveil.guarantee import Claim
 from textveil.protect import GROUPS
-from textveil.table import Books, EmbeddingTable, shares
+from textveil.randomness import Values
+from textveil.table import Book, Books, EmbeddingTable, shares
 
 WITHIN = (
     "two words of one code are one value to the mechanism: the loss between them is 0, however often they are released "
@@ -39,6 +41,7 @@ BY_WORD = (
     "together, and the mask shows these places; so different words of one code are told apart by how often they stand "
     "in a text or session, and beside what, which no epsilon bounds"
 )
+DISTANCES = "distances are between codes: between the means of their words' vectors"
 RETURNED = (
     "a text that returns is released as it was before: whether two releases are of the same text shows, also where it "
     "differs from another in words of one code alone"
@@ -66,35 +69,19 @@ def coarsely(
     """
     book, prior = table.root.book, shares(table.origin)  # the file of a book may say any shares
     assert book is not None, "it is a view by codes"
-    notes = [DRAWN_GROUPS if drawn_groups else OF_GROUP if isinstance(book, Books) else WITHIN]
-    if isinstance(book, Books):
-        of = [
-            [label for label, each in zip(GROUPS, book.of, strict=True) if each == at]
-            for at in range(len(book.parts))
-        ]
-        heads = [each.shares_of_heads(prior) for each in book.parts]
-        each = list(zip(book.parts, of, heads, strict=True))
-        notes += [
-            f"{' and '.join(labels)} words: {fact}"
-            for part, labels, head in each
-            for fact in part.facts(head)
-        ]
-        said: object = [{"groups": labels, **part.to_json(head)} for part, labels, head in each]
-    else:
-        head = book.shares_of_heads(prior)
-        notes += book.facts(head)
-        said = book.to_json(head)
+    about, said = _about(book, prior)
     sizes = book.sizes if isinstance(book, Books) else (len(book),)
+    first = OF_GROUP if isinstance(book, Books) else WITHIN
+    notes = [DRAWN_GROUPS if drawn_groups else first, *about]
     nested = None if drawn_groups else book.nested
     if nested is not None:
-        finest = "" if max(sizes) == len(nested) else FINEST.format(codes=len(nested))
-        notes.append(NESTED.format(book=nested.digest[:16], codes=max(sizes), finest=finest))
-    if besides:
-        notes.append(BESIDES)
-    if consistent:
-        notes.append(BY_WORD)
-    if claim.kind == "metric":
-        notes.append("distances are between codes: between the means of their words' vectors")
+        notes.append(_of_nested(nested, max(sizes)))
+    also = {
+        BESIDES: besides,
+        BY_WORD: consistent,
+        DISTANCES: claim.kind == "metric",
+    }
+    notes += compress(also, also.values())
     if named is not None:
         notes.append(
             "whoever expects words as they stand in general public text names a word from one released code alone with "
@@ -107,3 +94,23 @@ def coarsely(
         options={**claim.options, "book": said},
         caveats=(*claim.caveats, *notes),
     )
+
+
+def _of_nested(nested: Book, most: int) -> str:
+    """What holds at all levels of a nested book, of which the finest that is used has so many codes."""
+    finest = "" if most == len(nested) else FINEST.format(codes=len(nested))
+    return NESTED.format(book=nested.digest[:16], codes=most, finest=finest)
+
+
+def _about(book: Book | Books, prior: Values) -> tuple[list[str], object]:
+    """What a statement says of a book, in words and as plain data; of several, of each for its groups."""
+    if not isinstance(book, Books):
+        head = book.shares_of_heads(prior)
+        return [*book.facts(head)], book.to_json(head)
+    notes, said = [], []
+    for at, part in enumerate(book.parts):
+        head = part.shares_of_heads(prior)
+        labels = [label for label, each in zip(GROUPS, book.of, strict=True) if each == at]
+        notes += [f"{' and '.join(labels)} words: {fact}" for fact in part.facts(head)]
+        said.append({"groups": labels, **part.to_json(head)})
+    return notes, said

@@ -120,7 +120,7 @@ def moved_alike(
         return steps
     made = steps.copy()
     known = [notes or Notes(Snapshot()) for _ in tokens.texts]
-    owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes)
+    owner = tokens.owners
     for i, figure in plan.figures.items():
         type_ = protection.kind(i)
         key = ("", DATES[0]) if type_ in DATES else (figure.key, type_)
@@ -165,14 +165,9 @@ class Repeats:
         )
         self._words = np.flatnonzero(drawn)
         self._units = np.flatnonzero(drawn[plan.block.layout.unit_of])
-        owner, seen = (
-            np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist(),
-            Counter[tuple[int, str]](),
-        )
-        digests, names = (
-            [digest(repeats, text) for text in tokens.texts],
-            dict[int, tuple[str, str]](),
-        )
+        owner, seen = tokens.owners.tolist(), Counter[tuple[int, str]]()
+        digests = [digest(repeats, text) for text in tokens.texts]
+        names: dict[int, tuple[str, str]] = {}
         for i, word in enumerate(tokens.words):
             place = owner[i], fold(word)
             seen[place] += 1

@@ -4,7 +4,7 @@ In: the parts of a privatizer, a `Protection`, a `Plan`. Out: a `Release`.
 Not here: how a row is drawn (`mechanism`), and how rows become text again (`release`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -118,39 +118,54 @@ def planned(parts: Parts, protection: Protection, plan: Plan, again: Flags) -> l
         plan: what is decided about them.
         again: bool [N], words that are released as they were drawn before, and spend nothing.
     """
-    new = ~again & ((plan.classes < 0) | (plan.classes == np.arange(len(plan.classes))))
-    claim, table, found = parts.claim, _account(parts), list[Spend]()
+    new = ~again & plan.once
     seed = "the draws follow from a seed" if parts.randomness.seeded else ""
-    reasons = oov.reasons(parts.words) if (new & (plan.rules != WordRule.HOUSE)).any() else []
-    metric = claim.metric or "ldp"
+    return [
+        *_planned_words(parts, protection, plan, new, seed),
+        *_planned_names(parts, protection, new, seed),
+        *_planned_figures(parts, protection, new, seed),
+    ]
+
+
+def _planned_words(
+    parts: Parts, protection: Protection, plan: Plan, new: Flags, seed: str
+) -> Iterator[Spend]:
+    """What words of the table spend, and labels of groups where they are drawn."""
+    claim, table, layout = parts.claim, _account(parts), plan.block.layout
+    ruled = (new & (plan.rules != WordRule.HOUSE)).any()
+    reasons = oov.reasons(parts.words) if ruled else []
+    why = [*reasons, claim.reason, seed]
     if parts.drawn_groups:
         covered = int((~protection.public).sum())
         each = covered * labels_cost(parts, claim, covered)  # no less than text by text
-        found.append(_spend("ldp", table, each, each, covered, [*reasons, claim.reason, seed]))
-    elif (len(plan.block.layout.positions) and (claim.draws or claim.kind == "none")) or reasons:
-        _, parameter = parameters(parts, plan)
-        bounds = parts.mechanism.spend(parts.table, plan.block.layout, parameter)
-        spent = np.bincount(plan.block.layout.words, bounds, minlength=len(plan.roles))
-        drawn = np.unique(plan.block.layout.words)
-        drawn = drawn[new[drawn]]
-        if parts.words.unit == "wordpiece":
-            claim = claim.times(int(plan.counts.max(initial=1)))
-        epsilon, ldp = float(spent[drawn].sum()), float(claim.ldp(spent[drawn]).sum())
-        if len(drawn) or reasons:
-            found.append(
-                _spend(metric, table, epsilon, ldp, len(drawn), [*reasons, claim.reason, seed])
-            )
+        yield _spend("ldp", table, each, each, covered, why)
+        return
+    drawn = np.unique(layout.words)
+    drawn = drawn[new[drawn]]
+    if not reasons and not (len(drawn) and (claim.draws or claim.kind == "none")):
+        return
+    bounds = parts.mechanism.spend(parts.table, layout, parameters(parts, plan)[1])
+    spent = np.bincount(layout.words, bounds, minlength=len(plan.roles))[drawn].astype(np.float64)
+    if parts.words.unit == "wordpiece":
+        claim = claim.times(int(plan.counts.max(initial=1)))
+    epsilon, ldp = float(spent.sum()), float(claim.ldp(spent).sum())
+    yield _spend(claim.metric or "ldp", table, epsilon, ldp, len(drawn), why)
+
+
+def _planned_names(parts: Parts, protection: Protection, new: Flags, seed: str) -> Iterator[Spend]:
     if parts.names is not None and (names := int((protection.named & new).sum())):
         epsilon = names * parts.names.options.epsilon
-        found.append(_spend("ldp", "names", epsilon, epsilon, names, [seed]))
-    if parts.figures is not None and (protection.moved & new).any():
-        moved = [
-            parts.figures.bound(protection.kind(i))
-            for i in np.flatnonzero(protection.moved & new).tolist()
-        ]
+        yield _spend("ldp", "names", epsilon, epsilon, names, [seed])
+
+
+def _planned_figures(
+    parts: Parts, protection: Protection, new: Flags, seed: str
+) -> Iterator[Spend]:
+    places = np.flatnonzero(protection.moved & new).tolist()
+    if parts.figures is not None and places:
+        moved = [parts.figures.bound(protection.kind(i)) for i in places]
         reason = "" if np.isfinite(moved).all() else "dates and amounts have no largest distance"
-        found.append(_spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed]))
-    return found
+        yield _spend("ldp", "figures", sum(moved), sum(moved), len(moved), [reason, seed])
 
 
 def _account(parts: Parts) -> str:

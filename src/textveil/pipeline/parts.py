@@ -183,25 +183,21 @@ def _named_at_most(setup: Setup) -> float | None:
 
 def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingTable, Values]]:
     """The view by each book, with the parameter under the largest finite budget of words that go through it."""
-    chosen, book = setup.spending, setup.loaded.root.book
-    given = (
-        chosen.budgets
-        if isinstance(chosen, Grouped)
-        else [chosen.epsilon]
-        if type(chosen) is Uniform
-        else []
-    )
-    of = book.of if isinstance(book, Books) and isinstance(chosen, Grouped) else None
+    given, book = _epsilons(setup.spending), setup.loaded.root.book
+    of = book.of if isinstance(book, Books) and isinstance(setup.spending, Grouped) else None
     for at, view in enumerate(setup.loaded.views):
-        own = [
-            each
-            for i, each in enumerate(given)
-            if 0 < each < math.inf and (of is None or of[i] == at)
-        ]
+        own = [each for i, each in given.items() if of is None or of[i] == at]
         if setup.parameter is not None:
             yield view, setup.parameter
         elif own:
             yield view, mechanism.calibrate(view, Layout.of(1), np.array([max(own)]))
+
+
+def _epsilons(chosen: Budget | None) -> dict[int, float]:
+    """The finite epsilons above 0 that a rule of the package gives to words, of groups by their number."""
+    given: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
+    given = (chosen.epsilon,) if isinstance(chosen, Uniform) else given
+    return {i: each for i, each in enumerate(given) if 0 < each < math.inf}
 
 
 NAMELESS = "of names only those behind a key are found: no tagger is among protect.detectors"
@@ -234,10 +230,8 @@ def _budget(setup: Setup) -> Budget | None:
     claim, chosen = setup.claim, setup.spending
     if setup.parameter is not None and claim.parameter is not None:
         in_range(setup.parameter, claim.parameter)
-    if isinstance(chosen, Uniform | Grouped):  # refuses now what it would refuse later
-        given = [chosen.epsilon] if isinstance(chosen, Uniform) else chosen.budgets
-        for each in sorted({each for each in given if 0 < each < math.inf}):
-            setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
+    for each in sorted({*_epsilons(chosen).values()}):  # refuses now what it would refuse later
+        setup.built.calibrate(setup.loaded, Layout.of(1), np.array([each]))
     if chosen is not None and claim.kind == "none":
         warnings.warn(
             f"{claim.mechanism}: epsilon bounds nothing here, because {claim.reason}",

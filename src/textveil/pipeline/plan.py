@@ -57,6 +57,12 @@ class Plan:
     epsilon: Values | None
     figures: Mapping[int, Figure] = field(default_factory=dict, repr=False)
 
+    @property
+    def once(self) -> Flags:
+        """The words that are no repetition of an equal one that is released alike, bool [N]."""
+        once: Flags = (self.classes < 0) | (self.classes == np.arange(len(self.classes)))
+        return once
+
 
 def detect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Detections | None:
     """Detects what is sensitive in texts; None where nothing makes groups.
@@ -181,11 +187,7 @@ def make_plan(
         roles[protected & np.isinf(epsilon)] = Role.PASS
     unit_of = np.repeat(np.arange(len(roles)), counts)
     group = group_numbers(protection.labels)[protection.group][unit_of]
-    figures = {
-        i: figure
-        for i in np.flatnonzero(protection.moved).tolist()
-        if (figure := read_figure(protection.kind(i), tokens.words[i])) is not None
-    }
+    figures = _figures(tokens, protection)
     layout = Layout(
         roles=roles[unit_of],
         documents=np.concatenate(([0], np.cumsum(counts)))[tokens.documents],
@@ -206,6 +208,13 @@ def make_plan(
     )
 
 
+def _figures(tokens: Tokens, protection: Protection) -> dict[int, Figure]:
+    """The figures that are moved, by word."""
+    places = np.flatnonzero(protection.moved).tolist()
+    read = [(i, read_figure(protection.kind(i), tokens.words[i])) for i in places]
+    return {i: figure for i, figure in read if figure is not None}
+
+
 def _classes(
     parts: Parts,
     tokens: Tokens,
@@ -219,7 +228,7 @@ def _classes(
     if not parts.words.consistent:
         return found
     seen: dict[tuple[int, str, str], int] = {}
-    owner = np.repeat(np.arange(len(tokens.texts)), tokens.sizes).tolist()
+    owner = tokens.owners.tolist()
     for i in np.flatnonzero((roles == Role.PROTECT) | protection.named | protection.moved).tolist():
         word = figures[i].key if i in figures else fold(tokens.words[i])
         found[i] = seen.setdefault((owner[i], word, drawn_as(i, protection, epsilon)), i)
@@ -229,11 +238,9 @@ def _classes(
 def drawn_as(word: int, protection: Protection, epsilon: Values | None) -> str:
     """The group of a word with its budget: equal words with the same are one draw."""
     kind = protection.kind(word)
-    return (
-        kind
-        if epsilon is None or protection.named[word] or protection.moved[word]
-        else f"{kind} {epsilon[word]!r}"
-    )
+    if epsilon is None or protection.named[word] or protection.moved[word]:
+        return kind
+    return f"{kind} {epsilon[word]!r}"
 
 
 def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDArray[np.object_]:
@@ -241,9 +248,8 @@ def _passing(parts: Parts, words: Sequence[str], roles: NDArray[np.int8]) -> NDA
     lowered = parts.words.casing == "lower"
     passing = zip(words, (roles == Role.PASS).tolist(), strict=True)
     shown = [(word.lower() if lowered else word) if passes else "" for word, passes in passing]
-    return np.array([*shown, ""], object)[
-        :-1
-    ]  # one more, so that no words are an array of strings too
+    # one more, so that no words are an array of strings too
+    return np.array([*shown, ""], object)[:-1]
 
 
 def _rows(parts: Parts, words: Sequence[str], idle: Flags) -> tuple[Ids, Ids, Flags]:

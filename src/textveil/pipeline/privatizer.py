@@ -30,7 +30,7 @@ from textveil.config import (
 )
 from textveil.detect import Detections, PrivateValue
 from textveil.errors import ConfigError, InputError, MechanismError, TextveilError
-from textveil.guarantee import Loss
+from textveil.guarantee import Guarantee, Loss
 from textveil.mechanism import PLACEHOLDER, Mechanism
 from textveil.pipeline.consistent import Repeats, alike, drawn_before, moved_alike, recall
 from textveil.pipeline.draw import Release, draw, planned
@@ -301,9 +301,8 @@ class Privatizer(Parts):
                 f"{self.claim.mechanism} failed with {type(error).__name__} "
                 f"({Path(where.filename).name}, line {where.lineno}); nothing was released"
             )
-        raise MechanismError(
-            failure
-        )  # out here, because the error's message and chain may hold words
+        # out here, because the error's message and chain may hold words
+        raise MechanismError(failure)
 
     def _sentence(
         self,
@@ -339,18 +338,7 @@ class Privatizer(Parts):
         tokens, protection, epsilon, news = protect(self, tokens, found, known, first=first)
         plan = make_plan(self, tokens, protection, epsilon, memo=memo, whole=whole)
         notes = None if known is None else Notes(known)
-        again, repeats = np.zeros(len(tokens.words), np.bool_), None
-        if notes is not None:
-            again = drawn_before(self, tokens, protection, plan, notes)
-        here = again.copy()
-        if self.words.lasting:
-            assert session is not None, "or it was refused"
-            assert notes is not None, "or there would be no session"
-            recall(self, tokens, protection, plan, notes, session)
-            again = drawn_before(self, tokens, protection, plan, notes)
-        if session is not None and notes is not None and session.repeats:
-            repeats = Repeats(self, tokens, protection, plan, notes, session.repeats)
-            again |= repeats.words & (not self.drawn_groups)
+        again, here, repeats = self._known(tokens, protection, plan, notes, session)
         if session is not None and session.counts_spending:
             session.reserve(planned(self, protection, plan, again))
         rng = source(self, tokens, protection, epsilon, first=first, step="words")
@@ -385,6 +373,27 @@ class Privatizer(Parts):
             repeats,
             first,
         )
+
+    def _known(
+        self,
+        tokens: Tokens,
+        protection: Protection,
+        plan: Plan,
+        notes: Notes | None,
+        session: Session | None,
+    ) -> tuple[Flags, Flags, Repeats | None]:
+        """Words that are released as they were drawn before: anywhere, and in the session; and such of equal texts."""
+        if notes is None or session is None:
+            nothing = np.zeros(len(tokens.words), np.bool_)
+            return nothing, nothing, None
+        again = here = drawn_before(self, tokens, protection, plan, notes)
+        if self.words.lasting:
+            recall(self, tokens, protection, plan, notes, session)
+            again = drawn_before(self, tokens, protection, plan, notes)
+        if not session.repeats:
+            return again, here, None
+        repeats = Repeats(self, tokens, protection, plan, notes, session.repeats)
+        return again | (repeats.words & (not self.drawn_groups)), here, repeats
 
     def _draw(self, protection: Protection, plan: Plan) -> Release:
         """The one random step."""
@@ -450,20 +459,15 @@ class Privatizer(Parts):
         )
         positions = plan.block.layout.positions
         foreign = self._unmeasured(tokens.texts)
-        made = []
-        for b, (text, released) in enumerate(zip(tokens.texts, releases, strict=True)):
-            span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
-            private = Private(text=text, words=tuple(tokens.words[span]))
-            lost: tuple[Loss, ...] = ()
-            if notes is not None:
-                same = self.words.consistent or repeats is not None
-                lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
-            if not released.mask.consistent and any(loss.alike for loss in lost):
-                released = released.showing_equality()
-            guarantee = state(self, released, span, protection, plan, release, again, lost)
-            made.append((released, guarantee, private, earlier[b]))
+        same = self.words.consistent or repeats is not None
+        stated = partial(self._stated, protection, plan, release, again, here, notes, same)
+        made = [
+            stated(span, released, Private(text=text, words=tuple(tokens.words[span])))
+            for text, span, released in zip(tokens.texts, tokens.spans, releases, strict=True)
+        ]
         # finer digits would tell of the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
+        each = zip(made, earlier, foreign, strict=True)
         rehearsal = Rehearsal(
             results=tuple(
                 Result(
@@ -474,7 +478,7 @@ class Privatizer(Parts):
                     sent_earlier=passed,
                     unmeasured=names,
                 )
-                for (released, guarantee, private, passed), names in zip(made, foreign, strict=True)
+                for (released, guarantee, private), passed, names in each
             ),
             words=tuple(tokens.words),
             protection=protection,
@@ -486,11 +490,35 @@ class Privatizer(Parts):
         )
         return rehearsal, SessionDelta(since=0) if notes is None else notes.delta()
 
+    def _stated(
+        self,
+        protection: Protection,
+        plan: Plan,
+        release: Release,
+        again: Flags,
+        here: Flags,
+        notes: Notes | None,
+        same: bool,
+        span: slice,
+        released: Released,
+        private: Private,
+    ) -> tuple[Released, Guarantee, Private]:
+        """A text with its statement, and with what its session has lost until then."""
+        lost: tuple[Loss, ...] = ()
+        if notes is not None:
+            lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
+        if any(loss.alike for loss in lost):
+            released = released.showing_equality()
+        return (
+            released,
+            state(self, released, span, protection, plan, release, again, lost),
+            private,
+        )
+
     def __repr__(self) -> str:
         """Name and table, no words."""
-        if (
-            not {"claim", "table"} <= vars(self).keys()
-        ):  # seen while it is being built, as a debugger sees it
+        # seen while it is being built, as a debugger sees it
+        if not {"claim", "table"} <= vars(self).keys():
             return f"{type(self).__name__}(not built)"
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"
 

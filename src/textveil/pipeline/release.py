@@ -8,35 +8,37 @@ Not here: the decisions (`plan`), the draw (`draw`), and the statement about the
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textveil.detect import DATES, PrivateValue, ranges_without_entities
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.parts import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
-from textveil.randomness import Ids
-from textveil.session import Notes, Original, Replaced, Snapshot
+from textveil.randomness import Flags, Ids
+from textveil.session import Notes, Original, Replaced, Snapshot, Source
 from textveil.text import Casing, Item, Kind, Mask, Released, Tokens, apply_casing, casing_of
 
 PLACEHOLDER_TYPE = "WORD"
-_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER, None)
+_KINDS = (Kind.VERBATIM, Kind.WORD, Kind.PLACEHOLDER, Kind.NUMBER)
+_PASSES, _DRAWN, _HOLE, _NUMBER, _DROPPED = range(5)
+"""What becomes of a word: an item of one of these kinds, or none."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draft:
-    """The words of a batch as they will be shown, those without a kind not at all; `text` cuts one text out of it."""
+    """The words of a batch as they will be shown, dropped ones not at all; `text` cuts one text out of it."""
 
     tokens: Tokens = field(repr=False)
     protection: Protection
     shown: list[str] = field(repr=False)
-    kinds: list[Kind | None]
+    kinds: Ids
     casing: list[Casing] | None
     pieces: Ids | None
     numbered: bool
@@ -46,39 +48,38 @@ class Draft:
 
     def text(self, b: int, span: slice) -> Released:
         """Text b, whose words stand at `span` of the batch."""
-        words = [(i, kind) for i, kind in enumerate(self.kinds[span]) if kind is not None]
-        places, kinds = [i for i, _ in words], [kind for _, kind in words]
-        texts = [self.shown[span.start + i] for i in places]
-        names, groups = self.protection.labels, self.protection.group[span].tolist()
-        labels = [names[groups[i]] for i in places]
+        own = self.kinds[span]
+        kept = own[own != _DROPPED]
+        places = np.flatnonzero(own != _DROPPED).tolist()
+        words = [span.start + i for i in places]
+        texts = list(map(self.shown.__getitem__, words))
+        kinds = list(map(_KINDS.__getitem__, kept.tolist()))
+        names, groups = self.protection.labels, self.protection.group[words].tolist()
+        labels = [names[group] for group in groups]
+        casing, pieces, public = self.casing, self.pieces, self.protection.public[span]
         mask = Mask(
-            words=len(groups),
-            verbatim=tuple(i for i, kind in enumerate(kinds) if kind is Kind.VERBATIM),
+            words=len(own),
+            verbatim=_places(kept, _PASSES),
             placeholders=tuple(
-                (i, self._type(span.start + places[i]))
-                for i, kind in enumerate(kinds)
-                if kind is Kind.PLACEHOLDER
+                (i, type_of(self.protection, words[i])) for i in _places(kept, _HOLE)
             ),
-            numbers=tuple(i for i, kind in enumerate(kinds) if kind is Kind.NUMBER),
-            dropped=tuple(i for i, kind in enumerate(self.kinds[span]) if kind is None),
-            equal=_equal(texts, kinds, self.classes[span][places].tolist(), numbered=self.numbered),
+            numbers=_places(kept, _NUMBER),
+            dropped=_places(own, _DROPPED),
+            equal=_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
             numbered=self.numbered,
             consistent=self.consistent,
             drawn_groups=self.drawn_groups,
             groups=tuple(labels) if len(names) > 2 else None,
-            pieces=None
-            if self.pieces is None
-            else tuple(self.pieces[span][~self.protection.public[span]].tolist()),
-            casing=None
-            if self.casing is None
-            else tuple(self.casing[span.start + i] for i in places),
+            pieces=None if pieces is None else tuple(pieces[span][~public].tolist()),
+            casing=None if casing is None else tuple(casing[i] for i in words),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
         gaps = _spaced(_closed(self.tokens.gaps(b), places), kinds, numbered=self.numbered)
         return Released(items=items, gaps=gaps, mask=mask)
 
-    def _type(self, word: int) -> str:
-        return type_of(self.protection, word)
+
+def _places(kinds: Ids, kind: int) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(kinds == kind).tolist())
 
 
 def type_of(protection: Protection, word: int) -> str:
@@ -125,107 +126,192 @@ def spell(
     Returns:
         The releases, and for each text how many of those values have passed in earlier texts.
     """
-    pieces, consistent = parts.pieces, parts.words.consistent
-    first = np.cumsum(plan.counts) - plan.counts
-    drawn = np.zeros(len(plan.roles), bool)
-    replaced = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
-    drawn[replaced] = rows[first[replaced]] != PLACEHOLDER
-    kinds = np.where(plan.roles == Role.PASS, 0, np.where(drawn, 1, 2))
-    kinds[plan.rules == WordRule.ADD], kinds[plan.rules == WordRule.DROP] = 3, 4
-    chosen = np.flatnonzero(drawn).tolist()
-    if pieces is None:
-        named, names = protection.named.tolist(), parts.table.origin.words  # names are no codes
-        drawn_rows = zip(chosen, rows[first[chosen]].tolist(), strict=True)
-        spelled = [names[row] if named[i] else words[row] for i, row in drawn_rows]
-    else:
-        spelled = pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in chosen])
+    kinds = _kinds(plan, protection, rows)
     shown = list(tokens.words)
-    for i, word in zip(chosen, spelled, strict=True):
+    drawn = np.flatnonzero(kinds == _DRAWN).tolist()
+    for i, word in zip(drawn, _spelled(parts, protection, plan, rows, drawn, words), strict=True):
         shown[i] = word
-    for i, figure in plan.figures.items():
-        if (moved := figure.write(figure.value + int(steps[i]))) is not None:
-            kinds[i], shown[i] = 3, moved
-    copied: list[Casing] | None = None
-    if parts.words.casing == "copy":
-        copied = [
-            casing_of(word) if kind != 2 else "lower"
-            for word, kind in zip(tokens.words, kinds, strict=True)
-        ]
-        for i in chosen:
-            shown[i] = apply_casing(shown[i], copied[i])
-    else:
+    _move(tokens, plan, shown, kinds, steps)
+    casing = _case(tokens, shown, kinds) if parts.words.casing == "copy" else None
+    if casing is None:
         shown = [word.lower() for word in shown]
-    bounds = list(pairwise(tokens.documents.tolist()))
-    earlier = [0] * len(bounds)
+    consistent, earlier = parts.words.consistent, [0] * len(tokens.texts)
     if notes is not None:
-        notes.spelled(_passing(tokens, shown, kinds, slice(None)))
-        for b, (start, stop) in enumerate(bounds):
-            if news:
-                earlier[b] = sum(map(notes.was_said, news[b]))
-                notes.found(news[b])
-            notes.said(shown[start + i] for i in np.flatnonzero(kinds[start:stop] == 0).tolist())
-        for i in np.flatnonzero(protection.named & drawn).tolist():
-            if consistent and not notes.stands(tokens.words[i], shown[i]):
-                kinds[i] = 2
-            else:
-                notes.replaced(tokens.words[i], shown[i])
-        for i in (i for i in plan.figures if kinds[i] == 3 and protection.kind(i) in DATES):
-            if notes.stands(tokens.words[i], shown[i]):
-                notes.replaced(tokens.words[i], shown[i])
-            else:
-                kinds[i] = 2
-    values: list[list[Original]] = []
-    for b, (start, stop) in enumerate(bounds):
-        places = (start + np.flatnonzero(kinds[start:stop] == 2)).tolist()
-        values.append(
-            [
-                Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i))
-                for i in places
-            ]
-        )
-        given = [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values[-1]]
-        if notes is not None:
-            given = notes.placeholders(values[-1])
-        elif consistent and parts.naming is not None:
-            given = [parts.naming[done + b].given(value).shown for value in values[-1]]
-        elif consistent and values[-1]:
-            own = Notes(Snapshot())
-            own.spelled(_passing(tokens, shown, kinds, slice(start, stop)))
-            given = own.placeholders(values[-1])
-        opaque = ranges_without_entities(tokens.texts[b]) if places else None
-        for i, placeholder in zip(places, given, strict=True):
-            shown[i] = (
-                html.escape(placeholder)
-                if _reads_entities(opaque, int(tokens.starts[i]))
-                else placeholder
-            )
-    for i in np.flatnonzero(plan.rules == WordRule.ADD).tolist():
-        shown[i] = str(int(tokens.words[i]) + int(steps[i]))
+        earlier = _remember(tokens, shown, kinds, notes, news)
+        _lead_back(tokens, protection, plan, shown, kinds, notes, consistent=consistent)
+    hidden = _hide(parts, tokens, protection, shown, kinds, notes, done)
     draft = Draft(
         tokens=tokens,
         protection=protection,
         shown=shown,
-        kinds=[_KINDS[kind] for kind in kinds.tolist()],
-        casing=copied,
-        pieces=None if pieces is None else np.where(kinds >= 2, 0, plan.counts),
+        kinds=kinds,
+        casing=casing,
+        pieces=None if parts.pieces is None else np.where(kinds >= _HOLE, 0, plan.counts),
         numbered=notes is not None or consistent,
         classes=plan.classes,
         consistent=consistent,
         drawn_groups=parts.drawn_groups,
     )
-    releases = [draft.text(b, slice(start, stop)) for b, (start, stop) in enumerate(bounds)]
+    releases = [draft.text(b, span) for b, span in enumerate(tokens.spans)]
     if notes is not None:
-        given_names = {
-            i: Replaced(shown[i], tokens.words[i]) for i in np.flatnonzero(kinds == 1).tolist()
-        }
-        for released, hidden, (start, stop) in zip(releases, values, bounds, strict=True):
-            replaced_here = [
-                given_names[i]
-                for i in range(start, stop)
-                if i in given_names and protection.named[i]
-            ]
-            notes.put(released.text, hidden, replaced_here, parts.source)
+        names = protection.named & (kinds == _DRAWN)
+        _keep(notes, releases, hidden, tokens, shown, names, parts.source)
     return releases, earlier
+
+
+def _keep(
+    notes: Notes,
+    releases: Sequence[Released],
+    hidden: Sequence[Sequence[Original]],
+    tokens: Tokens,
+    shown: Sequence[str],
+    names: Flags,
+    source: Source,
+) -> None:
+    """Notes the texts as they are released, with what their placeholders and names stand for."""
+    for released, values, span in zip(releases, hidden, tokens.spans, strict=True):
+        places = (span.start + np.flatnonzero(names[span])).tolist()
+        replaced = [Replaced(shown[i], tokens.words[i]) for i in places]
+        notes.put(released.text, values, replaced, source)
+
+
+def _kinds(plan: Plan, protection: Protection, rows: Ids) -> Ids:
+    """What becomes of each word, by what was decided and whether a row was drawn for it, int64 [N]."""
+    drawn = (plan.roles == Role.PROTECT) | (plan.rules == WordRule.UNIFORM) | protection.named
+    drawn[drawn] = rows[_firsts(plan)[drawn]] != PLACEHOLDER
+    kinds = np.where(plan.roles == Role.PASS, _PASSES, np.where(drawn, _DRAWN, _HOLE))
+    kinds[plan.rules == WordRule.ADD] = _NUMBER
+    kinds[plan.rules == WordRule.DROP] = _DROPPED
+    return kinds
+
+
+def _firsts(plan: Plan) -> Ids:
+    """The first unit of each word."""
+    firsts: Ids = np.cumsum(plan.counts) - plan.counts
+    return firsts
+
+
+def _spelled(
+    parts: Parts,
+    protection: Protection,
+    plan: Plan,
+    rows: Ids,
+    drawn: Sequence[int],
+    words: Sequence[str],
+) -> list[str]:
+    """What is drawn for these words; names are no codes, and stand in the table's origin."""
+    first = _firsts(plan)
+    if parts.pieces is not None:
+        return parts.pieces.join([rows[first[i] : first[i] + plan.counts[i]] for i in drawn])
+    named, names = protection.named.tolist(), parts.table.origin.words
+    drawn_rows = zip(drawn, rows[first[drawn]].tolist(), strict=True)
+    return [names[row] if named[i] else words[row] for i, row in drawn_rows]
+
+
+def _move(tokens: Tokens, plan: Plan, shown: list[str], kinds: Ids, steps: Ids) -> None:
+    """Moves figures, where they stay writable, and numbers that a paper's rule adds to."""
+    for i, figure in plan.figures.items():
+        if (moved := figure.write(figure.value + int(steps[i]))) is not None:
+            kinds[i], shown[i] = _NUMBER, moved
+    for i in np.flatnonzero(plan.rules == WordRule.ADD).tolist():
+        shown[i] = str(int(tokens.words[i]) + int(steps[i]))
+
+
+def _case(tokens: Tokens, shown: list[str], kinds: Ids) -> list[Casing]:
+    """Gives drawn words the casing of the words they stand for; the casing of all words, as the mask shows it."""
+    kinds_of = zip(tokens.words, kinds.tolist(), strict=True)
+    casing: list[Casing] = [
+        "lower" if kind == _HOLE else casing_of(word) for word, kind in kinds_of
+    ]
+    for i in np.flatnonzero(kinds == _DRAWN).tolist():
+        shown[i] = apply_casing(shown[i], casing[i])
+    return casing
+
+
+def _remember(
+    tokens: Tokens,
+    shown: Sequence[str],
+    kinds: Ids,
+    notes: Notes,
+    news: Sequence[Sequence[PrivateValue]],
+) -> list[int]:
+    """Notes which words pass and what was found; of each text how much of that has passed in earlier texts."""
+    earlier = [0] * len(tokens.texts)
+    notes.spelled(_passing(tokens, shown, kinds, slice(None)))
+    for b, span in enumerate(tokens.spans):
+        if news:
+            earlier[b] = sum(map(notes.was_said, news[b]))
+            notes.found(news[b])
+        places = np.flatnonzero(kinds[span] == _PASSES)
+        notes.said(shown[i] for i in (span.start + places).tolist())
+    return earlier
+
+
+def _lead_back(
+    tokens: Tokens,
+    protection: Protection,
+    plan: Plan,
+    shown: Sequence[str],
+    kinds: Ids,
+    notes: Notes,
+    *,
+    consistent: bool,
+) -> None:
+    """Notes which names and dates stand for which; those that would not lead back give way to placeholders."""
+    names = np.flatnonzero(protection.named & (kinds == _DRAWN)).tolist()
+    dates = [i for i in plan.figures if kinds[i] == _NUMBER and protection.kind(i) in DATES]
+    for i in [*names, *dates]:
+        unchecked = protection.named[i] and not consistent
+        if unchecked or notes.stands(tokens.words[i], shown[i]):
+            notes.replaced(tokens.words[i], shown[i])
+        else:
+            kinds[i] = _HOLE
+
+
+def _hide(
+    parts: Parts,
+    tokens: Tokens,
+    protection: Protection,
+    shown: list[str],
+    kinds: Ids,
+    notes: Notes | None,
+    done: int,
+) -> list[list[Original]]:
+    """Puts a placeholder in the place of each word that has one; what they stand for, by text."""
+    hidden = []
+    for b, span in enumerate(tokens.spans):
+        places = (span.start + np.flatnonzero(kinds[span] == _HOLE)).tolist()
+        values = [
+            Original(type_of(protection, i), tokens.words[i], _needs_quotes(tokens, b, i))
+            for i in places
+        ]
+        passing = partial(_passing, tokens, shown, kinds, span)
+        given = _given(parts, values, notes, passing, done + b)
+        opaque = ranges_without_entities(tokens.texts[b]) if places else None
+        for i, placeholder in zip(places, given, strict=True):
+            in_markup = _reads_entities(opaque, int(tokens.starts[i]))
+            shown[i] = html.escape(placeholder) if in_markup else placeholder
+        hidden.append(values)
+    return hidden
+
+
+def _given(
+    parts: Parts,
+    values: Sequence[Original],
+    notes: Notes | None,
+    passing: Callable[[], str],
+    number: int,
+) -> Sequence[str]:
+    """The placeholders for what is hidden in a text of this number in its run, beside what passes there."""
+    if notes is not None:
+        return notes.placeholders(values)
+    if not parts.words.consistent:
+        return [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values]
+    if parts.naming is not None:
+        return [parts.naming[number].given(value).shown for value in values]
+    own = Notes(Snapshot())
+    own.spelled(passing())
+    return own.placeholders(values)
 
 
 def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
@@ -239,7 +325,7 @@ def _reads_entities(opaque: Sequence[tuple[int, int]] | None, at: int) -> bool:
 def _needs_quotes(tokens: Tokens, b: int, word: int) -> bool:
     """Whether a word is a number or date of JSON, code, settings or SQL: there its placeholder has to be a string."""
     text, start, end = tokens.texts[b], int(tokens.starts[word]), int(tokens.ends[word])
-    if not _NUMBER.fullmatch(tokens.words[word]):
+    if not _FIGURE.fullmatch(tokens.words[word]):
         return False
     if _ENDED.match(text, end) is None:
         return False
@@ -273,7 +359,7 @@ def _in_string(text: str, opened: int, at: int) -> bool:
     return any(len(marks.findall(text, begin, at)) % 2 for marks in _MARKS)
 
 
-_NUMBER = re.compile(
+_FIGURE = re.compile(
     r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}"
 )
 _VALUE = re.compile(
@@ -290,10 +376,10 @@ LONGEST_LINE = 2000
 _ENDED = re.compile(r"\s*(?:[,}\])]|\Z)|[ \t]*(?:[;:#\n]|\r\n)")
 
 
-def _passing(tokens: Tokens, shown: Sequence[str], kinds: NDArray[np.integer], which: slice) -> str:
+def _passing(tokens: Tokens, shown: Sequence[str], kinds: Ids, which: slice) -> str:
     """What passes of some words, with its spaces, and a break in the place of every other word."""
     words = (
-        word if kind == 0 else "\0"
+        word if kind == _PASSES else "\0"
         for word, kind in zip(shown[which], kinds[which].tolist(), strict=True)
     )
     spaced = (

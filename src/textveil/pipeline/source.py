@@ -46,8 +46,8 @@ def source(
     def digests() -> list[bytes]:
         law = _law(parts, step)
         return [
-            _digest(law, *_decided(tokens, protection, epsilon, b))
-            for b in range(len(tokens.texts))
+            _digest(law, *_decided(text, span, tokens, protection, epsilon))
+            for text, span in zip(tokens.texts, tokens.spans, strict=True)
         ]
 
     return parts.randomness.for_texts(first, digests)
@@ -74,11 +74,10 @@ def _law(parts: Parts, step: Step) -> bytes:
 
 
 def _decided(
-    tokens: Tokens, protection: Protection, epsilon: Values | None, b: int
+    text: str, span: slice, tokens: Tokens, protection: Protection, epsilon: Values | None
 ) -> Iterator[bytes]:
-    """The words of text b, and what was decided about each."""
-    span = slice(int(tokens.documents[b]), int(tokens.documents[b + 1]))
-    yield tokens.texts[b].encode(errors="surrogatepass")
+    """A text, where its words are, and what was decided about each."""
+    yield text.encode(errors="surrogatepass")
     decided = (protection.public, protection.hidden, protection.named, protection.moved)
     for values in (tokens.starts, tokens.ends, *decided):
         yield values[span].tobytes()

@@ -5,13 +5,13 @@ Not here: what a mechanism promises (`mechanism`), and how a statement reads (`g
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from textveil.detect import AGE, DATES
-from textveil.guarantee import Group, Guarantee, Loss
+from textveil.guarantee import Claim, Group, Guarantee, Loss
 from textveil.mechanism import Role, WordRule, oov
 from textveil.pipeline.coarse import RETURNED
 from textveil.pipeline.draw import Release, labels_cost
@@ -47,45 +47,15 @@ def state(
         per_person: what the session has lost until then; see `note_losses`.
     """
     covered = ~protection.public[span]
-    once = covered
-    if parts.words.consistent:  # equal words are one draw
-        classes = plan.classes[span]
-        once = covered & ((classes < 0) | (classes == np.arange(span.start, span.stop)))
+    once = covered & plan.once[span]
     unknown = plan.unknown[span][covered]
-    reasons = oov.reasons(parts.words)
-    if ((plan.roles[span][covered] == Role.PASS) & ~(unknown & (parts.words.oov == "keep"))).any():
-        reasons.append(_passing_reason(parts, protection, span, plan))
     drawn = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
-    reasons += _unbounded(protection, span)
-    claim = parts.claim
-    if (
-        parts.table.root.book is not None
-        and released.mask.consistent
-        and not parts.words.consistent
-    ):
-        claim = replace(claim, caveats=(*claim.caveats, RETURNED))
-    if release.capped[drawn].any():
-        claim = replace(claim, most=float(release.most[drawn].max()))
-    if oov.draws(parts.words):
-        claim = replace(claim, draws=True)
-    if parts.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
-        claim = claim.times(int(plan.counts[span].max(initial=1)))
-    spent = release.spent[span]
-    named, moved = protection.named[span], protection.moved[span]
+    replaced = (protection.named | protection.moved)[span]
+    claim, spent = _claim(parts, released, span, plan, release, drawn), release.spent[span]
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
-        lost = np.where(named | moved, spent, claim.ldp(spent))
-        if parts.drawn_groups:
-            # the neighbour's words may be of other groups, and under their budgets other bounds hold
-            lost = np.full(
-                len(spent), labels_cost(parts, replace(claim, most=math.inf), int(covered.sum()))
-            )
-        groups = tuple(_groups(parts, protection, plan, span, lost))
-        if parts.names is not None or parts.figures is not None or parts.drawn_groups:
-            claim, spent = replace(claim.induced(), restricted=None, codes=()), lost
-        if (covered if parts.drawn_groups else named | moved).any():  # labels, or names and figures
-            claim = replace(claim, draws=True)
-    own = once & _drawn(parts, protection, plan, release)[span]
+        claim, spent, groups = _grouped(parts, protection, plan, span, claim, spent)
+    own = once & _drawn(parts, protection, plan)[span]
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[once],
@@ -97,8 +67,7 @@ def state(
         ),
         # a name or figure that gave way to one was drawn, and spent its epsilon
         placeholders=sum(
-            item.kind is Kind.PLACEHOLDER and not (named | moved)[item.start]
-            for item in released.items
+            item.kind is Kind.PLACEHOLDER and not replaced[item.start] for item in released.items
         ),
         mask=(*released.mask.fields, UNKNOWN_SHARE),
         passed=sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in released.items),
@@ -106,7 +75,7 @@ def state(
         drawn=int((own & ~again[span]).sum()),
         seeded=parts.randomness.seeded,
         oov=parts.words.oov,
-        infinite=tuple(reasons),
+        infinite=tuple(_reasons(parts, protection, span, plan)),
         oov_share=float(unknown.mean()) if len(unknown) else 0.0,
         within=float(release.within[span][covered].max(initial=0.0)),
         groups=groups,
@@ -118,7 +87,41 @@ def state(
     )
 
 
-def _drawn(parts: Parts, protection: Protection, plan: Plan, release: Release) -> Flags:
+def _claim(
+    parts: Parts, released: Released, span: slice, plan: Plan, release: Release, drawn: slice
+) -> Claim:
+    """What is promised of one text, whose protected units stand at `drawn`."""
+    claim, consistent = parts.claim, parts.words.consistent
+    if parts.table.root.book is not None and released.mask.consistent and not consistent:
+        claim = replace(claim, caveats=(*claim.caveats, RETURNED))
+    if release.capped[drawn].any():
+        claim = replace(claim, most=float(release.most[drawn].max()))
+    if oov.draws(parts.words):
+        claim = replace(claim, draws=True)
+    if parts.words.unit == "wordpiece":  # each piece of a word pays what is lost besides
+        claim = claim.times(int(plan.counts[span].max(initial=1)))
+    return claim
+
+
+def _grouped(
+    parts: Parts, protection: Protection, plan: Plan, span: slice, claim: Claim, spent: Values
+) -> tuple[Claim, Values, tuple[Group, ...]]:
+    """The claim about words in groups, what each of them spends under it, and what each group spends in local DP."""
+    covered, replaced = ~protection.public[span], (protection.named | protection.moved)[span]
+    lost = np.where(replaced, spent, claim.ldp(spent))
+    if parts.drawn_groups:
+        # the neighbour's words may be of other groups, and under their budgets other bounds hold
+        cost = labels_cost(parts, replace(claim, most=math.inf), int(covered.sum()))
+        lost = np.full(len(spent), cost)
+    groups = tuple(_groups(parts, protection, plan, span, lost))
+    if parts.names is not None or parts.figures is not None or parts.drawn_groups:
+        claim, spent = replace(claim.induced(), restricted=None, codes=()), lost
+    if (covered if parts.drawn_groups else replaced).any():  # labels, or names and figures
+        claim = replace(claim, draws=True)
+    return claim, spent, groups
+
+
+def _drawn(parts: Parts, protection: Protection, plan: Plan) -> Flags:
     """The words, names and figures of a batch that are released by a draw, bool [N]; placeholders never are."""
     by_mechanism = (plan.roles == Role.PROTECT) & parts.claim.draws
     by_rule = np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))
@@ -163,9 +166,8 @@ def note_losses(
         lost[~protection.public] = labels_cost(
             parts, parts.claim, int((~protection.public[span]).sum())
         )
-    first = (plan.classes < 0) | (plan.classes == np.arange(len(plan.classes)))
     found: dict[tuple[str, str], tuple[list[float], int]] = {}
-    for i in (np.flatnonzero((lost > 0)[span] & first[span]) + span.start).tolist():
+    for i in (np.flatnonzero((lost > 0)[span] & plan.once[span]) + span.start).tolist():
         of = (
             protection.kind(i),
             "name" if protection.named[i] else "figure" if protection.moved[i] else "word",
@@ -178,11 +180,19 @@ def note_losses(
     return notes.losses() if found else ()
 
 
-def _passing_reason(parts: Parts, protection: Protection, span: slice, plan: Plan) -> str:
+def _reasons(parts: Parts, protection: Protection, span: slice, plan: Plan) -> Iterator[str]:
+    """Why no finite bound holds for all words of a text, besides the claim's own reason."""
+    yield from oov.reasons(parts.words)
     passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
+    if (passes & ~(plan.unknown[span] & (parts.words.oov == "keep"))).any():
+        yield _passing_reason(parts, [protection.labels[i] for i in protection.group[span][passes]])
+    yield from _unbounded(protection, span)
+
+
+def _passing_reason(parts: Parts, groups: Sequence[str]) -> str:
     if parts.grouping is None:
         return "an infinite budget lets words pass"
-    which = sorted({protection.labels[group] for group in protection.group[span][passes].tolist()})
+    which = sorted({*groups})
     return f"words of {'the group' if len(which) == 1 else 'the groups'} {', '.join(which)} pass as they are"
 
 

@@ -122,9 +122,8 @@ def _discrete_laplace(draws: Draws, upper: Ints, lower: Ints) -> Ints:
         return np.zeros(0, np.int64)
     rest = draws.integers(upper)
     accepted = _exponential_coin(draws, rest, upper)
-    whole = np.zeros(
-        draws.size, np.int64
-    )  # geometric: heads of a coin of 1 / e before the first tails
+    # geometric: heads of a coin of 1 / e before the first tails
+    whole = np.zeros(draws.size, np.int64)
     going = np.ones(draws.size, np.bool_)
     one = np.ones(draws.size, np.int64)
     while going.any():
@@ -216,9 +215,8 @@ def _directions(draws: Draws, dimension: int, away_from: Values | None = None) -
     if away_from is not None:
         vectors -= _row_products(vectors, away_from)[:, None] * away_from
     norms = np.sqrt(_row_products(vectors, vectors))
-    short = (
-        norms < 1e-6
-    )  # direction and norm are independent, so redrawing these does not change the distribution
+    # direction and norm are independent, so redrawing these does not change the distribution
+    short = norms < 1e-6
     norms[short] = 1.0
     vectors /= norms[:, None]
     if short.any():
@@ -373,9 +371,8 @@ def _check_weights(draws: Draws, weights: Any) -> None:
         raise ConfigError(
             f"weights must be {draws.size} rows of 1 or more columns, one row per draw; got shape {weights.shape}"
         )
-    if (
-        weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT
-    ):  # as unsigned, a negative is 2^63 or more
+    # as unsigned, a negative is 2^63 or more
+    if weights.size and weights.view(np.uint64).max() > _MOST_WEIGHT:
         raise ConfigError("weights must be from 0 to 2^50, and a value is outside; scale them")
 
 

@@ -33,9 +33,8 @@ __all__ = [
 
 _NONCE_BYTES = 32
 _KEY_BYTES = 32
-_PARTS = (
-    2**127
-)  # marks the number of a part in a path; pickled children count from 0 and never get there
+# marks the number of a part in a path; pickled children count from 0 and never get there
+_PARTS = 2**127
 
 
 def os_entropy(n: int) -> bytes:
@@ -231,11 +230,12 @@ class SeededRandomness:
         with self._lock:
             number = self._calls
             self._calls += 1
+        # 16 bytes each, so no two paths and numbers collide
         numbers = (
             self._seed,
             *self._path,
             number,
-        )  # 16 bytes each, so no two paths and numbers collide
+        )
         message = b"".join(value.to_bytes(16, "little") for value in numbers)
         return Streams(
             blake2b(message, digest_size=_KEY_BYTES, person=b"textveil/seeded").digest(),

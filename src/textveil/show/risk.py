@@ -105,11 +105,9 @@ def page(risks: Sequence[Risk], guarantee: Guarantee, beside: str = "") -> str:
     evidence = (
         "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
     )
-    how = (
-        f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}. "
-        if first
-        else ""
-    )
+    how = ""
+    if first:
+        how = f"Probabilities are {evidence}, for an attacker who {EXPECTS[first.prior]}. "
     steps = "".join(
         f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
         for number, step in enumerate(LEVELS)

@@ -102,10 +102,21 @@ class Book:
 
     def _fault(self) -> str:
         """What does not hold of this book, as words that go on "a book of codes"; empty if all does."""
+        return (
+            self._fault_of_origin()
+            or self._fault_of_codes()
+            or self._fault_of_shares()
+            or self._fault_of_levels()
+        )
+
+    def _fault_of_origin(self) -> str:
         if self.kind not in get_args(BookKind):
             return f"is {', '.join(get_args(BookKind))}, got {shown(str(self.kind))}"
         if not self.source.strip() or len(self.source) > LONGEST or not self.source.isprintable():
             return f"needs a source: one line of 1 to {LONGEST} characters that says what it was made from"
+        return ""
+
+    def _fault_of_codes(self) -> str:
         if self.codes.ndim != 1 or self.codes.dtype != np.uint16 or self.spelling.ndim != 1:
             return "needs one code in 16 bits for each word, and one word for each code"
         if not 2 <= len(self) <= min(len(self.codes), MOST_CODES):
@@ -115,25 +126,29 @@ class Book:
         inside = ((self.spelling >= 0) & (self.spelling < len(self.codes))).all()
         if not inside or (self.codes[self.spelling] != np.arange(len(self))).any():
             return "spells each code by a word of that code"
-        for shares in (self.masses, self.heads, self.domain_heads):
-            if shares is not None and not (
-                shares.shape == (len(self),) and ((shares > 0) & (shares <= 1)).all()
-            ):
+        return ""
+
+    def _fault_of_shares(self) -> str:
+        domain = [] if self.domain_heads is None else [self.domain_heads]
+        for shares in (self.masses, self.heads, *domain):
+            if shares.shape != (len(self),) or not ((shares > 0) & (shares <= 1)).all():
                 return "has shares above 0, and at most 1, for each code and its most frequent word"
-        for shares in (self.heads, self.domain_heads):
-            if shares is not None and (shares * self.sizes < 1 - 1e-5).any():
-                return "has a most frequent word in each code, which is no smaller share of it than others"
-        if (self.kind == "general") != (self.domain_heads is None):
+        if any((shares * self.sizes < 1 - 1e-5).any() for shares in (self.heads, *domain)):
+            return (
+                "has a most frequent word in each code, which is no smaller share of it than others"
+            )
+        if (self.kind == "general") != (not domain):
             return "has shares in the texts of its domain or task, and a general one has none"
+        return ""
+
+    def _fault_of_levels(self) -> str:
         if self.texts.dtype != np.uint64 or (self.kind != "general" and not len(self.texts)):
             return "that is made from texts lists their fingerprints"
         if not all(each.coarsens(other) for each, other in pairwise((*self.coarser, self))):
             return "that is nested has ever more codes, and each code of a coarser level is a union of finer ones"
-        if self.whole is not None and self._content not in [
-            each._content for each in self.whole.coarser
-        ]:
-            return "that is a level is one of the nested book that it is part of"
-        return ""
+        if self.whole is None or self._content in [each._content for each in self.whole.coarser]:
+            return ""
+        return "that is a level is one of the nested book that it is part of"
 
     def __len__(self) -> int:
         """C, the number of codes."""
@@ -204,9 +219,8 @@ class Book:
     @cached_property
     def _content(self) -> str:
         """SHA-256 of what it holds, in hexadecimal, whatever it is part of."""
-        sizes = (
-            {"levels": [*map(len, self.coarser)]} if self.coarser else {}
-        )  # or texts might pass for a level
+        # or texts might pass for a level
+        sizes = {"levels": [*map(len, self.coarser)]} if self.coarser else {}
         digest = hashlib.sha256(json.dumps({**self._about(), **sizes}, sort_keys=True).encode())
         for values in self._arrays().values():
             digest.update(values.tobytes())
@@ -573,9 +587,8 @@ def _span(shares: Floats) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{np.ceil(value * 1000 - 1e-3) / 1000:.3f}".replace(
-        "0.", ".", 1
-    )  # stored in single precision
+    # stored in single precision
+    return f"{np.ceil(value * 1000 - 1e-3) / 1000:.3f}".replace("0.", ".", 1)
 
 
 def digest_of(words: Sequence[str]) -> str:

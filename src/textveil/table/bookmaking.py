@@ -156,15 +156,7 @@ def make_books(
     if table.parent is not None or table.holds_pieces:
         raise ConfigError("a book is made for a table of whole words that is no view of another")
     for codes in sizes:
-        if not 2 <= codes <= min(len(table), MOST_CODES):
-            raise ConfigError(
-                f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}"
-            )
-        if list(levels) != sorted({*levels}) or not all(2 <= each < codes for each in levels):
-            raise ConfigError(
-                f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has {codes:,} codes, "
-                f"got {', '.join(map(str, levels))}"
-            )
+        _check_sizes(table, codes, levels)
     if head is not None and not 0 < head < 1:
         raise ConfigError(
             f"the largest share of a word in its code must be above 0 and below 1, got {head:g}"
@@ -178,13 +170,7 @@ def make_books(
     corpus = Corpus.read(table, read, report) if read else None
     own = general if kind == "general" or corpus is None else shares_of(table, corpus.counted)
     weights = np.sqrt(own)
-    blocks = [_scaled(_vectors(table), weights, 1.0)]
-    if corpus is not None and kind != "task":
-        blocks.append(_scaled(_together(table, corpus, report), weights, TOGETHER))
-    for each in labels:
-        assert corpus is not None, "there are texts"
-        blocks.append(_scaled(_telling(table, corpus, each), weights, TELLING / len(labels)))
-    features = np.concatenate(blocks, axis=1)
+    features = _features(table, corpus, labels, weights, report)
     options = {
         "seed": seed,
         "head": head,
@@ -235,6 +221,18 @@ def make_books(
         yield book(codes, code, centres, tuple(coarser))
 
 
+def _check_sizes(table: EmbeddingTable, codes: int, levels: Sequence[int]) -> None:
+    if not 2 <= codes <= min(len(table), MOST_CODES):
+        raise ConfigError(
+            f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}"
+        )
+    if list(levels) != sorted({*levels}) or not all(2 <= each < codes for each in levels):
+        raise ConfigError(
+            f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has {codes:,} codes, "
+            f"got {', '.join(map(str, levels))}"
+        )
+
+
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     for text in texts:
@@ -247,6 +245,23 @@ def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 # ---- features --------------------------------------------------------------------------------------------------------
+
+
+def _features(
+    table: EmbeddingTable,
+    corpus: Corpus | None,
+    labels: Sequence[Sequence[str]],
+    weights: Values,
+    report: Progress,
+) -> Floats:
+    """What words are clustered by: their vectors, and what texts tell of labels, or of what stands together."""
+    blocks = [_scaled(_vectors(table), weights, 1.0)]
+    if corpus is not None and not labels:
+        blocks.append(_scaled(_together(table, corpus, report), weights, TOGETHER))
+    for each in labels:
+        assert corpus is not None, "there are texts"
+        blocks.append(_scaled(_telling(table, corpus, each), weights, TELLING / len(labels)))
+    return np.concatenate(blocks, axis=1)
 
 
 def _vectors(table: EmbeddingTable) -> Floats:
@@ -278,10 +293,8 @@ def _together(table: EmbeddingTable, corpus: Corpus, report: Progress) -> Floats
             known = column[around] >= 0
             np.add.at(counts, centre[known] * len(frequent) + column[around[known]], np.float32(1))
     table_of = counts.reshape(len(table), len(frequent))
-    row_sums, column_sums = (
-        table_of.sum(axis=1, dtype=np.float64),
-        table_of.sum(axis=0, dtype=np.float64) ** SMOOTH,
-    )
+    row_sums = table_of.sum(axis=1, dtype=np.float64)
+    column_sums = table_of.sum(axis=0, dtype=np.float64) ** SMOOTH
     column_sums /= max(column_sums.sum(), 1e-12)  # no word may stand beside another
     gram = np.zeros((len(frequent), len(frequent)))
     for start in range(0, len(table), 1024):
@@ -452,10 +465,8 @@ def _nearest(features: Floats, centres: Values) -> tuple[Ids, Floats]:
     found, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
     if not len(centres):
         return found, gap
-    turned, squares = (
-        (-2 * centres.T).astype(np.float32),
-        np.einsum("ij,ij->i", centres, centres).astype(np.float32),
-    )
+    turned = (-2 * centres.T).astype(np.float32)
+    squares = np.einsum("ij,ij->i", centres, centres).astype(np.float32)
     size = max(1, CELLS // len(centres))
     for start in range(0, len(features), size):
         gaps = features[start : start + size] @ turned

@@ -289,9 +289,8 @@ class FloatCodes:
 
     def _size(self, part: slice, low: Floats) -> tuple[float, float, float]:
         """The largest norm of a row, of a rounding error, and of a low-precision row."""
-        if (
-            self.rows.by_direction
-        ):  # in float32, which is fast: d squares and a root, and making unit vectors of rows
+        # in float32, which is fast: d squares and a root, and making unit vectors of rows
+        if self.rows.by_direction:
             slack = (low.shape[1] + 8) * 2 * HALF
             lengths = norms(low)
             longest = float(lengths.max()) * (1 + slack)
@@ -423,9 +422,8 @@ class IntegerCodes:
         score = self.products(unit.astype(np.float32), query, row)
         starts = np.flatnonzero(np.diff(query, prepend=-1))
         best = np.repeat(np.maximum.reduceat(score, starts), np.diff(starts, append=len(query)))
-        error = (unit.shape[1] + 8) * 2 * HALF + NEARLY[
-            score.dtype
-        ]  # d sums; rows of length 1 nearly
+        # d sums; rows of length 1 nearly
+        error = (unit.shape[1] + 8) * 2 * HALF + NEARLY[score.dtype]
         left = score >= best - np.float32(2 * error)
         return query[left], row[left]
 

@@ -343,14 +343,9 @@ class CalibrationCurve:
 
     def __post_init__(self) -> None:
         knots, excess = np.asarray(self.knots), np.asarray(self.excess)
-        rising = (
-            len(knots) > 1
-            and knots[0] == 0
-            and bool((np.diff(knots) > 0).all())
-            and math.isfinite(knots[-1])
-        )
+        rising = len(knots) > 1 and knots[0] == 0 and bool((np.diff(knots) > 0).all())
         bounded = len(excess) == len(knots) and bool((np.isfinite(excess) & (excess >= 0)).all())
-        if not (rising and bounded and 0 <= self.tail <= 1):
+        if not (rising and math.isfinite(knots[-1]) and bounded and 0 <= self.tail <= 1):
             raise ConfigError(
                 "a curve needs knots rising from 0, an excess >= 0 for each, and a tail in [0, 1]"
             )
@@ -450,9 +445,8 @@ def _gaps(knots: Values, height: Values) -> Values:
     h the segment's width and a, b the changes of slope at its ends.
     """
     width = np.diff(knots)[:, None]
-    bend = np.maximum(
-        np.diff(np.diff(height, axis=0) / width, axis=0), 0
-    )  # convexity, up to rounding
+    # convexity, up to rounding
+    bend = np.maximum(np.diff(np.diff(height, axis=0) / width, axis=0), 0)
     none = np.full((1, height.shape[1]), np.inf)
     with np.errstate(divide="ignore"):
         flat = 1 / np.concatenate([none, bend]) + 1 / np.concatenate([bend, none])
@@ -524,16 +518,17 @@ class TableConstants:
             min(self.coordinate_range, self.dimension**0.5 * self.diameter),
         )
         searched = nearest is not None and repeated is not None
+        most = 2 * (1 + 10 * _SLACK) if self.metric == "chord" else math.inf
         possible = (
-            self.words >= 2
-            and 0 < self.diameter <= (2 * (1 + 10 * _SLACK) if self.metric == "chord" else math.inf)
-            and all(less <= more * (1 + 10 * _SLACK) for less, more in pairwise(rising))
-            and math.isfinite(self.coordinate_range)
-            and (searched or (nearest, repeated, curve) == (None, None, None))
-            and (nearest is None or 0 < nearest <= self.diameter)
-            and (repeated is None or 0 <= repeated < self.words - 1)
+            self.words >= 2,
+            0 < self.diameter <= most,
+            all(less <= more * (1 + 10 * _SLACK) for less, more in pairwise(rising)),
+            math.isfinite(self.coordinate_range),
+            searched or (nearest, repeated, curve) == (None, None, None),
+            nearest is None or 0 < nearest <= self.diameter,
+            repeated is None or 0 <= repeated < self.words - 1,
         )
-        if not possible:
+        if not all(possible):
             raise TableError(
                 "these constants contradict each other, so they belong to no table; compute them again"
             )
@@ -633,11 +628,9 @@ def stored(name: str, metric: str) -> TableConstants | None:
     if not re.fullmatch(r"[a-z0-9-]+", f"{name}-{metric}"):
         return None
     source = files("textveil").joinpath("data", "constants", f"{name}-{metric}.json")
-    return (
-        TableConstants.from_json(json.loads(source.read_text("utf-8")))
-        if source.is_file()
-        else None
-    )
+    if source.is_file():
+        return TableConstants.from_json(json.loads(source.read_text("utf-8")))
+    return None
 
 
 @cache

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -155,23 +155,9 @@ class EmbeddingTable:
         Raises:
             TableError: the words or vectors do not meet the conditions above.
         """
-        rows: Stored = np.asarray(vectors)
-        if rows.dtype != np.float16:
-            with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
-                rows = rows.astype(np.float32, copy=False)
-        if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
-            raise TableError(
-                f"a table needs one row per word and at least two, got {len(words)} words, vectors {tuple(rows.shape)}"
-            )
-        if len(set(words)) != len(words) or not all(map(str.strip, words)):
-            raise TableError("the words of a table must be distinct and not empty")
-        if UNFIT.search("".join(words)):
-            raise TableError(
-                "the words of a table must be valid Unicode without line breaks or control characters"
-            )
-        lengths = lengths_of(rows)
-        if not np.isfinite(lengths).all():
-            raise TableError("the vectors of a table must be finite")
+        if metric not in get_args(Metric):
+            raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
+        rows, lengths = _checked(words, vectors)
         if metric == "chord":
             if (lengths == 0).any():
                 raise TableError(
@@ -179,8 +165,6 @@ class EmbeddingTable:
                 )
             if (np.abs(lengths - 1) > NEARLY[rows.dtype]).any():
                 rows = _unit(rows, lengths)
-        elif metric != "euclidean":
-            raise ConfigError(f"table.metric must be chord or euclidean, got {metric!r}")
         if device != "cpu":
             check_device(device)
         table = cls(
@@ -312,11 +296,9 @@ class EmbeddingTable:
         if self.parent is None:
             return rows
         found = self.parent.coded(rows, group)
-        return (
-            found
-            if self.book is None
-            else np.where(found >= 0, self.book.coded(found, group), found)
-        )
+        if self.book is None:
+            return found
+        return np.where(found >= 0, self.book.coded(found, group), found)
 
     @property
     def views(self) -> "tuple[EmbeddingTable, ...]":
@@ -435,9 +417,8 @@ class EmbeddingTable:
             distances *= -2
             distances += size
             size *= CLOSE
-            near = np.flatnonzero(
-                distances <= size
-            )  # the product is inaccurate here: use the difference
+            # the product is inaccurate here: use the difference
+            near = np.flatnonzero(distances <= size)
             np.maximum(distances, 0, out=distances)
             np.sqrt(distances, out=distances)
             for at in range(0, len(near), CLOSE_PAIRS):
@@ -474,9 +455,8 @@ class EmbeddingTable:
         if lists is None:
             lists = self._lists.setdefault(k, np.full((len(self), k), -1, np.int32))
         found: Ids = lists[rows].astype(np.int64)
-        missing = np.unique(
-            rows[found.min(axis=1) < 0]
-        )  # another thread may have written half a list
+        # another thread may have written half a list
+        missing = np.unique(rows[found.min(axis=1) < 0])
         if len(missing):
             made = self.pairs.nearest(missing, k)
             lists[missing] = made  # two threads write the same
@@ -539,11 +519,9 @@ class EmbeddingTable:
         rows = self.take(slice(None))
         own = constants.diameter(rows) if exact else constants.diameter_bound(rows)
         own = min(own, 2.0) if self.unit_rows else own
-        return (
-            min(self.parent.diameter, own / self.lipschitz)
-            if self.parent and self.projected
-            else own
-        )
+        if self.parent and self.projected:
+            return min(self.parent.diameter, own / self.lipschitz)
+        return own
 
     @cached_property
     def l1_diameter(self) -> float:
@@ -569,11 +547,9 @@ class EmbeddingTable:
         """The exponential mechanism's constant as a certified function of c; None if it would take minutes."""
         if self.stored is not None:
             return self.stored.curve
-        return (
-            constants.calibration_curve(self.take(slice(None)))
-            if len(self) <= constants.SMALL_TABLE
-            else None
-        )
+        if len(self) <= constants.SMALL_TABLE:
+            return constants.calibration_curve(self.take(slice(None)))
+        return None
 
     # ---- public projections --------------------------------------------------------------------------
 
@@ -608,11 +584,31 @@ class EmbeddingTable:
         Raises:
             ConfigError: the book is for other words, or this is a view itself, or holds pieces of words.
         """
-        return (
-            _coarse(self, book, spelling)
-            if isinstance(book, Book)
-            else _by_group(self, book, spelling)
+        if isinstance(book, Book):
+            return _coarse(self, book, spelling)
+        return _by_group(self, book, spelling)
+
+
+def _checked(words: Sequence[str], vectors: ArrayLike) -> tuple[Stored, Values]:
+    """The rows of a table and their lengths, if these words and rows can be one."""
+    rows: Stored = np.asarray(vectors)
+    if rows.dtype != np.float16:
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+            rows = rows.astype(np.float32, copy=False)
+    if rows.ndim != 2 or len(rows) != len(words) or len(rows) < 2 or rows.shape[1] < 1:
+        raise TableError(
+            f"a table needs one row per word and at least two, got {len(words)} words, vectors {tuple(rows.shape)}"
         )
+    if len(set(words)) != len(words) or not all(map(str.strip, words)):
+        raise TableError("the words of a table must be distinct and not empty")
+    if UNFIT.search("".join(words)):
+        raise TableError(
+            "the words of a table must be valid Unicode without line breaks or control characters"
+        )
+    lengths = lengths_of(rows)
+    if not np.isfinite(lengths).all():
+        raise TableError("the vectors of a table must be finite")
+    return rows, lengths
 
 
 def taken(held: Stored, unit_rows: bool) -> Floats:
@@ -695,9 +691,8 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
     means /= book.sizes[:, None]
     lengths = norms(means)
     if table.metric == "chord":
-        empty = (
-            lengths <= NEARLY[np.dtype(np.float32)]
-        )  # words in opposite directions: their typical word's
+        # words in opposite directions: their typical word's
+        empty = lengths <= NEARLY[np.dtype(np.float32)]
         means[empty] = table.take(book.spelling[empty])
         means /= norms(means)[:, None]
     if np.ptp(means, axis=0).max() <= NEARLY[np.dtype(np.float32)]:

@@ -53,9 +53,8 @@ class IntegerRows:
         return found
 
     def _run(self, queries: Bytes) -> list[NDArray[Any]]:
-        return self._session.run(
-            queries=queries.view(np.uint8) ^ np.uint8(128)
-        )  # q + 128: signed queries are slow
+        # q + 128: signed queries are slow
+        return self._session.run(queries=queries.view(np.uint8) ^ np.uint8(128))
 
     def _graph(self) -> Graph:
         """One product; rows are its constants, which ONNX Runtime packs in the order in which it reads them."""
@@ -74,9 +73,8 @@ class IntegerRows:
         products = graph.apply("MatMulInteger", queries, weight, zero, name="products")
         graph.output(products, np.int32, "b", len(rows))
         if self.grouped:
-            shape = graph.constant(
-                np.array([0, len(rows) // GROUP, GROUP])
-            )  # 0: as many as there are
+            # 0: as many as there are
+            shape = graph.constant(np.array([0, len(rows) // GROUP, GROUP]))
             groups = graph.apply("Reshape", products, shape)
             highest = graph.apply(
                 "ReduceMax", groups, graph.constant(np.array([2])), name="highest", keepdims=0
@@ -95,9 +93,8 @@ class IntegerQueries:
 
     def __init__(self, queries: Bytes, kind: DTypeLike) -> None:
         self.queries, self.kind = queries, kind
-        self._session = Runner(
-            partial(_streaming, queries, kind)
-        )  # not of itself, which would outlive the batch
+        # not of itself, which would outlive the batch
+        self._session = Runner(partial(_streaming, queries, kind))
 
     def maxima(self, rows: NDArray[Any], unit: Floats) -> tuple[Products, Products]:
         """The products with rows [w, d] by group [b, w / GROUP, GROUP], and the largest of each [b, w / GROUP].

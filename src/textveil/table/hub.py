@@ -78,9 +78,8 @@ def fetch(source: str | Path, what: str, load: Callable[[str, bool], T]) -> tupl
         try:
             from huggingface_hub import HfApi
 
-            HfApi().model_info(
-                where, timeout=5
-            )  # a single request; loading would try each file many times
+            # a single request; loading would try each file many times
+            HfApi().model_info(where, timeout=5)
         except Exception as error:
             raise NoModelError(
                 f"no folder and no cached model is named {shown(where)}, and the hub did not provide it "

@@ -105,12 +105,10 @@ class Pairs:
         own = self._coded(asked)
         length = self._scaled(own)[:, None]
         unit, mine = own.unit[:, None], own.lost[:, None]
-        turned, lost, over, square = (
-            -2 * length * unit,
-            2 * length * mine,
-            2 * length * (1 + mine),
-            length * length,
-        )
+        turned = -2 * length * unit
+        lost = 2 * length * mine
+        over = 2 * length * (1 + mine)
+        square = length * length
         for start, codes, multiplied in self._slabs(self._plain):
             sizes = self._scaled(codes)
             middle = multiplied(own.whole)
@@ -152,9 +150,8 @@ class Pairs:
     def _lower(self, codes: Codes) -> Multiplied:
         """What the requested rows make of the bound of `shorter`, but for the first term."""
         sizes, grid = self._scaled(codes), self._grid / self.reach
-        again = (
-            grid * self.rows.dimension**0.5 / 2 * (1 + 1e-4)
-        )  # what integers lose when they are put in another unit
+        # what integers lose when they are put in another unit
+        again = grid * self.rows.dimension**0.5 / 2 * (1 + 1e-4)
         lost = np.float32((self._most.lost * self._most.length).max() / self.reach + again)
         added = sizes**2 * (1 - 2 * ETA - codes.lost) - 2 * sizes * lost * (1 + codes.lost)
         return self._multiplied(codes, np.float32(-2 * grid) * sizes * codes.unit, added)
@@ -244,10 +241,8 @@ class Pairs:
             count += len(owner)
             if count > HELD:
                 owners, others = self._closest(rows, held, most, k)
-                held, count = (
-                    [(owners, others, np.full(len(owners), -np.inf, np.float32))],
-                    len(owners),
-                )
+                held = [(owners, others, np.full(len(owners), -np.inf, np.float32))]
+                count = len(owners)
         return self._closest(rows, held, best[:, k - 1], k)[1].reshape(len(rows), k)
 
     def _closest(

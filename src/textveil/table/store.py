@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -106,18 +106,19 @@ class Manifest:
         counts = (found.words, found.dimension, found.repeated, found.broken, found.neighbours)
         texts = (found.name, found.source, found.format)
         listed = {NEIGHBOURS, DISTANCES} if found.neighbours else set()
+        shape = (found.words, found.dimension, found.metric)
+        known = (found.constants.words, found.constants.dimension, found.constants.metric)
         sound = (
-            {*map(type, counts)} == {int}
-            and min(counts) >= 0
-            and not any(map(UNFIT.search, texts))
-            and found.metric in get_args(Metric)
-            and found.dtype in get_args(DType)
-            and found.files.keys() == {WORDS, ROWS} | listed
-            and all({*map(type, stamp.values())} == {int, str} for stamp in found.files.values())
-            and (found.words, found.dimension, found.metric)
-            == (found.constants.words, found.constants.dimension, found.constants.metric)
+            {*map(type, counts)} == {int},
+            min(counts) >= 0,
+            not any(map(UNFIT.search, texts)),
+            found.metric in get_args(Metric),
+            found.dtype in get_args(DType),
+            found.files.keys() == {WORDS, ROWS} | listed,
+            all({*map(type, stamp.values())} == {int, str} for stamp in found.files.values()),
+            shape == known,
         )
-        if not sound:
+        if not all(sound):
             raise ValueError
         return found
 
@@ -156,22 +157,7 @@ def build(
         TableError: the source is malformed.
         OutputError: the folder exists, or cannot be written.
     """
-    if str(folder) in registry.names("table"):
-        raise ConfigError(
-            f"{folder} is the name of a registered table; for a folder of that name write ./{folder}"
-        )
-    if os.path.realpath(folder).endswith(UNFINISHED):
-        raise ConfigError(
-            f"the name of a table's folder must not end with {UNFINISHED}, got {folder}"
-        )
-    if name is not None and UNFIT.search(name):
-        raise ConfigError("the name of a table must not contain line breaks or control characters")
-    if metric not in get_args(Metric):
-        raise ConfigError(f"the metric of a table must be chord or euclidean, got {metric!r}")
-    if dtype not in (None, *get_args(DType)):
-        raise ConfigError(f"the dtype of a table must be float16 or float32, got {dtype!r}")
-    if neighbours < 0:
-        raise ConfigError(f"the number of neighbours must be at least 0, got {neighbours}")
+    _check_asked(folder, name, metric, dtype, neighbours)
     tell = progress or (lambda step, done, total: None)
     with _replacing(Path(os.path.realpath(folder)), force) as part:
         words, rows = _write_rows(vectors, part / ROWS, metric, dtype, tell)
@@ -199,6 +185,27 @@ def build(
         )
         (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8")
     return manifest
+
+
+def _check_asked(
+    folder: str | Path, name: str | None, metric: str, dtype: str | None, neighbours: int
+) -> None:
+    if str(folder) in registry.names("table"):
+        raise ConfigError(
+            f"{folder} is the name of a registered table; for a folder of that name write ./{folder}"
+        )
+    if os.path.realpath(folder).endswith(UNFINISHED):
+        raise ConfigError(
+            f"the name of a table's folder must not end with {UNFINISHED}, got {folder}"
+        )
+    if name is not None and UNFIT.search(name):
+        raise ConfigError("the name of a table must not contain line breaks or control characters")
+    if metric not in get_args(Metric):
+        raise ConfigError(f"the metric of a table must be chord or euclidean, got {metric!r}")
+    if dtype not in (None, *get_args(DType)):
+        raise ConfigError(f"the dtype of a table must be float16 or float32, got {dtype!r}")
+    if neighbours < 0:
+        raise ConfigError(f"the number of neighbours must be at least 0, got {neighbours}")
 
 
 def _write_rows(
@@ -370,18 +377,22 @@ def _refuse_existing(folder: Path, force: bool) -> None:
         return
     if not force:
         raise OutputError(f"{folder} exists; --force replaces the folder of a table")
-    found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
-    if not folder.is_dir() or (found and MANIFEST not in found):
+    found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {"": folder}
+    if found and MANIFEST not in found:
         raise OutputError(
             f"{folder} is not the folder of a table, and is not replaced; choose another path"
         )
     for name, path in sorted(found.items()):
-        if name not in FILES or path.is_symlink() or not path.is_file():
+        if not _is_part(name, path):
             raise OutputError(
                 f"{folder} is not replaced: it holds {name!r}, which is not part of a table"
             )
     if found and not {WORDS, ROWS} <= found.keys():
         read(folder)  # a table.json alone must be valid
+
+
+def _is_part(name: str, path: Path) -> bool:
+    return name in FILES and path.is_file() and not path.is_symlink()
 
 
 def _sync(path: Path) -> None:
@@ -496,10 +507,8 @@ def neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
             folder, "it has no list of nearest words; build it with --pairs and --neighbours"
         )
     shape = manifest.words, manifest.neighbours
-    near, away = (
-        _array(Path(folder) / NEIGHBOURS, "int32", shape),
-        _array(Path(folder) / DISTANCES, "float32", shape),
-    )
+    near = _array(Path(folder) / NEIGHBOURS, "int32", shape)
+    away = _array(Path(folder) / DISTANCES, "float32", shape)
     if near.min() < 0 or near.max() >= manifest.words:
         raise _error(Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again")
     return near, away
@@ -603,22 +612,24 @@ def summary(name: str) -> str:
         "words": f"{known['words']:,} of {known['dimension']} numbers",
         "metric": known["metric"],
     }
-    if found:
-        searched = found["minimum_distance"] is not None
-        bound = "" if searched else " (a bound)"
-        lines["diameter"] = number(found["diameter"], 5) + bound
-        lines["l1 diameter"] = number(found["l1_diameter"], 5) + bound
-        lines["coordinate range"] = number(found["coordinate_range"], 5)
-        lines["minimum distance"] = (
-            f"{found['minimum_distance']:.4f}" if searched else "not computed"
-        )
-        lines["equal rows"] = f"{found['duplicates']:,}" if searched else "not counted"
-        lines["calibration curve"] = (
-            f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
-        )
+    lines |= _told_constants(found) if found else {}
     if "neighbours" in known:
         lines["nearest words"] = (
             f"{known['neighbours']} of each word" if known["neighbours"] else "not listed"
         )
     width = max(map(len, lines))
     return "\n".join(f"{name:{width}}  {value}" for name, value in lines.items())
+
+
+def _told_constants(found: Mapping[str, Any]) -> dict[str, str]:
+    searched = found["minimum_distance"] is not None
+    bound = "" if searched else " (a bound)"
+    knots = f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
+    return {
+        "diameter": number(found["diameter"], 5) + bound,
+        "l1 diameter": number(found["l1_diameter"], 5) + bound,
+        "coordinate range": number(found["coordinate_range"], 5),
+        "minimum distance": f"{found['minimum_distance']:.4f}" if searched else "not computed",
+        "equal rows": f"{found['duplicates']:,}" if searched else "not counted",
+        "calibration curve": knots,
+    }

@@ -82,9 +82,8 @@ class StreamedCodes(IntegerCodes):
         unit[unit == 0] = 1
         back = quantizer(wide.shape[1], rows.dtype)(rows, unit) * np.repeat(unit, GROUP)[:, None]
         lengths, away = (norms(each)[:size].astype(np.float64) for each in (wide, wide - back))
-        away = (
-            away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)
-        )  # rows of length 1 are meant
+        # rows of length 1 are meant
+        away = away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)
         most = np.maximum.reduceat(away, np.arange(0, size, GROUP))
         return unit, most + self._turning + NEARLY[np.dtype(np.float32)] + SCALING
 

@@ -18,7 +18,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Literal, cast, get_args
@@ -161,8 +161,7 @@ def _read(
 ) -> tuple[Format, int, Iterator[WordBlock]]:
     """The format of a source, its size in bytes, and its unfiltered blocks."""
     path = Path(source)
-    is_id = format == "model" or HUB_ID.fullmatch(source)
-    if path.is_dir() or (is_id and not path.exists() and not _means_file(source)):
+    if _is_model(path, source, format):
         if format not in (None, "model") or vocabulary is not None or member is not None:
             raise ConfigError(
                 f"{source} is read as a model: leave out --vocabulary, --member and any other --format"
@@ -177,6 +176,17 @@ def _read(
         raise ConfigError(
             f"{source} is a file; --format model is for the folder or the hub id of a model"
         )
+    return _read_file(path, format, vocabulary, member, left_out, stack)
+
+
+def _read_file(
+    path: Path,
+    format: Format | None,
+    vocabulary: str | None,
+    member: str | None,
+    left_out: LeftOut,
+    stack: ExitStack,
+) -> tuple[Format, int, Iterator[WordBlock]]:
     packed = _archive(path, left_out, stack)
     if packed is not None and _holds_arrays(packed, member):
         return "numpy", *_npz(packed, vocabulary, member, left_out, stack)
@@ -188,17 +198,25 @@ def _read(
             raise left_out.error("a packed .safetensors cannot be read in parts; unpack it first")
         return found, *_safetensors(path, vocabulary, member, left_out)
     if member is not None and packed is None:
-        raise ConfigError(f"{source} is read as {found}, which has no members: leave --member out")
+        raise ConfigError(
+            f"{left_out.source} is read as {found}, which has no members: leave --member out"
+        )
     if found == "numpy":
         stream, _ = _unpacked(path, packed, member, left_out, stack)  # again, from its beginning
         return found, *_npy(stream, lambda count: _words(vocabulary, count, left_out), left_out)
     if vocabulary is not None:
         raise ConfigError(
-            f"{source} is read as {found}, which has its own words: leave --vocabulary out"
+            f"{left_out.source} is read as {found}, which has its own words: leave --vocabulary out"
         )
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
     read = _binary if found == "word2vec" else _text
     return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
+
+
+def _is_model(path: Path, source: str, format: Format | None) -> bool:
+    """Whether a source is the folder of a model, or its id in a hub."""
+    is_id = format == "model" or HUB_ID.fullmatch(source) is not None
+    return path.is_dir() or (is_id and not path.exists() and not _means_file(source))
 
 
 def _means_file(source: str) -> bool:
@@ -211,24 +229,36 @@ def _means_file(source: str) -> bool:
     return path or _ENDING.sub("", source) != source
 
 
+_REFUSED = {
+    re.compile(rb"PK\x03\x04|\x1f\x8b|.{257}ustar", re.DOTALL): (
+        "it is an archive in an archive, or an unknown kind of archive; unpack it first"
+    ),
+    re.compile(rb"\xba\x16\x4f\x2f"): (
+        "it is a fastText model (.bin); give the vectors (.vec) instead"
+    ),
+    re.compile(rb"\x80[\x02-\x05]"): (
+        "it holds pickled Python objects, which are never loaded; save them as .npy or .safetensors"
+    ),
+}
+"""Beginnings of files that are never read, and why."""
+
+
 def _told(head: bytes, left_out: LeftOut) -> Format:
     """A file's format, by how it begins."""
     if not head:
         raise left_out.error("it is empty")
-    if head.startswith((b"PK\x03\x04", b"\x1f\x8b")) or head[257:262] == b"ustar":
-        raise left_out.error(
-            "it is an archive in an archive, or an unknown kind of archive; unpack it first"
-        )
     if head.startswith(b"\x93NUMPY"):
         return "numpy"
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
         return "safetensors"
-    if head.startswith(b"\xba\x16\x4f\x2f"):
-        raise left_out.error("it is a fastText model (.bin); give the vectors (.vec) instead")
-    if re.match(rb"\x80[\x02-\x05]", head):
-        raise left_out.error(
-            "it holds pickled Python objects, which are never loaded; save them as .npy or .safetensors"
-        )
+    for beginning, reason in _REFUSED.items():
+        if beginning.match(head):
+            raise left_out.error(reason)
+    return _told_by_lines(head, left_out)
+
+
+def _told_by_lines(head: bytes, left_out: LeftOut) -> Format:
+    """The format of a file that begins with lines."""
     if header := _HEADER.match(head.removeprefix(b"\xef\xbb\xbf")):
         after = head[header.end() :]
         text = isinstance(_parse_line(after.partition(b"\n")[0], int(header[2])), tuple)
@@ -252,34 +282,34 @@ def _sound(
     seen: set[str] = set()
     with _refusing(left_out):
         for block in blocks:
-            faults = {**block.faults}
-            keep = np.ones(len(block.words), bool)
-            for reason, bad in _flaws(block, zero_rows):
-                faults.update(
-                    (block.numbers[i], reason) for i in np.flatnonzero(keep & bad).tolist()
-                )
-                keep &= ~bad
-            chosen, repeated = _first(block.words, np.flatnonzero(keep).tolist(), seen, limit)
+            faults, sound = _faults(block, zero_rows)
+            chosen, repeated = _first(block.words, sound, seen, limit)
             full = len(seen) == limit
             for number in sorted(faults):
                 if not full or number < block.numbers[chosen[-1]]:  # later faults do not matter
                     left_out.fault(f"{block.unit} {number}", faults[number])
             left_out.duplicates += repeated
             if len(chosen) < len(block.words):
-                numbers = [block.numbers[i] for i in chosen]
-                words = [block.words[i] for i in chosen]
-                block = WordBlock(
-                    words=words,
+                block = replace(
+                    block,
+                    words=[block.words[i] for i in chosen],
                     rows=block.rows[chosen],
-                    numbers=numbers,
-                    unit=block.unit,
-                    read=block.read,
+                    numbers=[block.numbers[i] for i in chosen],
                 )
             yield block
             if full:
                 return
     if len(seen) < 2:
         raise left_out.error(f"a table needs at least two words, got {len(seen)} that can be taken")
+
+
+def _faults(block: WordBlock, zero_rows: bool) -> tuple[dict[int, str], list[int]]:
+    """The faults of a block, the first of each word, and the places of the words without one."""
+    faults, sound = {**block.faults}, np.ones(len(block.words), bool)
+    for reason, bad in _flaws(block, zero_rows):
+        faults.update((block.numbers[i], reason) for i in np.flatnonzero(sound & bad).tolist())
+        sound &= ~bad
+    return faults, np.flatnonzero(sound).tolist()
 
 
 def _first(
@@ -509,9 +539,8 @@ def _parse(
 ) -> tuple[list[str], Floats, Sequence[int], dict[int, str]]:
     """The words and rows of some lines, their line numbers starting at `line`, and the faults of the others."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # about numbers that are infinite in float32, and input of empty lines
+        # about numbers that are infinite in float32, and input of empty lines
+        warnings.simplefilter("ignore")
         try:
             parts = [each.partition(" ") for each in content.decode().split("\n")]
             rows = _numbers([tail for _, _, tail in parts])
@@ -573,27 +602,13 @@ def _binary(
     source = iter(chunks)
     buffer = next(source, b"")
     count, width = _sizes(buffer[: buffer.find(b"\n") + 1], left_out)
-    begins, at, done = (
-        0,
-        buffer.find(b"\n") + 1,
-        0,
-    )  # where the buffer begins in the file, and how much of it is done
+    begins, at, done = 0, buffer.find(b"\n") + 1, 0  # where the buffer begins in the file
     while done < count:
-        words, rows, places = [], [], []
-        while done < count:
-            start = at + 1 if buffer[at : at + 1] == b"\n" else at
-            space = buffer.find(b" ", start, start + LONGEST)
-            end = space + 1 + 4 * width
-            if space < 0 or end > len(buffer):
-                break
-            words.append(buffer[start:space])
-            rows.append(buffer[space + 1 : end])
-            places.append(begins + start)
-            at, done = end, done + 1
+        words, rows, places, end = _whole(buffer, at, count - done, width)
         if words:
-            yield _decoded(
-                words, np.frombuffer(b"".join(rows), "<f4").reshape(-1, width), places, tell()
-            )
+            numbers = np.frombuffer(b"".join(rows), "<f4").reshape(-1, width)
+            yield _decoded(words, numbers, [begins + place for place in places], tell())
+        at, done = end, done + len(words)
         if done == count:
             break
         if len(buffer) - at > LONGEST + 4 * width:
@@ -608,6 +623,24 @@ def _binary(
         begins, buffer, at = begins + at, buffer[at:] + chunk, 0
     if buffer[at:].strip() or next(source, b"").strip():
         raise left_out.error(f"its header says {count:,} words, and it continues after them")
+
+
+def _whole(
+    buffer: bytes, at: int, most: int, width: int
+) -> tuple[list[bytes], list[bytes], list[int], int]:
+    """The words of a buffer from a place on that are whole, their numbers and places, and where the last one ends."""
+    words, rows, places = list[bytes](), list[bytes](), list[int]()
+    while len(words) < most:
+        start = at + 1 if buffer[at : at + 1] == b"\n" else at
+        space = buffer.find(b" ", start, start + LONGEST)
+        end = space + 1 + 4 * width
+        if space < 0 or end > len(buffer):
+            break
+        words.append(buffer[start:space])
+        rows.append(buffer[space + 1 : end])
+        places.append(start)
+        at = end
+    return words, rows, places, at
 
 
 def _decoded(words: list[bytes], rows: Floats, places: list[int], read: int) -> WordBlock:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -78,17 +79,16 @@ class WordPieces:
         pieces = [
             encoding.tokens or [word] for encoding, word in zip(encodings, words, strict=True)
         ]
-        flat = [piece for tokens in pieces for piece in tokens]
-        rows = np.fromiter(
-            (self.table.row_of.get(piece, -1) for piece in flat), np.int64, len(flat)
-        )
+        flat = list(chain.from_iterable(pieces))
+        row_of = self.table.row_of
+        rows = np.fromiter((row_of.get(piece, -1) for piece in flat), np.int64, len(flat))
         outside = np.flatnonzero(rows < 0)
+        known = rows >= 0
         rows[outside] = self.table.lookup([flat[i] for i in outside])[0]
-        ends = np.cumsum([len(tokens) for tokens in pieces])[:-1]
-        known = [
-            bool(part.all()) for part in np.split(~np.isin(np.arange(len(flat)), outside), ends)
-        ]
-        return np.split(rows, ends), np.array(known, bool)
+        starts = np.cumsum([0, *map(len, pieces)])[:-1]
+        if len(starts):
+            known = np.logical_and.reduceat(known, starts)
+        return np.split(rows, starts[1:]), known
 
     def join(self, words: Sequence[Ids]) -> list[str]:
         """Released pieces as one string per word, by the tokenizer's own decoder; never empty."""

@@ -19,10 +19,14 @@ def casing_of(word: str) -> Casing:
     """
     if word.islower():
         return "lower"
-    cased = [letter for letter in word if letter.isupper() or letter.islower() or letter.istitle()]
+    cased = list(filter(_is_cased, word))
     if not cased or cased[0].islower():
         return "lower"
-    return "upper" if len(cased) > 1 and all(letter.isupper() for letter in cased) else "title"
+    return "upper" if len(cased) > 1 and all(map(str.isupper, cased)) else "title"
+
+
+def _is_cased(letter: str) -> bool:
+    return letter.isupper() or letter.islower() or letter.istitle()
 
 
 def apply_casing(word: str, casing: str) -> str:

@@ -9,7 +9,7 @@ No list decides anything by itself: many people are called Paris, and many stree
 
 import gzip
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from io import BytesIO
@@ -65,11 +65,8 @@ def marks(words: Sequence[str], documents: Ints) -> Ints:
     for start, end in zip(documents[:-1].tolist(), documents[1:].tolist(), strict=True):
         at = start
         while at < end:
-            size = min(longest.get(told[at], 0), end - at)
-            while size and (mark := entries.get(" ".join(told[at : at + size]), 0)) == 0:
-                size -= 1
-            if size:
-                found[at : at + size] |= mark
+            size, mark = _entry(told, at, end, entries, longest)
+            found[at : at + size] |= mark
             at += size or 1
     return found
 
@@ -94,14 +91,18 @@ def _on_ordinary(words: Sequence[str]) -> Flags:
     return found
 
 
-def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
-    """Which folded words, where no spaces are, are covered by ordinary words, matched across them, the longest first.
+def _entry(
+    words: Sequence[str], at: int, end: int, entries: Mapping[str, int], longest: Mapping[str, int]
+) -> tuple[int, int]:
+    """How many words from a place on are the longest entry there, and its mark; 0 and 0 for none."""
+    for size in range(min(longest.get(words[at], 0), end - at), 0, -1):
+        if mark := entries.get(" ".join(words[at : at + size]), 0):
+            return size, mark
+    return 0, 0
 
-    A Korean word is covered together with its endings, alone; Chinese and Japanese words with those beside them.
-    """
-    if all(map(str.isascii, words)):
-        return np.zeros(len(words), bool)
-    begins = set(documents.tolist())
+
+def _unspaced(words: Sequence[str], begins: set[int]) -> tuple[list[str], list[int]]:
+    """The letters of words where no spaces are, with one before each run of them, and the word of each letter."""
     letters: list[str] = []
     owners: list[int] = []
     last = -1
@@ -113,6 +114,17 @@ def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
             letters.extend(word)
             owners.extend([i] * len(word))
             last = -1 if shape[1] is None else i
+    return letters, owners
+
+
+def _made_of_ordinary(words: Sequence[str], documents: Ints) -> Flags:
+    """Which folded words, where no spaces are, are covered by ordinary words, matched across them, the longest first.
+
+    A Korean word is covered together with its endings, alone; Chinese and Japanese words with those beside them.
+    """
+    if all(map(str.isascii, words)):
+        return np.zeros(len(words), bool)
+    letters, owners = _unspaced(words, {*documents.tolist()})
     text, covered = "".join(letters), np.zeros(len(words), bool)
     if not text:
         return covered

@@ -184,21 +184,20 @@ class Released:
                 raise InputError(
                     f"mask.{name} must have one entry per item ({count}), got {len(labels)}"
                 )
-        # A mask that leaves something out would make the printed statement false.
-        if self._positions(Kind.VERBATIM) != set(self.mask.verbatim):
-            raise InputError("mask.verbatim must list the positions of exactly the verbatim items")
-        if self._positions(Kind.PLACEHOLDER) != {
-            position for position, _ in self.mask.placeholders
-        }:
-            raise InputError(
-                "mask.placeholders must list the positions of exactly the placeholders"
-            )
-        if self._positions(Kind.NUMBER) != set(self.mask.numbers):
-            raise InputError("mask.numbers must list the positions of exactly the moved numbers")
-        dropped = set(self.mask.dropped)
-        if dropped and any(
-            not dropped.isdisjoint(range(item.start, item.end)) for item in self.items
+        self._check_mask()
+
+    def _check_mask(self) -> None:
+        """Refuses a mask that leaves something out: it would make the printed statement false."""
+        placeholders = [position for position, _ in self.mask.placeholders]
+        for kind, listed, name, said in (
+            (Kind.VERBATIM, self.mask.verbatim, "mask.verbatim", "verbatim items"),
+            (Kind.PLACEHOLDER, placeholders, "mask.placeholders", "placeholders"),
+            (Kind.NUMBER, self.mask.numbers, "mask.numbers", "moved numbers"),
         ):
+            if self._positions(kind) != set(listed):
+                raise InputError(f"{name} must list the positions of exactly the {said}")
+        dropped = set(self.mask.dropped)
+        if dropped and any(dropped & {*range(item.start, item.end)} for item in self.items):
             raise InputError("mask.dropped must not list a word that an item stands for")
 
     def _positions(self, kind: Kind) -> set[int]:

@@ -104,6 +104,17 @@ class Tokens:
         return sizes
 
     @property
+    def spans(self) -> list[slice]:
+        """Where the words of each text are."""
+        return [slice(*edges) for edges in pairwise(self.documents.tolist())]
+
+    @property
+    def owners(self) -> Ints:
+        """The text of each word, int64 [T]."""
+        owners: Ints = np.repeat(np.arange(len(self.texts)), self.sizes)
+        return owners
+
+    @property
     def spaced(self) -> Flags:
         """Whether whitespace precedes each word, bool [T]; at the start of a text too."""
         spaced = np.ones(len(self.words), bool)
@@ -127,7 +138,7 @@ class Tokens:
         """
         kept = np.flatnonzero(~goes_on)
         last = np.append(kept[1:], len(self.words)) - 1
-        owner = np.repeat(np.arange(len(self.texts)), self.sizes)[kept].tolist()
+        owner = self.owners[kept].tolist()
         starts, ends = self.starts[kept], self.ends[last]
         words = [self.words[i] for i in kept.tolist()]
         for place in np.flatnonzero(last > kept).tolist():
@@ -155,23 +166,7 @@ class Tokens:
         Returns:
             The words, and for each the number of the word that it was in, int64.
         """
-        inside: dict[int, set[int]] = {}
-        for b, place in [*places, *bounds]:
-            low, high = self.documents[b : b + 2].tolist()
-            i = bisect_right(self.ends, place, low, high)
-            if i < high and self.starts[i] < place:
-                around = self.texts[b][place - 1 : place + 1]
-                before, behind = (
-                    self.texts[b][self.starts[i] : place],
-                    self.texts[b][place : self.ends[i]],
-                )
-                if (
-                    (b, place) in bounds
-                    or _UNSPACED.match(around)
-                    or _ENDING.fullmatch(behind)
-                    or _ELISION.fullmatch(before)
-                ):
-                    inside.setdefault(i, set()).add(place)
+        inside = self._inside(places, bounds)
         if not inside:
             return self, np.arange(len(self.words))
         counts = np.ones(len(self.words), np.int64)
@@ -179,7 +174,7 @@ class Tokens:
         origin = np.repeat(np.arange(len(self.words)), counts)
         first = np.cumsum(counts) - counts
         starts, ends = self.starts[origin].copy(), self.ends[origin].copy()
-        owner = np.repeat(np.arange(len(self.texts)), self.sizes)
+        owner = self.owners
         words = [self.words[i] for i in origin.tolist()]
         for i, found in inside.items():
             edges = [int(self.starts[i]), *sorted(found), int(self.ends[i])]
@@ -189,6 +184,25 @@ class Tokens:
         return Tokens(
             texts=self.texts, words=words, starts=starts, ends=ends, documents=documents
         ), origin
+
+    def _inside(
+        self, places: Sequence[tuple[int, int]], bounds: Collection[tuple[int, int]]
+    ) -> dict[int, set[int]]:
+        """Where in which words is cut."""
+        inside: dict[int, set[int]] = {}
+        for b, place in [*places, *bounds]:
+            low, high = self.documents[b : b + 2].tolist()
+            i = bisect_right(self.ends, place, low, high)
+            if i < high and self.starts[i] < place:
+                text, start, end = self.texts[b], int(self.starts[i]), int(self.ends[i])
+                if (
+                    (b, place) in bounds
+                    or _UNSPACED.match(text[place - 1 : place + 1])
+                    or _ENDING.fullmatch(text[place:end])
+                    or _ELISION.fullmatch(text[start:place])
+                ):
+                    inside.setdefault(i, set()).add(place)
+        return inside
 
 
 def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:

@@ -7,6 +7,7 @@ Not here: what was measured.
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -40,9 +41,7 @@ def circumstances(*also: str) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
         "python": platform.python_version(),
-        "versions": {
-            name: found for name in (*PACKAGES, *also) if (found := _version(name)) is not None
-        },
+        "versions": versions(*PACKAGES, *also),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "threads": threads(),
@@ -50,11 +49,13 @@ def circumstances(*also: str) -> dict[str, Any]:
     }
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+def versions(*names: str) -> dict[str, str]:
+    """The versions of those of these packages that are installed."""
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 @cache

@@ -122,9 +122,8 @@ class Beam:
         likely[positions] = np.take_along_axis(probability, best, axis=1)[around.of]
         said = np.log(np.maximum(self.decode(words, likely, around.documents)[positions], LEAST))
         found = np.full(probability.shape, np.log(LEAST))
-        mean = (around.members @ said) / np.diff(around.members.indptr)[
-            :, None
-        ]  # of the positions of a cell
+        # of the positions of a cell
+        mean = (around.members @ said) / np.diff(around.members.indptr)[:, None]
         np.put_along_axis(found, best, mean, axis=1)
         return found
 
@@ -162,14 +161,12 @@ class Beam:
         """Of the words `at` [R, L] of R texts, from the last to the first, the places and the probabilities [R, C]."""
         r, c = len(at), words.shape[1]
         text = np.arange(r)[:, None]
-        kept, mass = (
-            np.zeros((r, 1), np.int64),
-            np.ones((r, 1)),
-        )  # pairs: C times the first, and the second
-        first, second = (
-            np.full((r, c), -1),
-            np.full((r, c), self.trigrams.edge),
-        )  # the words of both
+        # pairs: C times the first, and the second
+        kept = np.zeros((r, 1), np.int64)
+        mass = np.ones((r, 1))
+        # the words of both
+        first = np.full((r, c), -1)
+        second = np.full((r, c), self.trigrams.edge)
         steps = list[tuple[Ids, Values, Ids, Ids, Values]]()
         for place in at.T:
             last, own = kept % c, words[place]

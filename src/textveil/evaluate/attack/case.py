@@ -115,11 +115,9 @@ class View:
 
     def of_drawn(self, note: str) -> str:
         """The note of an attacker who looks at `drawn`: where words were re-ranked, it says so."""
-        return (
-            note
-            if np.array_equal(self.drawn, self.shown)
-            else "; ".join(filter(None, (note, BEFORE)))
-        )
+        if np.array_equal(self.drawn, self.shown):
+            return note
+        return "; ".join(filter(None, (note, BEFORE)))
 
     @property
     def origin(self) -> EmbeddingTable:

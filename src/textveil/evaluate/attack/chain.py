@@ -191,9 +191,8 @@ class WindowChannel:
         for o in chain.offsets:
             place, weight, _ = chain.at(o)
             centres += rows[secret[place]] * weight[:, None]
-        level = np.nan_to_num(
-            np.log(chain.parameter), posinf=0.0
-        )  # without noise there is no parameter
+        # without noise there is no parameter
+        level = np.nan_to_num(np.log(chain.parameter), posinf=0.0)
         own = np.flatnonzero(chain.drawn >= 0)
         groups = (
             np.array_split(own[np.argsort(level[own], kind="stable")], LEVELS)
@@ -262,9 +261,8 @@ class WindowChannel:
         expected = np.zeros((len(states), self.rows.shape[1]), np.float32)
         expected[known] = self.rows[chain.passed[known]]
         belief = _sum_product(self._tables(chain, states, log_prior, expected), chain)
-        if len(chain.joint) < len(
-            chain.offsets
-        ):  # once more, knowing what to expect of words of small weight
+        # once more, knowing what to expect of words of small weight
+        if len(chain.joint) < len(chain.offsets):
             for start in range(0, len(states), ROWS):
                 part = slice(start, start + ROWS)
                 expected[part] = np.matmul(

@@ -6,6 +6,7 @@ Not here: what is known before a release (`prior`), and both together (`posterio
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -184,31 +185,28 @@ def share(views: Sequence[View], report: Report = quiet) -> None:
         view.memo["in context"] = _per_position(view, np.arange(len(view.drawn)), own)
 
 
+def _by_same_law(view: View, other: View) -> bool:
+    return view.mechanism == other.mechanism and view.table is other.table
+
+
 def _share_law(views: Sequence[View], report: Report) -> None:
     first = views[0]
-    if isinstance(first.mechanism, Noisy) or refusal(
-        first
-    ):  # a law that is estimated is estimated for each
+    # a law that is estimated is estimated for each
+    if isinstance(first.mechanism, Noisy) or refusal(first):
         return
-    drawn = [view.draws != PLACEHOLDER for view in views]
-    rows = np.unique(
-        np.concatenate([view.draws[own] for view, own in zip(views, drawn, strict=True)])
-    )
-    parameters = {
-        float(each)
-        for view, own in zip(views, drawn, strict=True)
-        for each in view.parameter[own[:, 0]]
-    }
-    alike = all(view.mechanism == first.mechanism and view.table is first.table for view in views)
-    if not alike or len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
+    if not all(map(partial(_by_same_law, first), views)):
         return
-    lines = exact(first.mechanism, first.table, rows, parameters.pop(), report)
+    pairs = [(view, view.draws != PLACEHOLDER) for view in views]
+    rows = np.unique(np.concatenate([view.draws[own] for view, own in pairs]))
+    parameters = np.unique(np.concatenate([view.parameter[own[:, 0]] for view, own in pairs]))
+    if len(parameters) != 1 or len(rows) * len(first.table) > CELLS:
+        return
+    lines = exact(first.mechanism, first.table, rows, float(parameters[0]), report)
     if lines is None:
         return
-    lines = np.concatenate(
-        [np.zeros((1, len(first.table)), np.float32), lines]
-    )  # a placeholder is as probable for every row
-    for view, own in zip(views, drawn, strict=True):
+    # a placeholder is as probable for every row
+    lines = np.concatenate([np.zeros((1, len(first.table)), np.float32), lines])
+    for view, own in pairs:
         which = np.where(own, np.searchsorted(rows, view.draws) + 1, 0)
         everywhere = np.arange(len(view.drawn))
         view.memo["law"] = Likelihoods(
@@ -404,9 +402,8 @@ def estimate(
     )
     budget = draws * len(rows)
     around = _proposals(table, rows, budget, rng)
-    if (
-        mechanism.exclude_original
-    ):  # with little noise, a row is released for those that it is the nearest to
+    # with little noise, a row is released for those that it is the nearest to
+    if mechanism.exclude_original:
         around = np.concatenate([around, np.arange(len(table))])
     lines, hit = pool.lines(rows, around)
     if not hit.all():
@@ -520,10 +517,8 @@ class _Pool:
             if self.mechanism.exclude_original:
                 second = self.view.nearest(noisy, exclude=nearest)
                 noisy = np.tile(noisy, (2, 1))
-                line, only = (
-                    np.concatenate([line, line_of[second]]),
-                    np.concatenate([only, nearest]),
-                )
+                line = np.concatenate([line, line_of[second]])
+                only = np.concatenate([only, nearest])
             held.append((noisy[line >= 0], line[line >= 0], only[line >= 0]))
             if len(held) == HELD or chunk.stop == len(around):
                 vectors, lines, single = zip(*held, strict=True)

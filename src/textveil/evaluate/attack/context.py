@@ -112,9 +112,8 @@ class _Question:
 def _questions(asked: Sequence[tuple[View, Ids]]) -> Iterator[_Question]:
     """One for each mechanism and context, whatever the number of views in which it occurs."""
     held: dict[object, _Question] = {}
-    memos: dict[
-        object, dict[object, object]
-    ] = {}  # of what a language model says of the same texts
+    # of what a language model says of the same texts
+    memos: dict[object, dict[object, object]] = {}
     for number, (view, positions) in enumerate(asked):
         mechanism, layout = contextual(view), view.layout
         memo = memos.setdefault((layout.verbatim, layout.documents.tobytes()), {})

@@ -14,7 +14,7 @@ from textveil.evaluate.attack.contract import Report, quiet
 from textveil.evaluate.attack.posterior import priors
 from textveil.evaluate.attack.prior import PriorName
 from textveil.mechanism import Block, Law, Layout, Mechanism
-from textveil.randomness import Ids, Values
+from textveil.randomness import Floats, Ids, Values
 from textveil.table import EmbeddingTable
 
 LIKELIEST, OTHERS = 112, 16
@@ -87,19 +87,14 @@ def success(
     rows, coded = secret
     found = np.zeros(len(rows))
     distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
-    asked: list[list[tuple[int, Values]]] = [[] for _ in distinct]
-    for cells, log_prior in expected:
-        for place, cell in enumerate(cells.tolist()):
-            asked[which[cell]].append((cell, log_prior[min(place, len(log_prior) - 1)]))
+    asked = _asked(expected, which, len(distinct))
     step = max(1, channel.CELLS // (len(table) * (LIKELIEST + OTHERS)))
     for start in range(0, len(distinct), step):
         some = coded[first[start : start + step]]
         block = Block(layout=Layout.of(*np.ones_like(some).tolist()), rows=some)
-        law = (
-            mechanism.log_probs(table, block, np.full(len(some), parameter))
-            if isinstance(mechanism, Law)
-            else None
-        )
+        law = None
+        if isinstance(mechanism, Law):
+            law = mechanism.log_probs(table, block, np.full(len(some), parameter))
         if law is None:
             return None
         outputs = [_outputs(np.exp(line)) for line in law]
@@ -108,20 +103,30 @@ def success(
         assert lines is not None, "the law was written down"
         for word, (seen, share) in enumerate(outputs, start):
             told = table.spread(lines[np.searchsorted(released, seen)])
-            known: dict[int, float] = {}  # what is expected of many cells is often the same
-            for cell, log_prior in asked[word]:
-                key = log_prior.ctypes.data
-                if key not in known:
-                    guess = (told + log_prior.astype(np.float32)).argmax(axis=1)
-                    blind = log_prior.argmax() == distinct[word]
-                    known[key] = share[guess == distinct[word]].sum() + blind * max(
-                        0.0, 1 - share.sum()
-                    )
-                found[cell] += known[key]
-    times = sum(len(cells) for cells, _ in expected) // len(
-        rows
-    )  # of each cell as often as of every other
+            for alike, log_prior in asked[word].values():
+                np.add.at(found, alike, _hits(told, share, log_prior, int(distinct[word])))
+    # of each cell as often as of every other
+    times = sum(len(cells) for cells, _ in expected) // len(rows)
     return found / times
+
+
+def _asked(
+    expected: Expected, which: Ids, distinct: int
+) -> list[dict[int, tuple[list[int], Values]]]:
+    """For each distinct row what is expected in its cells, each once, with these cells: it is often the same."""
+    asked: list[dict[int, tuple[list[int], Values]]] = [{} for _ in range(distinct)]
+    for cells, log_prior in expected:
+        for place, cell in enumerate(cells.tolist()):
+            own = log_prior[min(place, len(log_prior) - 1)]
+            asked[which[cell]].setdefault(own.ctypes.data, ([], own))[0].append(cell)
+    return asked
+
+
+def _hits(told: Floats | Values, share: Values, log_prior: Values, row: int) -> float:
+    """How often a row is guessed right, when these rows are seen so often and tell this of it."""
+    guess = (told + log_prior.astype(np.float32)).argmax(axis=1)
+    blind = log_prior.argmax() == row
+    return float(share[guess == row].sum() + blind * max(0.0, 1 - share.sum()))
 
 
 def _outputs(share: Values) -> tuple[Ids, Values]:

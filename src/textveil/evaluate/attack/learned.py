@@ -161,9 +161,8 @@ class Learned:
         """Where nothing is protected, there are no public texts, or the law of single words is not known."""
         if not self.public:
             return "it learns from public texts of the same kind: name a file of them with --public"
-        if (
-            len(self._distinct) < FEWEST
-        ):  # of phrases of one text, none would be left to try the mechanism on
+        # of phrases of one text, none would be left to try the mechanism on
+        if len(self._distinct) < FEWEST:
             return f"it needs {FEWEST} different public texts at least, and better thousands"
         if not len(view.drawn):
             return NOTHING_PROTECTED

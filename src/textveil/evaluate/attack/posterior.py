@@ -70,11 +70,9 @@ def refusal(view: View, name: PriorName) -> str:
     if mixes(view) and view.table.root.book is not None:
         return "words that were mixed as codes are not guessed together"
     if mixes(view):
-        return (
-            ""
-            if name != "context"
-            else "words that were mixed are guessed together, from one prior for all"
-        )
+        if name != "context":
+            return ""
+        return "words that were mixed are guessed together, from one prior for all"
     return channel.refusal(view) or prior.refusal(view, name)
 
 
@@ -109,6 +107,13 @@ def posterior(
     return after(view, seen, prior=prior, k=k, draws=draws, model=model, rng=rng, report=report)[0]
 
 
+def _held(view: View, keys: Sequence[object], k: int) -> Iterator[Ranking]:
+    """What is kept of these, with so many candidates."""
+    for each in map(view.memo.get, keys):
+        if isinstance(each, Ranking) and each.candidates.shape[1] >= k:
+            yield each
+
+
 def after(
     view: View,
     seen: Sequence[int],
@@ -141,15 +146,11 @@ def after(
     if reason := refusal(view, prior):
         raise ConfigError(f"these releases have no posterior under this prior: {reason}")
     k = min(k, len(view.origin), MOST if mixes(view) else k)
-    looked = (
-        min(MOST, len(view.origin)) if mixes(view) else k
-    )  # more guesses cost a joint decoding nothing
+    # more guesses cost a joint decoding nothing
+    looked = min(MOST, len(view.origin)) if mixes(view) else k
     key = ("posterior", prior, draws, model if prior == "context" else None)
     keys = [(*key, number) for number in seen]
-    held = [view.memo.get(key) for key in keys]
-    found = tuple(
-        each for each in held if isinstance(each, Ranking) and each.candidates.shape[1] >= k
-    )
+    found = tuple(_held(view, keys, k))
     if len(found) < len(keys):
         if mixes(view):
             found = (_jointly(view, prior, looked, rng, report),)

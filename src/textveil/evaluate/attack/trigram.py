@@ -57,9 +57,8 @@ def expected(
     )
     for number, (before, behind) in enumerate(_neighbours(words, documents, items, knows)):
         parts = [([], before), *((behind[i::-1], before[: 1 - i]) for i in range(len(behind)))]
-        questions = [
-            (len(first), [*first, "", *last]) for first, last in parts
-        ]  # the latest word first
+        # the latest word first
+        questions = [(len(first), [*first, "", *last]) for first, last in parts]
         told = []
         for k, word in enumerate(map(str.lower, choices[number])):
             if knows(word):

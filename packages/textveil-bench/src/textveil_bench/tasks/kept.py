@@ -10,7 +10,6 @@ without pickle, networks from safetensors. What cannot be read, or does not fit,
 import os
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from textveil.files import make_folder, sync_folder, writing
 from textveil.randomness import fresh_name
+from textveil_bench.circumstances import versions
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -39,10 +39,8 @@ def home(folder: Path | None = None) -> Path:
 
 def key(libraries: tuple[str, ...], **decides: object) -> str:
     """A name for whatever these values and the versions of some libraries determine."""
-    versions = {name: version(name) for name in libraries}
-    return blake2b(
-        repr((sorted(decides.items()), versions)).encode(), digest_size=DIGEST
-    ).hexdigest()
+    decided = repr((sorted(decides.items()), versions(*libraries)))
+    return blake2b(decided.encode(), digest_size=DIGEST).hexdigest()
 
 
 def fingerprint(network: Any, without: Sequence[str] = ()) -> str:

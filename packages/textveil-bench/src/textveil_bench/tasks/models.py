@@ -6,8 +6,9 @@ Not here: the models themselves (`textveil.models`).
 """
 
 import os
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -27,12 +28,13 @@ def called(source: str | None, bundled: str = ENCODER) -> str:
 
 @cache
 def precision() -> Literal["bfloat16", "float32"]:
-    """The precision of networks under `quick`: bfloat16 if the processor has instructions for it."""
+    """The precision of networks under `quick`: bfloat16 if the processor has instructions for it, with torch."""
+    if find_spec("torch") is None:
+        return "float32"
     import torch
 
-    able: dict[str, object] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # missing in older versions of torch
+    # missing in older versions of torch
+    able: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return "bfloat16" if able.get("avx512_bf16") or able.get("amx_bf16") else "float32"
 
 
@@ -42,9 +44,11 @@ def quick() -> AbstractContextManager[object]:
     Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep a cosine above 0.999 with
     those in float32. No release depends on it.
     """
+    if precision() == "float32":
+        return nullcontext()
     import torch
 
-    return torch.autocast("cpu", torch.bfloat16, enabled=precision() == "bfloat16")
+    return torch.autocast("cpu", torch.bfloat16)
 
 
 @cache
