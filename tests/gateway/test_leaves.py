@@ -6,6 +6,7 @@ may hold one: `messages[]<user>.content[]<text>.text`, where `[]` is an item of 
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import NoneType, UnionType
@@ -38,7 +39,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from pydantic import BaseModel
 from typing_extensions import get_type_hints, is_typeddict
 
-from textveil.gateway.leaves import LeafRule, classified
+from textveil.gateway.leaves import LeafRule
 from textveil.gateway.protocols import completions, embeddings, models, moderations, responses
 from textveil.gateway.protocols.chat import ANSWER, REQUEST
 
@@ -116,6 +117,39 @@ def walked(kind: Any, path: str = "", seen: tuple[Any, ...] = ()) -> Iterator[st
         yield path + "[]"
     else:
         yield path + (" :any" if kind in (object, Any) else "")
+
+
+def classified(rule: LeafRule, path: str) -> bool:
+    """Whether a leaf of an SDK's types has an act of its own.
+
+    Args:
+        rule: the table of the API.
+        path: `messages[]<user>.content[]<text>.text`: `[]` is an item, `<kind>` a member of a union, `{key}` and `{*}`
+            a key and a value of an object whose names are free; ` :any` behind it is a value without a type.
+    """
+    own = [rule]
+    for step in re.findall(r"\[\]|<[^>]*>|\{[^}]*\}|[^.\[\]<>{}]+", path.partition(" :")[0]):
+        if any(each.whole is not None for each in own):
+            return True
+        if step == "[]":
+            own = [each.items for each in own if each.items is not None]
+        elif step[0] == "<":
+            kinds = [each.kinds[step[1:-1]] for each in own if step[1:-1] in each.kinds]
+            own = kinds or [each for each in own if not each.tag]
+        elif step == "{key}":
+            return any(each.others is not None for each in own)
+        elif step == "{*}":
+            own = [each.others for each in own if each.others is not None]
+        else:
+            every = [kind for each in own for kind in (each.kinds.values() if each.tag else [each])]
+            own = [kind.fields[step] for kind in every if kind.fields and step in kind.fields]
+        if not own:
+            return False
+    untyped = path.endswith(":any")
+    return any(
+        each.whole is not None or each.text is not None or (untyped and bool(each.fields))
+        for each in own
+    )
 
 
 def unclassified(kind: Any, rule: LeafRule) -> list[str]:

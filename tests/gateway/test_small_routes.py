@@ -8,10 +8,11 @@ from tests.gateway.servers import serving, serving_upstream
 from tests.gateway.specimens import specimens
 from tests.gateway.test_gateway import client_of
 from tests.gateway.test_gateway import environment as environment
+from tests.gateway.test_leaves import classified
 
 from textveil import Privatizer
 from textveil.gateway import Gateway
-from textveil.gateway.leaves import Act, classified, leaves
+from textveil.gateway.leaves import Act, leaves
 from textveil.gateway.policy import Policy
 from textveil.gateway.protocols import completions, embeddings, moderations
 

@@ -24,6 +24,10 @@ _PLACEHOLDER = regex.compile(
 """What looks like a placeholder, also one that was never given, and one that breaks off."""
 
 
+TEXTS = frozenset({Act.PROTECT, Act.ARGUMENTS, Act.SIGNED})
+"""What is one text where it is a string."""
+
+
 @options("restore.")
 class RestoreOptions:
     """Where originals are put back in answers though they would be joined into an address in which they did not stand.
@@ -92,10 +96,8 @@ class Restoring:
         if isinstance(came, list):
             return [self.value(each, tool) for each in came]
         if isinstance(came, dict):
-            return {
-                self.text(name, Act.OBJECT, tool): self.value(each, tool)
-                for name, each in came.items()
-            }
+            own = came.items()
+            return {self.text(name, Act.OBJECT, tool): self.value(each, tool) for name, each in own}
         return came
 
     def whole(
@@ -110,18 +112,21 @@ class Restoring:
         """
         changed: dict[Path, Any] = {}
         for path, act, value in leaves(came, rule):
-            if act in (Act.PROTECT, Act.ARGUMENTS, Act.SIGNED) and isinstance(value, str):
-                tool = _tool(came, path) if act is Act.ARGUMENTS else ""
-                changed[path] = (
-                    self.text(value, act, tool) if text is None else text(path, value, act)
-                )
-            elif act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
-                changed[path] = self.value(value, _tool(came, path))
-            elif act is Act.OFFSET and isinstance(value, int):
-                changed[path] = self.offset(_beside(came, path), value)
-            elif act is Act.DROP and value is not None:
-                changed[path] = DROPPED
+            if text is not None and act in TEXTS and isinstance(value, str):
+                changed[path] = text(path, value, act)
+            elif value is not None or act is not Act.DROP:
+                changed[path] = self._leaf(came, path, act, value)
         return rebuilt(came, changed)
+
+    def _leaf(self, came: Any, path: Path, act: Act, value: Any) -> Any:
+        """Gives what becomes of a leaf of a part of an answer; most pass."""
+        if act in TEXTS and isinstance(value, str):
+            return self.text(value, act, _tool(came, path) if act is Act.ARGUMENTS else "")
+        if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
+            return self.value(value, _tool(came, path))
+        if act is Act.OFFSET and isinstance(value, int):
+            return self.offset(_beside(came, path), value)
+        return DROPPED if act is Act.DROP else value
 
     def offset(self, came: str, place: int) -> int:
         """Where in a restored text stands what stood at some place of the text that came."""
@@ -181,8 +186,7 @@ def _beside(came: Any, path: Path) -> str:
     around, texts = came, [""]
     for step in path:
         if isinstance(around, dict):
-            texts += [
-                around[name] for name in ("text", "content") if isinstance(around.get(name), str)
-            ]
+            inside = map(around.get, ("text", "content"))
+            texts += [each for each in inside if isinstance(each, str)]
         around = around[step]
     return texts[-1]

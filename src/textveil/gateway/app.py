@@ -45,18 +45,15 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
 
     async def unknown(request: "Request", _: Exception) -> "Response":
         upgrade = request.headers.get("upgrade", "").lower()
-        asked = (
-            "websockets are not served" if upgrade == "websocket" else "there is no such route here"
-        )
+        websocket = "websockets are not served"
+        asked = websocket if upgrade == "websocket" else "there is no such route here"
         here = [] if upgrade == "websocket" else routes
         known = [each for each in here if each.matches(request.scope)[0] is Match.PARTIAL]
-        methods = {
-            "Allow": ", ".join(sorted({name for each in known for name in each.methods or ()}))
-        }
+        allowed = sorted({name for each in known for name in each.methods or ()})
+        methods = {"Allow": ", ".join(allowed)}
+        says, status = f"{asked}; served are {shown}", 405 if known else 404
         refused = gateway.foreign(request.headers) or RequestError(
-            405 if known else 404,
-            f"{asked}; served are {shown}",
-            headers=methods if known else None,
+            status, says, headers=methods if known else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.recorded(record, None):
@@ -79,11 +76,8 @@ def application(gateway: Gateway, playground: Playground | None = None) -> "Star
         async def answered(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
-        return Route(
-            f"{prefix}{operation.path}",
-            Served(operation.name, answered),
-            methods=[operation.method],
-        )
+        served = Served(operation.name, answered)
+        return Route(f"{prefix}{operation.path}", served, methods=[operation.method])
 
     @asynccontextmanager
     async def connected(_: "Starlette") -> AsyncIterator[dict[str, object]]:

@@ -71,9 +71,8 @@ class AuditLog:
                 self._write(self._waiting[0])
                 self._waiting.popleft()
             disk = os.fstatvfs(self._opened())
-            if (
-                disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE
-            ):  # 0 blocks has what is no disk
+            # 0 blocks has what is no disk.
+            if disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE:
                 return False
             if self._dropped:
                 self._write(_line("dropped", requests=self._dropped))
@@ -175,18 +174,12 @@ def line_of(record: RequestRecord) -> bytes:
 
 def _line(event: str, at: float | None = None, **said: Any) -> bytes:
     when = datetime.now(UTC) if at is None else datetime.fromtimestamp(at, UTC)
-    known = {
-        "time": when.isoformat(timespec="milliseconds"),
-        "event": event,
-        "process": os.getpid(),
-    }
+    time = when.isoformat(timespec="milliseconds")
+    known = {"time": time, "event": event, "process": os.getpid()}
     return json.dumps(known | said).encode() + b"\n"
 
 
 def _spent(spend: Spend) -> dict[str, Any]:
-    bound = (
-        {"unbounded": True}
-        if spend.infinite
-        else {"epsilon": spend.epsilon / MICRO, "ldp": spend.ldp / MICRO}
-    )
+    bound = {"epsilon": spend.epsilon / MICRO, "ldp": spend.ldp / MICRO}
+    bound = {"unbounded": True} if spend.infinite else bound
     return {"metric": spend.metric, "table": spend.table, "words": spend.words, **bound}

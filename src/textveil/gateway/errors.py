@@ -35,13 +35,8 @@ class RequestError(Exception):
         own: bool = True,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.param, self.code, self.kind = (
-            status,
-            message,
-            param,
-            code,
-            kind,
-        )
+        self.status, self.message, self.kind = status, message, kind
+        self.param, self.code = param, code
         self.headers, self.own = headers or {}, own
 
     @property

@@ -21,6 +21,7 @@ from textveil.gateway.record import RequestRecord
 from textveil.gateway.releasing import largest, told
 from textveil.gateway.requests import Asked
 from textveil.session import ALL, MessageChain
+from textveil.session.chains import Links
 
 STATEMENT = "textveil-statement"
 """Response header with the guarantee of the request, as JSON: the largest bound per word, over all messages; besides,
@@ -109,21 +110,16 @@ class Exchange:
         Args:
             retry: the client's name of the request; None without one.
         """
-        if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
-            raise RequestError(
-                400, f"Idempotency-Key must have 1 to {LONGEST} printable characters"
-            )
         gateway, operation, account = self._gateway, self._operation, self._account
+        if retry is not None and not (0 < len(retry) <= LONGEST and retry.isprintable()):
+            says = f"Idempotency-Key must have 1 to {LONGEST} printable characters"
+            raise RequestError(400, says)
         with refusing():
             self._record.key = account
             asked = Asked(operation, self._body, gateway.policy, self._pseudonym)
             links = gateway.store.links(account)
-            if retry is not None and not MessageChain.is_retry(links, retry, self._all()):
-                raise RequestError(422, OTHER, code="idempotency")
-            keys, budget = gateway.policy.keys is not None, gateway.policy.budget
-            if keys and links.ledger is not None:  # each time: other workers limit it, too
-                most, days = (None, None) if budget is None else (budget.epsilon, budget.days)
-                links.ledger.limit(account, "ldp", ALL, most, days=days, alone=True)
+            self._check_retry(links, retry)
+            keys = self._limit(links)
             made = partial(MessageChain, links, account, heads=gateway.heads, summed=keys)
             said = asked.messages, asked.besides
             if operation.guardrail is None:
@@ -133,12 +129,24 @@ class Exchange:
                 chain, named = gateway.guarding.begun(made, operation, self._body, *said)
             news = asked.messages[len(chain.links) :]
             if not chain.continues or any(each.role.startswith(REFERENCE) for each in news):
-                raise RequestError(
-                    404 if operation.method != "POST" else 400,
-                    UNKNOWN,
-                    code="previous_response_not_found",
-                )
+                status = 404 if operation.method != "POST" else 400
+                raise RequestError(status, UNKNOWN, code="previous_response_not_found")
             return Begun(asked, chain, named)
+
+    def _check_retry(self, links: Links, retry: str | None) -> None:
+        """Refuses a name of a request that was given to another one."""
+        if retry is not None and not MessageChain.is_retry(links, retry, self._all()):
+            raise RequestError(422, OTHER, code="idempotency")
+
+    def _limit(self, links: Links) -> bool:
+        """Limits what a key may spend, each time, since other workers do so, too; whether there are keys."""
+        policy, ledger = self._gateway.policy, links.ledger
+        if policy.keys is None:
+            return False
+        if ledger is not None:
+            limit = {"epsilon": None} if policy.budget is None else vars(policy.budget)
+            ledger.limit(self._account, "ldp", ALL, **limit, alone=True)
+        return True
 
     def released(self, begun: Begun) -> tuple[dict[str, Any], dict[str, str]]:
         """The body that may be sent, and the headers that say what was promised and hidden."""
@@ -148,13 +156,11 @@ class Exchange:
                 chain.release(self._gateway.releasing)
             finally:  # what was drawn before one of the messages was refused is spent, too
                 self._record.drawn, self._record.spent = chain.drawn, chain.session.spent
-            if named is not None and not chain.grow(
-                named
-            ):  # before it is sent: the upstream remembers what it got
+            # Before it is sent: the upstream remembers what it got.
+            if named is not None and not chain.grow(named):
                 raise RequestError(409, OVERLAPS, code="overlap")
-            body = asked.released(
-                [link.released for link in chain.links], chain.as_came(asked.signed)
-            )
+            texts = [link.released for link in chain.links]
+            body = asked.released(texts, chain.as_came(asked.signed))
             body = self._operation.placed((self._body, body), (self._body, body))
             self._record.protected = _hidden(chain)
             return body, self._headers(asked, chain)
@@ -179,13 +185,10 @@ class Exchange:
     def _headers(self, asked: Asked, chain: MessageChain) -> dict[str, str]:
         promise = largest([link.promise for link in chain.links if link.promise is not None])
         known = chain.session.snapshot().losses
-        more = {
-            "per_person": [known[of].to_json() for of in sorted(known)],
-            "said": told(**chain.counts, kind=promise.get("kind", "")),
-        }
-        hidden = ", ".join(
-            f"{type_}={count}" for type_, count in sorted(self._record.protected.items())
-        )
+        persons = [known[of].to_json() for of in sorted(known)]
+        more = {"per_person": persons, "said": told(**chain.counts, kind=promise.get("kind", ""))}
+        counts = sorted(self._record.protected.items())
+        hidden = ", ".join(f"{type_}={count}" for type_, count in counts)
         headers = {STATEMENT: json.dumps(promise | chain.counts | more), PROTECTED: hidden}
         headers |= {} if self._gateway.policy.budget is None else {SPENT: self._spent()}
         counted = {UNPROTECTED: asked.passed, LEFT_OUT: asked.left_out}
@@ -193,9 +196,8 @@ class Exchange:
 
     def _spent(self) -> str:
         """What an account with a budget has spent of it, as the ledger counts it."""
-        found = [
-            each for each in self._gateway.store.ledger.accounts(self._account) if each.table == ALL
-        ]
+        accounts = self._gateway.store.ledger.accounts(self._account)
+        found = [each for each in accounts if each.table == ALL]
         limits = [limit for each in found for limit in each.limits]
         return ", ".join(
             f"epsilon={limit.most - limit.left:g}, limit={limit.most:g}"
@@ -206,6 +208,5 @@ class Exchange:
 
 def _hidden(chain: MessageChain) -> Counter[str]:
     """How many values of each type the request hides."""
-    return chain.session.snapshot().hidden_in(
-        "\n".join(text for link in chain.links for text in link.released)
-    )
+    texts = (text for link in chain.links for text in link.released)
+    return chain.session.snapshot().hidden_in("\n".join(texts))

@@ -30,10 +30,8 @@ from textveil.session import Heads, Session, SessionStore, Utterance
 COMBINED = 64
 """Combinations of rules that stay loaded, besides each rule alone."""
 
-EXAMPLE = Utterance(
-    "user",
-    ("Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148.",),
-)
+_SAYS = "Maria Silva moved to 12 Oak Road, Lisbon, on 3 May 2024: anna@example.org, 212-555-0148."
+EXAMPLE = Utterance("user", (_SAYS,))
 """Has something to find for each detector, so that all are loaded."""
 
 
@@ -155,10 +153,10 @@ class Gateway:
         """
         found = {self.policy.rules_for(route, model, name) for model in models}
         if len(found) > 1:
-            raise RequestError(
-                400,
-                "the policy has different rules for the models of this request: ask for one model",
+            says = (
+                "the policy has different rules for the models of this request: ask for one model"
             )
+            raise RequestError(400, says)
         rules = found.pop()
         try:
             return self.under(rules)
@@ -172,9 +170,8 @@ class Gateway:
         Raises:
             ConfigError: something that it names is wrong or missing; then nothing changes.
         """
-        if (
-            policy.upstream is None and self.policy.upstream is not None
-        ):  # its credential would be missing
+        # Its credential would be missing.
+        if policy.upstream is None and self.policy.upstream is not None:
             raise ConfigError(
                 "the policy must name its upstream, as it did when the gateway started"
             )

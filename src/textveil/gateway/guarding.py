@@ -97,7 +97,5 @@ class Guarding:
 def _knows(chain: MessageChain, other: MessageChain) -> bool:
     """Whether a chain restores all that another one does."""
     own, others = chain.session.snapshot(), other.session.snapshot()
-    return (
-        others.placeholders.items() <= own.placeholders.items()
-        and others.replaced.items() <= own.replaced.items()
-    )
+    replaced = others.replaced.items() <= own.replaced.items()
+    return replaced and others.placeholders.items() <= own.placeholders.items()

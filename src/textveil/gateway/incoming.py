@@ -5,6 +5,7 @@ Not here: what of it is text (`requests`), and who asks (`standing`).
 """
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,8 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
     Raises:
         RequestError: it is none, too large, or nested too deeply.
     """
-    if (
-        request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        != "application/json"
-    ):
-        raise RequestError(
-            415, "a request must have the type application/json"
-        )  # which pages cannot send cross-site
+    if type_of(request.headers) != "application/json":  # which pages cannot send cross-site
+        raise RequestError(415, "a request must have the type application/json")
     read = bytearray()
     async for piece in request.stream():
         read += piece
@@ -62,9 +58,8 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
             raise RequestError(413, f"a request must have at most {most:,} bytes")
     with suppress(ValueError, RecursionError):
         body = json.loads(read.decode())
-        json.dumps(
-            body, allow_nan=False, ensure_ascii=False
-        ).encode()  # no half characters, and no NaN
+        # No half characters, and no NaN.
+        json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
         if isinstance(body, dict) and not _nests(body, DEEPEST):
             return body
     raise RequestError(
@@ -72,14 +67,15 @@ async def body_of(request: "Request", most: int) -> dict[str, Any]:
     )
 
 
+def type_of(headers: Mapping[str, str]) -> str:
+    """Gives the media type of a request or an answer, without what is said about it."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def models_of(body: dict[str, Any]) -> list[str | None]:
     """The models that may answer a request: the one that it asks for, and those that take its place."""
-    rest = [
-        each
-        for name in ("models", "fallbacks")
-        if isinstance(body.get(name), list)
-        for each in body[name]
-    ]
+    lists = [body[name] for name in ("models", "fallbacks") if isinstance(body.get(name), list)]
+    rest = [each for several in lists for each in several]
     named = [each.get("model") if isinstance(each, dict) else each for each in rest]
     asked = [each for each in (body.get("model"), *named) if isinstance(each, str)]
     return [*asked] or [None]
@@ -89,6 +85,5 @@ def _nests(value: Any, levels: int) -> bool:
     """Whether JSON has more than some levels of objects and lists."""
     if not isinstance(value, dict | list):
         return False
-    return levels == 0 or any(
-        _nests(each, levels - 1) for each in (value.values() if isinstance(value, dict) else value)
-    )
+    inside = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_nests(each, levels - 1) for each in inside)

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import contextmanager
+from functools import partial
 from inspect import isroutine
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -51,15 +52,8 @@ def host(
     def error(refused: RequestError) -> Body:
         return {"error": refused.said}
 
-    return Operation(
-        name=name,
-        path="",
-        request=request,
-        answer=answer,
-        message=message,
-        messages=messages,
-        error=error,
-    )
+    asked: Body = {"request": request, "message": message, "messages": messages}
+    return Operation(name=name, path="", answer=answer, error=error, **asked)
 
 
 def plain(settings: Body) -> tuple[Body | None, Body]:
@@ -164,13 +158,8 @@ class ChatGuard:
             raise ConfigError(
                 "only a guard of a profile can be written down: give the profile's name"
             )
-        return {
-            "protector": protector,
-            "store": _url(store),
-            "media": media,
-            "unknown": unknown,
-            "schemas": schemas,
-        }
+        written = {"protector": protector, "store": _url(store)}
+        return written | {"media": media, "unknown": unknown, "schemas": schemas}
 
     def begin(
         self, operation: Operation, body: Body, conversation: str | None = None
@@ -189,17 +178,15 @@ class ChatGuard:
         """
         with _refused():
             account = UNNAMED if conversation is None else f"conversation {conversation}"
-            asked = Asked(
-                operation, body, self._policy, lambda name: self._pseudonym(account, name)
-            )
+            named = partial(self._pseudonym, account)
+            asked = Asked(operation, body, self._policy, named)
             links = self._store.links(account)
             chain = MessageChain(
                 links, account, self._basis, asked.messages, asked.besides, heads=self._heads
             )
             chain.release(self._releasing)
-            sent = asked.released(
-                [link.released for link in chain.links], chain.as_came(asked.signed)
-            )
+            texts = [link.released for link in chain.links]
+            sent = asked.released(texts, chain.as_came(asked.signed))
         return GuardedRequest(operation, body, sent, chain)
 
     async def abegin(

@@ -148,13 +148,8 @@ class GatewayKeys:
             raise ConfigError("a key must end after more than 0 and at most 36,500 days")
         key = BEGINS + urlsafe_b64encode(os_entropy(32)).decode().rstrip("=")
         now = int(time.time())
-        row = (
-            os_entropy(4).hex(),
-            name,
-            _hash(key),
-            now,
-            None if days is None else now + round(days * DAY),
-        )
+        ends = None if days is None else now + round(days * DAY)
+        row = os_entropy(4).hex(), name, _hash(key), now, ends
         taken = False
         with self._using(lasting=True) as connection:
             try:
@@ -172,10 +167,8 @@ class GatewayKeys:
     def listed(self) -> list[OwnKey]:
         """All keys, also those that were revoked, by name and age."""
         with self._using() as connection:
-            return [
-                _known(row)
-                for row in connection.execute("select * from keys order by name, made, rowid")
-            ]
+            rows = connection.execute("select * from keys order by name, made, rowid")
+            return [_known(row) for row in rows]
 
     def revoke(self, name: str) -> OwnKey:
         """Refuse a key from now on.
@@ -200,11 +193,8 @@ class GatewayKeys:
         hashed, now = _hash(key), int(time.time())
         with self._using() as connection:
             row = connection.execute("select * from keys where hash = ?", (hashed,)).fetchone()
-            if (
-                row is None
-                or not compare_digest(row["hash"], hashed)
-                or (known := _known(row)).state != "valid"
-            ):
+            same = row is not None and compare_digest(row["hash"], hashed)
+            if not same or (known := _known(row)).state != "valid":
                 return None
             if known.used is None or known.used + USED <= now:
                 connection.execute("update keys set used = ? where id = ?", (now, known.id))
@@ -222,16 +212,11 @@ class GatewayKeys:
         """
         now = time.time()
         with self._using() as connection:
-            if (
-                connection.execute(
-                    TAKE, {"id": key.id, "now": now, "most": float(requests)}
-                ).fetchone()
-                is not None
-            ):
+            given = {"id": key.id, "now": now, "most": float(requests)}
+            if connection.execute(TAKE, given).fetchone() is not None:
                 return 0.0
-            row = connection.execute(
-                "select tokens, filled from keys where id = ?", (key.id,)
-            ).fetchone()
+            asked = "select tokens, filled from keys where id = ?"
+            row = connection.execute(asked, (key.id,)).fetchone()
         left = min(float(requests), row["tokens"] + max(0.0, now - row["filled"]) * requests / 60)
         return max(0.001, float(1 - left) * 60 / requests)
 
@@ -244,9 +229,8 @@ class GatewayKeys:
             os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             try:
                 connection = sqlite3.connect(beside, isolation_level=None)
-                connection.executescript(
-                    f"{TABLE} pragma application_id = {KIND}; pragma journal_mode = wal;"
-                )
+                settings = f"pragma application_id = {KIND}; pragma journal_mode = wal;"
+                connection.executescript(f"{TABLE} {settings}")
                 connection.close()
                 with suppress(FileExistsError):  # another process was faster
                     os.link(beside, self._path)
@@ -267,9 +251,8 @@ class GatewayKeys:
                 check_same_thread=False,
                 cached_statements=16,
             )
-            weakref.finalize(
-                self, connection.close
-            ).atexit = False  # a fork must not close what is not its own
+            # A fork must not close what is not its own.
+            weakref.finalize(self, connection.close).atexit = False
             connection.row_factory = sqlite3.Row
             (kind,) = connection.execute("pragma application_id").fetchone()
             if kind != KIND:
@@ -311,6 +294,5 @@ def _hash(key: str) -> bytes:
 
 
 def _known(row: Any) -> OwnKey:
-    return OwnKey(
-        **{name: row[name] for name in ("id", "name", "made", "expires", "revoked", "used")}
-    )
+    names = ("id", "name", "made", "expires", "revoked", "used")
+    return OwnKey(**{name: row[name] for name in names})

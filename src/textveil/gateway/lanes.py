@@ -80,9 +80,8 @@ class Lane:
         )
         doing.add_done_callback(lambda done: self._done(done, time.monotonic() - start))
         try:
-            return await asyncio.shield(
-                doing
-            )  # a thread cannot be stopped, and is not free before it has ended
+            # A thread cannot be stopped, and is not free before it has ended.
+            return await asyncio.shield(doing)
         except asyncio.CancelledError:
             await asyncio.wait({doing})  # what it spends is on record when the request ends
             raise
@@ -101,6 +100,5 @@ class Lane:
 def _give_way(nice: int) -> None:
     if nice and sys.platform == "linux":  # where a thread has a priority of its own
         thread = threading.get_native_id()
-        os.setpriority(
-            os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice
-        )  # cut at the lowest
+        # Cut at the lowest.
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + nice)

@@ -7,6 +7,7 @@ What no rule names is `UNKNOWN`, and never passes.
 """
 
 import math
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -132,6 +133,11 @@ def record(**fields: LeafRule) -> LeafRule:
     return LeafRule(fields=fields)
 
 
+def fields(rule: LeafRule, names: str) -> dict[str, LeafRule]:
+    """Gives fields of an object that have the same rule, by their names in a row."""
+    return dict.fromkeys(names.split(), rule)
+
+
 def mapping(rule: LeafRule) -> LeafRule:
     """An object whose names are up to the client."""
     return LeafRule(fields={}, others=rule)
@@ -139,11 +145,14 @@ def mapping(rule: LeafRule) -> LeafRule:
 
 def tagged(tag: str, other: LeafRule | None = None, /, **kinds: LeafRule) -> LeafRule:
     """An object that says in one of its fields which it is; that field passes. Without it, it is another one."""
-    named = {
-        kind: LeafRule(fields={tag: one_of(kind), **(rule.fields or {})})
-        for kind, rule in kinds.items()
-    }
+    own = {kind: {tag: one_of(kind), **(rule.fields or {})} for kind, rule in kinds.items()}
+    named = {kind: LeafRule(fields=names) for kind, names in own.items()}
     return LeafRule(tag=tag, kinds=named | ({"": other} if other is not None else {}))
+
+
+def typed(other: LeafRule | None = None, /, **kinds: LeafRule) -> LeafRule:
+    """Gives an object that says in its field `type` which it is; see `tagged`."""
+    return tagged("type", other, **kinds)
 
 
 def either(*rules: LeafRule) -> LeafRule:
@@ -172,44 +181,46 @@ def leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
     elif rule.whole is not None:
         asks = bool(value) or rule.whole not in (Act.REFUSE, Act.MEDIA)
         yield Leaf(path, rule.whole if asks else Act.DROP, value)
-    elif isinstance(value, str):
-        known = rule.text is not None and (
-            rule.shape is None or rule.shape.fullmatch(value) is not None
-        )
-        yield Leaf(path, rule.text if known and rule.text is not None else Act.UNKNOWN, value)
-    elif isinstance(value, bool | int | float):
-        yield Leaf(
-            path,
-            rule.numbers if rule.numbers is not None and math.isfinite(value) else Act.UNKNOWN,
-            value,
-        )
     elif isinstance(value, list) and rule.items is not None:
         for i, item in enumerate(value):
             yield from leaves(item, rule.items, (*path, i))
     elif isinstance(value, dict):
         yield from _of_object(value, rule, path)
     else:
-        yield Leaf(path, Act.UNKNOWN, value)
+        yield Leaf(path, _act(value, rule), value)
+
+
+def _act(value: Any, rule: LeafRule) -> Act:
+    """Gives what becomes of a string or a number; any other value is unknown."""
+    act = None
+    if isinstance(value, str) and (rule.shape is None or rule.shape.fullmatch(value)):
+        act = rule.text
+    elif rule.numbers is not None and isinstance(value, int | float) and math.isfinite(value):
+        act = rule.numbers
+    return Act.UNKNOWN if act is None else act
 
 
 def _of_object(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
-    if rule.tag:
-        kind = value.get(rule.tag) or ""
-        rule = rule.kinds[kind] if isinstance(kind, str) and kind in rule.kinds else NOTHING
-    fields, others = rule.fields, rule.others
-    if fields is None:
+    rule = _kind(value, rule)
+    if rule.fields is None:
         yield Leaf(path, Act.UNKNOWN, value)
         return
-    for name, own in fields.items():
+    for name, own in rule.fields.items():
         if name in value:
             yield from leaves(value[name], own, (*path, name))
-    for name in value:
-        if name in fields or value[name] is None:
-            continue
-        if others is not None and VARIABLE.fullmatch(name) is not None:
-            yield from leaves(value[name], others, (*path, name))
+    for name in [name for name in value if name not in rule.fields and value[name] is not None]:
+        if rule.others is not None and VARIABLE.fullmatch(name) is not None:
+            yield from leaves(value[name], rule.others, (*path, name))
         else:
             yield Leaf((*path, name), Act.UNKNOWN, value[name])
+
+
+def _kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
+    """Gives the rule of the kind that an object says it is."""
+    if not rule.tag:
+        return rule
+    kind = value.get(rule.tag) or ""
+    return rule.kinds.get(kind, NOTHING) if isinstance(kind, str) else NOTHING
 
 
 DROPPED = object()
@@ -244,48 +255,14 @@ def _is_private(name: str) -> bool:
 
 def known_instead(path: Path, rule: LeafRule) -> list[str] | None:
     """Lists the names that a rule has where it does not have that of a path; None where it has all of them."""
-    own: LeafRule | None = rule
     for step in path:
         if isinstance(step, int):
-            own = own.items if own is not None else None
+            rule = rule.items or NOTHING
             continue
-        every = [own] if own is None or not own.tag else list(own.kinds.values())
-        fields = [each.fields for each in every if each is not None and each.fields]
-        found = [each[step] for each in fields if step in each]
-        if not found:
-            return sorted({name for each in fields for name in each})
-        own = found[0]
+        several = rule.kinds.values() if rule.tag else (rule,)
+        fields: list[Any] = [each.fields for each in several if each.fields]
+        known: ChainMap[str, LeafRule] = ChainMap(*fields)
+        if step not in known:
+            return sorted(known)
+        rule = known[step]
     return None
-
-
-def classified(rule: LeafRule, path: str) -> bool:
-    """Whether a leaf of an SDK's types has an act of its own.
-
-    Args:
-        rule: the table of the API.
-        path: `messages[]<user>.content[]<text>.text`: `[]` is an item, `<kind>` a member of a union, `{key}` and `{*}`
-            a key and a value of an object whose names are free; ` :any` behind it is a value without a type.
-    """
-    own = [rule]
-    for step in regex.findall(r"\[\]|<[^>]*>|\{[^}]*\}|[^.\[\]<>{}]+", path.partition(" :")[0]):
-        if any(each.whole is not None for each in own):
-            return True
-        if step == "[]":
-            own = [each.items for each in own if each.items is not None]
-        elif step[0] == "<":
-            kinds = [each.kinds[step[1:-1]] for each in own if step[1:-1] in each.kinds]
-            own = kinds or [each for each in own if not each.tag]
-        elif step == "{key}":
-            return any(each.others is not None for each in own)
-        elif step == "{*}":
-            own = [each.others for each in own if each.others is not None]
-        else:
-            every = [kind for each in own for kind in (each.kinds.values() if each.tag else [each])]
-            own = [kind.fields[step] for kind in every if kind.fields and step in kind.fields]
-        if not own:
-            return False
-    untyped = path.endswith(":any")
-    return any(
-        each.whole is not None or each.text is not None or (untyped and bool(each.fields))
-        for each in own
-    )

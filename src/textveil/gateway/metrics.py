@@ -8,7 +8,8 @@ PROMETHEUS_MULTIPROC_DIR names, and each of them shows the sums.
 """
 
 import os
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import regex
 
@@ -41,57 +42,29 @@ class Metrics:
 
         self._registry = registry = CollectorRegistry()
         self._types: set[str] = set()
-        self._requests = Counter(
-            "textveil_requests", "Requests.", ("operation", "status"), registry=registry
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, labelnames=("operation",), registry=registry)
+        self._requests = counter("textveil_requests", "Requests.", ("operation", "status"))
+        self._refusals = counter(
+            "textveil_refusals", "Requests without an answer, or not all of it.", ("reason",)
         )
-        self._refusals = Counter(
-            "textveil_refusals",
-            "Requests without an answer, or not all of it.",
-            ("reason",),
-            registry=registry,
+        self._protected = counter(
+            "textveil_protected", "Values that requests hide, counted in each request.", ("type",)
         )
-        self._protected = Counter(
-            "textveil_protected",
-            "Values that requests hide, counted in each request.",
-            ("type",),
-            registry=registry,
+        self._unresolved = counter("textveil_unresolved", "Placeholders that were not restored.")
+        self._epsilon = counter(
+            "textveil_epsilon_spent", "Epsilon spent, summed over words.", ("metric",)
         )
-        self._unresolved = Counter(
-            "textveil_unresolved", "Placeholders that were not restored.", registry=registry
+        self._unbounded = counter("textveil_unbounded", "Releases without a finite bound.")
+        self._added = histogram(
+            "textveil_added_seconds", "What the gateway itself takes.", buckets=ADDED
         )
-        self._epsilon = Counter(
-            "textveil_epsilon_spent",
-            "Epsilon spent, summed over words.",
-            ("metric",),
-            registry=registry,
+        self._upstream = histogram(
+            "textveil_upstream_seconds", "Waiting for the upstream.", buckets=UPSTREAM
         )
-        self._unbounded = Counter(
-            "textveil_unbounded", "Releases without a finite bound.", registry=registry
-        )
-        self._added = Histogram(
-            "textveil_added_seconds",
-            "What the gateway itself takes.",
-            ("operation",),
-            registry=registry,
-            buckets=ADDED,
-        )
-        self._upstream = Histogram(
-            "textveil_upstream_seconds",
-            "Waiting for the upstream.",
-            ("operation",),
-            registry=registry,
-            buckets=UPSTREAM,
-        )
-        self.streams = Gauge(
-            "textveil_streams_open", "Open streams.", registry=registry, multiprocess_mode="livesum"
-        )
-        self.waiting = Gauge(
-            "textveil_waiting",
-            "Requests in the queue.",
-            ("lane",),
-            registry=registry,
-            multiprocess_mode="livesum",
-        )
+        summed: Any = {"multiprocess_mode": "livesum"}
+        self.streams = gauge("textveil_streams_open", "Open streams.", **summed)
+        self.waiting = gauge("textveil_waiting", "Requests in the queue.", ("lane",), **summed)
 
     def count(self, record: RequestRecord) -> None:
         """Add a request that is over."""

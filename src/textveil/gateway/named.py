@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from textveil.config.sources import Place, read_marked
 from textveil.errors import ConfigError, TextveilError
 from textveil.gateway.keys import GatewayKeys
-from textveil.gateway.policy import Credential, Policy, PolicyError, dotted
+from textveil.gateway.policy import Credential, Policy, PolicyError, TlsFiles, dotted
 from textveil.gateway.serving import tls_context
 
 FILES = ("prior", "table.name", "rerank.model", "words.tokenizer", "protect.classifier")
@@ -48,14 +48,15 @@ def check_named(policy: Policy, path: str | None = None, *, starts: bool = True)
         PolicyError: something is missing, or cannot be used.
     """
     found = list(_missing(policy))
-    lines = read_marked(Path(path))[1] if found and path is not None else {}
-    if faults := [(each.place, each.says) for each in found if starts or not each.later]:
-        raise PolicyError(faults, lines, path or "")
-    return (
-        PolicyError([(each.place, each.says) for each in found], lines, path or "").said
-        if found
-        else []
-    )
+    if not found:
+        return []
+    lines = read_marked(Path(path))[1] if path is not None else {}
+    faults = [(each.place, each.says) for each in found if starts or not each.later]
+    wrong = faults or [(each.place, each.says) for each in found]
+    error = PolicyError(wrong, lines, path or "")
+    if faults:
+        raise error
+    return error.said
 
 
 def _missing(policy: Policy) -> Iterator[Missing]:
@@ -66,28 +67,33 @@ def _missing(policy: Policy) -> Iterator[Missing]:
     if policy.keys is not None:
         yield from _of_keys(policy.keys)
     if policy.tls is not None:
-        unread = [
-            *_of_file(policy.tls.certificate, ("tls", "certificate")),
-            *_of_file(policy.tls.key, ("tls", "key")),
-        ]
-        yield from unread
-        try:
-            if not unread:
-                tls_context(policy.tls)
-        except ConfigError as error:
-            yield Missing(("tls",), str(error))
-    options: list[tuple[Place, dict[str, Any]]] = [((), policy.options)]
-    options += [(("rules", i), rule.options) for i, rule in enumerate(policy.rules)]
-    for place, said in options:
-        for option in FILES:
-            file = said.get(option)
-            if not isinstance(file, str) or os.path.exists(file):
-                continue
-            if option == FILES[0] or file.startswith(("/", "./", "../")):
-                where = (*place, "options", option)
-                yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
-        if isinstance(codes := said.get("table.codes"), str):
-            yield from _of_books(codes, (*place, "options", "table.codes"))
+        yield from _of_tls(policy.tls)
+    yield from _of_options(policy.options, ())
+    for i, rule in enumerate(policy.rules):
+        yield from _of_options(rule.options, ("rules", i))
+
+
+def _of_tls(tls: TlsFiles) -> Iterator[Missing]:
+    files = (tls.certificate, ("tls", "certificate")), (tls.key, ("tls", "key"))
+    unread = [missing for file in files for missing in _of_file(*file)]
+    yield from unread
+    try:
+        if not unread:
+            tls_context(tls)
+    except ConfigError as error:
+        yield Missing(("tls",), str(error))
+
+
+def _of_options(said: dict[str, Any], place: Place) -> Iterator[Missing]:
+    for option in FILES:
+        file = said.get(option)
+        if not isinstance(file, str) or os.path.exists(file):
+            continue
+        if option == FILES[0] or file.startswith(("/", "./", "../")):
+            where = (*place, "options", option)
+            yield Missing(where, f"{dotted(where)}: there is no file or folder {file!r}")
+    if isinstance(codes := said.get("table.codes"), str):
+        yield from _of_books(codes, (*place, "options", "table.codes"))
 
 
 def _of_credential(credential: Credential, place: Place) -> Iterator[Missing]:

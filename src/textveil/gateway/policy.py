@@ -215,10 +215,19 @@ class PolicyRule:
     @property
     def changes(self) -> dict[str, Any]:
         """What it says differently."""
-        found = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name not in WHOSE
-        }
+        names = [each.name for each in fields(self) if each.name not in WHOSE]
+        found = {name: getattr(self, name) for name in names}
         return {name: value for name, value in found.items() if value not in (None, (), {})}
+
+    def faults(self) -> Iterator[str]:
+        """Gives what contradicts in it."""
+        if not (self.routes or self.models or self.keys):
+            yield " is for all requests: give it routes, models or keys, or say it outside"
+        if not self.changes:
+            yield " changes nothing"
+        counts = self.requests is not None or self.budget is not None
+        if counts and (self.routes or self.models):
+            yield ": requests and budget count all that a key asks: leave routes and models out"
 
     @property
     def protects(self) -> bool:
@@ -297,29 +306,14 @@ class Policy:
             raise PolicyError(faults)
 
     def _faults(self) -> Iterator[tuple[Place, str]]:
-        """What contradicts in it."""
+        """Gives what contradicts in it."""
         for i, rule in enumerate(self.rules):
-            place: Place = ("rules", i)
-            if not (rule.routes or rule.models or rule.keys):
-                yield (
-                    place,
-                    f"rules.{i} is for all requests: give it routes, models or keys, or say it outside",
-                )
-            if not rule.changes:
-                yield place, f"rules.{i} changes nothing"
-            if (rule.routes or rule.models) and (
-                rule.requests is not None or rule.budget is not None
-            ):
-                yield (
-                    place,
-                    f"rules.{i}: requests and budget count all that a key asks: leave routes and models out",
-                )
+            for says in rule.faults():
+                yield ("rules", i), f"rules.{i}{says}"
         for place, names, needs in self._of_keys():
             if needs and self.keys is None:
-                yield (
-                    place,
-                    f"{names} needs the gateway's own keys: name their file with `keys: FILE`",
-                )
+                says = "needs the gateway's own keys: name their file with `keys: FILE`"
+                yield place, f"{names} {says}"
         for place, name in self._named_upstreams():
             try:
                 self.to(name)
@@ -328,10 +322,10 @@ class Policy:
 
     def _of_keys(self) -> Iterator[tuple[Place, str, bool]]:
         """What makes sense for keys only."""
-        for place, said in [
-            ((), self),
-            *((("rules", i), rule) for i, rule in enumerate(self.rules)),
-        ]:
+        rules: list[tuple[Place, PolicyRule]] = [
+            (("rules", i), own) for i, own in enumerate(self.rules)
+        ]
+        for place, said in [((), self), *rules]:
             for name in ("requests", "budget"):
                 yield (*place, name), dotted((*place, name)), getattr(said, name) is not None
             if isinstance(said, PolicyRule):
@@ -372,11 +366,8 @@ class Policy:
 
     def requests_of(self, key: str) -> int | None:
         """How many requests a key may send in a minute; None for any number."""
-        own = [
-            each.requests
-            for each in self.rules
-            if each.requests is not None and _matches(each.keys, key)
-        ]
+        counted = [each for each in self.rules if each.requests is not None]
+        own = [each.requests for each in counted if _matches(each.keys, key)]
         return own[-1] if own else self.requests
 
     @property
@@ -406,10 +397,8 @@ class Policy:
             ConfigError: an option is wrong.
         """
         own: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
-        own |= {
-            "protect.always": list(self.always) or None,
-            "protect.never": list(self.never) or None,
-        }
+        for name in ("always", "never"):
+            own[f"protect.{name}"] = list(getattr(self, name)) or None
         said = {path: value for path, value in own.items() if value is not None}
         if twice := sorted(said.keys() & self.options.keys()):
             raise ConfigError(f"options: {twice[0]} is said twice; say it outside of options")

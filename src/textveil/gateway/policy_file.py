@@ -139,15 +139,18 @@ def _faults_of(error: ValidationError) -> Iterator[tuple[Place, str]]:
             yield from cause.faults
         elif isinstance(cause, ConfigError):
             yield place, f"{dotted(place)}: {own_words(cause)}"
-        elif each["type"] == "unexpected_keyword_argument":
-            *inside, name = place
-            kind = next((PARTS[str(part)] for part in reversed(inside) if part in PARTS), Policy)
-            unknown = UnknownName("option", str(name), [field.name for field in fields(kind)])
-            yield place, f"{dotted(tuple(inside))}: {unknown}" if inside else str(unknown)
-        elif each["type"].startswith("missing"):
-            yield place, f"{dotted(place)} is missing"
         else:
-            yield place, f"{dotted(place)} {_plainly(each['msg'], each['type'])}"
+            yield place, _fault(place, each["type"], each["msg"])
+
+
+def _fault(place: Place, kind: str, says: str) -> str:
+    """Gives a fault that pydantic finds, in words."""
+    if kind == "unexpected_keyword_argument":
+        *inside, name = place
+        part = next((PARTS[str(part)] for part in reversed(inside) if part in PARTS), Policy)
+        unknown = UnknownName("option", str(name), [field.name for field in fields(part)])
+        return f"{dotted(tuple(inside))}: {unknown}" if inside else str(unknown)
+    return f"{dotted(place)} {'is missing' if kind.startswith('missing') else _plainly(says, kind)}"
 
 
 def _plainly(says: str, kind: str) -> str:
@@ -164,10 +167,9 @@ def _plainly(says: str, kind: str) -> str:
 def explained(policy: Policy) -> list[str]:
     """What a policy does, in plain words, a line for each thing."""
     to = None if policy.upstream is None else policy.to(policy.upstream)
+    where = "the upstream that --upstream names" if to is None else to.url
     said = [
-        "Requests go to the upstream that --upstream names."
-        if to is None
-        else f"Requests go to {to.url}.",
+        f"Requests go to {where}.",
         _about_keys(to, policy.keys),
         _about_protection(policy.config(), policy),
         f"Images, audio, files and token ids are {'sent as they are' if policy.media == 'pass' else 'refused'}.",
@@ -176,54 +178,44 @@ def explained(policy: Policy) -> list[str]:
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
         f"A request has at most {policy.limit:,} bytes, and the upstream {policy.timeout:g} seconds to answer.",
     ]
-    if policy.keys is not None:
-        said.append(f"A key may {_about_limits(policy.requests, policy.budget)}.")
-    if policy.tls is not None:
-        said.append(f"Connections are encrypted with the certificate in {policy.tls.certificate}.")
-    said.append(PLAYGROUND[policy.playground])
-    if policy.restore.hosts:
-        said.append(
-            f"Originals are put back into addresses of {', '.join(policy.restore.hosts)}, too."
-        )
-    if policy.restore.tools:
-        said.append(
-            f"Originals are put back everywhere in arguments of these tools: {', '.join(policy.restore.tools)}."
-        )
-    if policy.tools:
-        others = "refused" if policy.other_tools == "refuse" else "served as they are"
-        said.append(
-            f"Of tool servers these tools are served, protected: {', '.join(policy.tools)}; others are {others}."
-        )
+    said += _about_more(policy)
     for i, rule in enumerate(policy.rules):
-        whose = [
-            f"{name} {', '.join(getattr(rule, name))}" for name in WHOSE if getattr(rule, name)
-        ]
-        said.append(
-            f"Rule {i}, for {' and '.join(whose)}: {', '.join(map(_about_change, rule.changes.items()))}."
-        )
+        whose = [f"{name} {', '.join(names)}" for name in WHOSE if (names := getattr(rule, name))]
+        changes = ", ".join(map(_about_change, rule.changes.items()))
+        said.append(f"Rule {i}, for {' and '.join(whose)}: {changes}.")
     return [*said, "If a detector fails, nothing is sent."]
 
 
+def _about_more(policy: Policy) -> Iterator[str]:
+    """Gives what a policy says that need not say anything."""
+    restore, tools = policy.restore, ", ".join(policy.tools)
+    if policy.keys is not None:
+        yield f"A key may {_about_limits(policy.requests, policy.budget)}."
+    if policy.tls is not None:
+        yield f"Connections are encrypted with the certificate in {policy.tls.certificate}."
+    yield PLAYGROUND[policy.playground]
+    if restore.hosts:
+        yield f"Originals are put back into addresses of {', '.join(restore.hosts)}, too."
+    if restore.tools:
+        yield f"Originals are put back everywhere in arguments of these tools: {', '.join(restore.tools)}."
+    if tools:
+        others = "refused" if policy.other_tools == "refuse" else "served as they are"
+        yield f"Of tool servers these tools are served, protected: {tools}; others are {others}."
+
+
 def _about_keys(to: Upstream | None, keys: str | None) -> str:
-    own = (
-        f"Clients need a key from the file {keys}"
-        if keys
-        else "Clients need no key of the gateway's own"
-    )
+    needed = f"a key from the file {keys}" if keys else "no key of the gateway's own"
+    own = f"Clients need {needed}"
     if to is not None and to.credential is not None:
         return f"{own}; the upstream gets the key in {to.credential}."
     passed = keys is None and (to is None or to.client_key == "pass")
-    return (
-        f"{own}; {'the key that they send is passed on' if passed else 'the upstream gets no key'}."
-    )
+    what = "the key that they send is passed on" if passed else "the upstream gets no key"
+    return f"{own}; {what}."
 
 
 def _about_protection(config: Config, policy: Policy) -> str:
-    how = (
-        f"the profile {config.profile}"
-        if config.profile
-        else f"the mechanism {config.mechanism.name}"
-    )
+    name, mechanism = config.profile, config.mechanism.name
+    how = f"the profile {name}" if name else f"the mechanism {mechanism}"
     lists = {"always": len(policy.always), "never": len(policy.never)}
     words = " and ".join(_about_words(count, name) for name, count in lists.items() if count)
     return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
@@ -234,16 +226,9 @@ def _about_words(count: int, name: str) -> str:
 
 
 def _about_limits(requests: int | None, budget: KeyBudget | None) -> str:
-    asks = (
-        "send any number of requests"
-        if requests is None
-        else f"send {requests:,} requests a minute"
-    )
-    return (
-        f"{asks} and spend any epsilon"
-        if budget is None
-        else f"{asks} and spend an epsilon of {budget}"
-    )
+    number = "any number of requests" if requests is None else f"{requests:,} requests a minute"
+    epsilon = "any epsilon" if budget is None else f"an epsilon of {budget}"
+    return f"send {number} and spend {epsilon}"
 
 
 def _about_change(change: tuple[str, Any]) -> str:

@@ -145,6 +145,10 @@ class ServingProcess:
                 self.metrics.count(record)
                 self.recent.appendleft(record)
 
+    def lane(self, news: int) -> Lane:
+        """Gives the threads for a request with so many characters of new text."""
+        return self.long if news > self._gateway.running.long else self.short
+
     def admit(self, record: RequestRecord) -> None:
         """Call it when a request comes, which is noted in its record.
 

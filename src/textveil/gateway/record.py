@@ -35,31 +35,16 @@ OTHER = "other"
 MODEL = regex.compile(r"(?!.*tv-[\w\-]{43})[A-Za-z0-9][A-Za-z0-9._:/\-]{0,99}")
 """Names of models as they are, without keys of gateways; whatever else a client sends in their place is `OTHER`."""
 
-REASONS = {
-    "audit": "audit",
-    "busy": "busy",
-    "idempotency": "idempotency",
+_CODES = ("audit", "busy", "idempotency", "limit", "missing", "overlap", "stopping", "store")
+REASONS = {code: code for code in (*_CODES, "unprotected", "upstream")} | {
     "invalid_api_key": "key",
-    "limit": "limit",
-    "missing": "missing",
-    "overlap": "overlap",
     "previous_response_not_found": "unknown",
     "rate_limit_exceeded": "rate",
-    "stopping": "stopping",
-    "store": "store",
-    "unprotected": "unprotected",
-    "upstream": "upstream",
 }
 """Why a request was refused, by the code of the error."""
 
-BY_STATUS = {
-    400: "invalid",
-    404: "unknown",
-    405: "unknown",
-    413: "size",
-    415: "type",
-    500: "failed",
-}
+_UNKNOWN = dict.fromkeys((404, 405), "unknown")
+BY_STATUS = {400: "invalid", **_UNKNOWN, 413: "size", 415: "type", 500: "failed"}
 """The same where no code says it."""
 
 

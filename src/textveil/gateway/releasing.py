@@ -55,24 +55,13 @@ class Releasing:
         schemas = Privatizer.from_profile(
             "prompt", protect={"level": "identifiers", "detectors": found}
         )
-        return cls(
-            privatizer, schemas.with_parts(source="tool")
-        )  # other servers may have written them
+        return cls(privatizer, schemas.with_parts(source="tool"))  # others may have written them
 
     def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
         """The texts of a message, and what is promised about them; nothing is about schemas."""
         forms = message.forms or (TEXT_FORM,) * len(message.texts)
-        made = list(message.texts)
-        parts = [i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != BESIDES]
-        for i, text in zip(parts, self._mended([made[i] for i in parts]), strict=True):
-            made[i] = text
-        plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
-        results: list[Result] = []
-        for source, several in groupby(plain, message.source):
-            privatizer = self._privatizer.with_parts(source=source)
-            results += privatizer.privatize_many([made[i] for i in several], session)
-        for i, result in zip(plain, results, strict=True):
-            made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
+        made = self._mend(message, forms)
+        results = self._plain(message, forms, made, session)
         for i, form in enumerate(forms):
             if form == JSON_FORM:
                 made[i], more = self._json(message.texts[i], session, message.source(i))
@@ -81,27 +70,56 @@ class Releasing:
                 made[i] = self._schema(message.texts[i], session)
         return made, promised(results)
 
-    def _mended(self, parts: Sequence[str]) -> list[str]:
-        """The parts of a text; an identifier that several of them divide between them is in the first of these.
+    def _plain(
+        self, message: Utterance, forms: Sequence[str], made: list[str], session: Session
+    ) -> list[Result]:
+        """Releases what is no JSON among the texts of a message, in their places."""
+        plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
+        results: list[Result] = []
+        for source, several in groupby(plain, message.source):
+            privatizer = self._privatizer.with_parts(source=source)
+            results += privatizer.privatize_many([made[i] for i in several], session)
+        for i, result in zip(plain, results, strict=True):
+            made[i] = _as_label(result.text) if forms[i] == LABEL_FORM else result.text
+        return results
 
-        Where identifiers end one part and begin the next, both are taken to be whole.
-        """
+    def _mend(self, message: Utterance, forms: Sequence[str]) -> list[str]:
+        """Gives the texts of a message, those mended that are the parts of one."""
+        made = list(message.texts)
+        parts = [i for i, form in enumerate(forms) if form == TEXT_FORM and message.role != BESIDES]
+        for i, text in zip(parts, self._mended([made[i] for i in parts]), strict=True):
+            made[i] = text
+        return made
+
+    def _mended(self, parts: Sequence[str]) -> list[str]:
+        """Gives the parts of a text; an identifier that several divide between them is in the first of these."""
         text, ends = "".join(parts), list(accumulate(map(len, parts)))
         starts = [0, *ends]
         for i, end in enumerate(ends[:-1]):
             low = max(start for start in starts if start <= max(0, end - SHORT))
-            high = end + AROUND
-            for start, stop in self._places(text, max(low, end - AROUND), high):
-                if not start < end < stop or stop == high:
-                    continue
-                before = any(
-                    last == end for _, last in self._places(text, max(starts[i], end - AROUND), end)
-                )
-                behind = [last for first, last in self._places(text, end, high) if first == end]
-                if not any(before or last > stop for last in behind):
-                    ends[i] = max(ends[i], stop)
+            ends[i] = self._divided(text, low, starts[i], end)
         ends = list(accumulate(ends, max))
         return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def _divided(self, text: str, low: int, start: int, end: int) -> int:
+        """Finds where a part ends with the identifier that it and the next ones divide between them.
+
+        Where identifiers end one part and begin the next, both are taken to be whole.
+
+        Args:
+            text: of all parts.
+            low: from where on identifiers are looked for.
+            start: where the part begins.
+            end: where it ends.
+        """
+        high = end + AROUND
+        around = self._places(text, max(low, end - AROUND), high)
+        stop = max((stop for begin, stop in around if begin < end < stop < high), default=end)
+        next_ones = self._places(text, end, high)
+        behind = max((last for begin, last in next_ones if begin == end), default=end)
+        own = self._places(text, max(start, end - AROUND), end)
+        before = any(last == end for _, last in own)
+        return end if behind > end and (before or behind > stop) else stop
 
     def _places(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Where identifiers stand in a part of a text."""
@@ -131,16 +149,12 @@ class Releasing:
         session.hide(self._private_in(written))
         sought = session.snapshot().sought
 
-        def wanted(
-            each: str, name: bool
-        ) -> bool:  # names, too: `required` and `$ref` say the same ones
+        def wanted(each: str, name: bool) -> bool:  # names, too: `required` says the same ones
             return bool(sought.standing(each) or spelled_in(each))
 
-        return (
-            _released(self._schemas, text, value, wanted, session)[0]
-            if wanted(written, False)
-            else text
-        )
+        if not wanted(written, False):
+            return text
+        return _released(self._schemas, text, value, wanted, session)[0]
 
 
 def _as_label(text: str) -> str:
@@ -154,11 +168,9 @@ def _read(text: str) -> tuple[Any, str]:
         value = json.loads(text)
     except ValueError:
         return text, text
-    return (
-        (value, json.dumps(value, ensure_ascii=False))
-        if isinstance(value, dict | list)
-        else (text, text)
-    )
+    if not isinstance(value, dict | list):
+        return text, text
+    return value, json.dumps(value, ensure_ascii=False)
 
 
 def _released(
@@ -184,12 +196,13 @@ def _texts(value: Any, wanted: Wanted) -> Iterator[str | int | float]:
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each, wanted)
-    elif (
-        isinstance(value, str | int | float)
-        and not isinstance(value, bool)
-        and wanted(str(value), False)
-    ):
+    elif _is_text(value) and wanted(str(value), False):
         yield value
+
+
+def _is_text(value: Any) -> bool:
+    """Says whether a value of JSON is a string or a number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
@@ -201,43 +214,26 @@ def _with(value: Any, wanted: Wanted, made: Iterator[str]) -> Any:
         }
     if isinstance(value, list):
         return [_with(each, wanted, made) for each in value]
-    if (
-        not isinstance(value, str | int | float)
-        or isinstance(value, bool)
-        or not wanted(str(value), False)
-    ):
+    if not (_is_text(value) and wanted(str(value), False)):
         return value
     text = next(made)
     return value if text == str(value) else text
 
 
+COUNTED = ("always", "always_matching", "never", "never_matching", "important", "task")
+"""Options that are secret: what a claim says of them is how many there are."""
+
+
 def basis_of(privatizer: Privatizer, store: SessionStore) -> str:
     """All that releases depend on besides messages."""
     claim, table = privatizer.claim, privatizer.table
-    options = [
-        privatizer.words,
-        privatizer.budget,
-        privatizer.names and privatizer.names.options,
-        privatizer.figures and privatizer.figures.options,
-    ]
-    said = [
-        claim.mechanism,
-        claim.options,
-        claim.table,
-        table.metric,
-        table.digest,
-        privatizer.randomness.seeded,
-    ]
+    names, figures = privatizer.names, privatizer.figures
+    parts = privatizer.words, privatizer.budget, names and names.options
+    options = [*parts, figures and figures.options]
+    of_table = claim.table, table.metric, table.digest
+    said = [claim.mechanism, claim.options, *of_table, privatizer.randomness.seeded]
     protect = privatizer.grouping and privatizer.grouping.options
-    secret = (
-        "always",
-        "always_matching",
-        "never",
-        "never_matching",
-        "important",
-        "task",
-    )  # counted in the claim
-    lists = store.pseudonym(repr([getattr(protect, name, None) for name in secret]).encode())
+    lists = store.pseudonym(repr([getattr(protect, name, None) for name in COUNTED]).encode())
     return json.dumps([said, list(map(repr, options)), lists], default=repr, sort_keys=True)
 
 
@@ -252,20 +248,22 @@ def promised(results: Sequence[Result]) -> dict[str, Any]:
 
 def largest(promises: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The promise about several messages of one configuration: the largest bound per word of any, and all words."""
-    said = [each for each in promises if each]
+    said = list(filter(None, promises))
     if not said:
         return {}
     made = {name: said[0][name] for name in PROMISE}
     for name in ("epsilon", "epsilon_ldp"):
-        values = [each[name] for each in said]
-        made[name] = next(
-            (each for each in values if not isinstance(each, int | float)), None
-        ) or max(values)
+        made[name] = _largest([each[name] for each in said])
     for name in ("words", "protected"):
         made[name] = sum(each[name] for each in said)
     if any(each["kind"] == "none" for each in said):
         made["kind"] = "none"
     return made
+
+
+def _largest(bounds: Sequence[Any]) -> Any:
+    """Gives the largest of some bounds; what is no number is one that is infinite."""
+    return next((each for each in bounds if not isinstance(each, int | float)), None) or max(bounds)
 
 
 def told(new: int, drawn: int, repeated: int, kind: str = "") -> str:
@@ -291,9 +289,6 @@ def told(new: int, drawn: int, repeated: int, kind: str = "") -> str:
         said.append(
             f"{repeated:,} {are} sent again as {they}: released once, sent again, spent once"
         )
-    promise = (
-        "There is no promise"
-        if kind == "none"
-        else "The promise is for one release; repeated releases add up"
-    )
+    promise = "The promise is for one release; repeated releases add up"
+    promise = "There is no promise" if kind == "none" else promise
     return f"{'; '.join(said) or 'No message was released'}. {promise}."

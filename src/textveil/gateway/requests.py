@@ -5,7 +5,7 @@ Not here: the tables (`protocols`), how texts are released (`releasing`).
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from textveil.errors import LIKE, nearest, quote
@@ -59,36 +59,31 @@ class Asked:
         policy: Policy,
         pseudonym: Callable[[str], str],
     ) -> None:
-        for name in operation.needs:
-            if body.get(name) in (None, "", [], {}):
-                near = nearest(name, body.keys() - {name}, LIKE)
-                says = f"{name} is missing{f'; is it {quote(near)}?' if near else ''}"
-                raise RequestError(400, says, param=name, code="missing")
+        _require(operation, body)
         self._body, self._changed, self.passed, self.left_out = body, dict[Path, Any](), 0, 0
         self._operation, self._policy, self._pseudonym = operation, policy, pseudonym
-        owners = {path: (i, role) for i, (role, path) in enumerate(operation.messages(body))}
-        longest = max(map(len, owners), default=0)
-        besides: list[Leaf] = []
+        roles = {path: role for role, path in operation.messages(body)}
         self._signed: list[Leaf] = []
-        found: list[list[Leaf]] = [[] for _ in owners]
+        self._besides: list[Leaf] = []
+        self._found: dict[Path, list[Leaf]] = {path: [] for path in roles}
         for leaf in leaves(body, operation.request):
-            if leaf.act is Act.SCHEMA and policy.schemas == "pass":
-                continue
-            if leaf.act is Act.SIGNED:
-                self._signed += [] if _is_empty(leaf) else [leaf]
-            elif leaf.act not in TEXT:
-                self._settle(leaf)
-            elif not _is_empty(leaf):
-                owner = next(
-                    (leaf.path[:n] for n in range(longest, 0, -1) if leaf.path[:n] in owners), None
-                )
-                (besides if owner is None else found[owners[owner][0]]).append(leaf)
-        self.messages = [
-            uttered(role, own, body) for (_, role), own in zip(owners.values(), found, strict=True)
-        ]
-        self.besides = [uttered(BESIDES, besides, body)] if besides else []
+            self._sort(leaf)
+        several = [(BESIDES, self._besides)] if self._besides else []
+        self.messages = [uttered(roles[path], own, body) for path, own in self._found.items()]
+        self.besides = [uttered(role, own, body) for role, own in several]
         self.signed = [signed_in(body, leaf.path) for leaf in self._signed]
-        self._texts = [*found, *([besides] if besides else [])]
+        self._texts = [*self._found.values(), *(own for _, own in several)]
+
+    def _sort(self, leaf: Leaf) -> None:
+        """Notes in which message a text stands, and decide what becomes of any other leaf."""
+        if leaf.act is Act.SCHEMA and self._policy.schemas == "pass":
+            return
+        if leaf.act is not Act.SIGNED and leaf.act not in TEXT:
+            self._settle(leaf)
+        elif not _is_empty(leaf):
+            around = (leaf.path[:n] for n in range(len(leaf.path), 0, -1))
+            own = next((self._found[each] for each in around if each in self._found), self._besides)
+            (self._signed if leaf.act is Act.SIGNED else own).append(leaf)
 
     def _settle(self, leaf: Leaf) -> None:
         """Decide what becomes of a leaf that is no text."""
@@ -139,12 +134,20 @@ class Asked:
                 if not text.strip() and _is_part(leaf):
                     changed[leaf.path[:-1]] = DROPPED
         for leaf, came in zip(self._signed, signed, strict=True):
-            changed[leaf.path if came is not None else leaf.path[:-1]] = (
-                DROPPED if came is None else came
-            )
+            known = came is not None
+            changed[leaf.path if known else leaf.path[:-1]] = came if known else DROPPED
             self.left_out += came is None
         body: dict[str, Any] = rebuilt(self._body, changed)
         return body
+
+
+def _require(operation: Operation, body: dict[str, Any]) -> None:
+    """Refuses a request that lacks what it needs."""
+    for name in operation.needs:
+        if body.get(name) in (None, "", [], {}):
+            near = nearest(name, body.keys() - {name}, LIKE)
+            says = f"{name} is missing{f'; is it {quote(near)}?' if near else ''}"
+            raise RequestError(400, says, param=name, code="missing")
 
 
 def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
@@ -159,33 +162,26 @@ def uttered(role: str, own: Sequence[Leaf], body: Any = None) -> Utterance:
         leaf.value if isinstance(leaf.value, str) else json.dumps(leaf.value) for leaf in own
     )
     said = Utterance(role, texts, tuple(_form(leaf) for leaf in own))
-    if not any(_is_result(body, leaf.path) for leaf in own):
-        return said
-    return said._replace(
-        sources=tuple(
-            "tool" if _is_result(body, leaf.path) else said.source(i) for i, leaf in enumerate(own)
-        )
-    )
+    results = [_is_result(body, leaf.path) for leaf in own]
+    sources = ("tool" if is_result else said.source(i) for i, is_result in enumerate(results))
+    return said._replace(sources=tuple(sources)) if any(results) else said
 
 
 def message_of(operation: Operation, message: dict[str, Any]) -> Utterance:
     """A message of an answer, as it will be read when the client sends it back."""
-    found = [
-        leaf
-        for leaf in leaves(message, operation.message)
-        if leaf.act in TEXT and not _is_empty(leaf)
-    ]
+    found = _said(operation, message, TEXT)
     return uttered(str(message.get("role") or message.get("type") or "assistant"), found)
 
 
 def all_signed(operation: Operation, message: dict[str, Any]) -> list[Signed]:
     """What the upstream signed in a message of an answer."""
-    found = [
-        leaf
-        for leaf in leaves(message, operation.message)
-        if leaf.act is Act.SIGNED and not _is_empty(leaf)
-    ]
+    found = _said(operation, message, {Act.SIGNED})
     return [signed_in(message, leaf.path) for leaf in found]
+
+
+def _said(operation: Operation, message: dict[str, Any], acts: Collection[Act]) -> list[Leaf]:
+    found = leaves(message, operation.message)
+    return [leaf for leaf in found if leaf.act in acts and not _is_empty(leaf)]
 
 
 def signed_in(value: Any, path: Path) -> Signed:

@@ -81,27 +81,14 @@ async def answer(
         record: of the request.
         prepared: its only message, where that was released already.
     """
-    from starlette.concurrency import run_in_threadpool
     from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse, Response
 
     process: ServingProcess = request.state.process
     try:
         process.admit(record)
-        if foreign := gateway.foreign(request.headers):
-            raise foreign
-        admitted = partial(gateway.caller, request.headers, counts=True)
-        caller = admitted() if gateway.policy.keys is None else await run_in_threadpool(admitted)
-        body = await asked_for(request, operation, gateway.policy.limit)
-        rules = gateway.policy.rules
-        record.asks_for(body.get("model"), [name for rule in rules for name in rule.models])
-        if rules:
-            gateway = await run_in_threadpool(
-                gateway.chosen, operation.route, models_of(body), caller.name
-            )
-        if prepared is not None:
-            gateway = await run_in_threadpool(gateway.sending, prepared)
-        answered = _answered(gateway, operation, request, body, record, caller)
+        found = await _admitted(gateway, operation, request, record, prepared)
+        answered = _answered(operation, request, record, *found)
         return await unless_left(request, process.unless_stopped(answered))
     except RequestError as error:
         failure = error
@@ -111,30 +98,50 @@ async def answer(
     except Exception as error:  # caught here: the server would log its message, which may hold text
         failure = RequestError(500, f"the gateway failed with {type(error).__name__}")
     record.failed(failure)
-    status = (
-        failure.status
-        if operation.guardrail is None
-        else operation.guardrail.status(failure.status)
-    )
+    of = operation.guardrail
+    status = failure.status if of is None else of.status(failure.status)
     where = {FIELD: failure.param} if failure.own and failure.param else {}
     return JSONResponse(operation.error(failure), status, headers=failure.headers | where)
 
 
-async def _answered(
+async def _admitted(
     gateway: Gateway,
     operation: Operation,
     request: "Request",
-    body: dict[str, Any],
     record: RequestRecord,
+    prepared: Prepared | None,
+) -> tuple[Gateway, dict[str, Any], Caller]:
+    """Gives the gateway as it is for a request, what that asks, and who asks it; see `answer`."""
+    from starlette.concurrency import run_in_threadpool
+
+    if foreign := gateway.foreign(request.headers):
+        raise foreign
+    admitted = partial(gateway.caller, request.headers, counts=True)
+    caller = admitted() if gateway.policy.keys is None else await run_in_threadpool(admitted)
+    body = await asked_for(request, operation, gateway.policy.limit)
+    rules = gateway.policy.rules
+    record.asks_for(body.get("model"), [name for rule in rules for name in rule.models])
+    if rules:
+        asked = operation.route, models_of(body), caller.name
+        gateway = await run_in_threadpool(gateway.chosen, *asked)
+    if prepared is not None:
+        gateway = await run_in_threadpool(gateway.sending, prepared)
+    return gateway, body, caller
+
+
+async def _answered(
+    operation: Operation,
+    request: "Request",
+    record: RequestRecord,
+    gateway: Gateway,
+    body: dict[str, Any],
     caller: Caller,
 ) -> "Response":
     from starlette.responses import JSONResponse, StreamingResponse
 
     process: ServingProcess = request.state.process
-    if (dry := request.headers.get(DRY_RUN, "0")) not in ("0", "1"):
-        raise RequestError(400, f"{DRY_RUN} must be 1 or 0; nothing was sent")
     shown, guardrail = body, operation.guardrail
-    record.dry = dry == "1" and guardrail is None  # a guardrail asks nobody, either way
+    record.dry = _is_dry(request) and guardrail is None  # a guardrail asks nobody, either way
     if guardrail is not None:
         body = guardrail.read(body, request.headers)
     exchange = Exchange(gateway, operation, body, caller.account, record)
@@ -144,24 +151,21 @@ async def _answered(
         record.answered(left)
         return JSONResponse(content, headers={UNRESOLVED: str(left)})
     with record.step("protect"):
-        async with process.turns.of(
-            caller.account, operation.grows(body)
-        ):  # it begins from what the one before added
+        # It begins from what the one before added.
+        async with process.turns.of(caller.account, operation.grows(body)):
             begun = await process.short.run(exchange.begun, request.headers.get(RETRY))
-            lane = process.long if begun.news > gateway.running.long else process.short
+            lane = process.lane(begun.news)
             released, said = await lane.run(exchange.released, begun)
-    if guardrail is not None:
+    if guardrail is not None or record.dry:
         record.answered(0)
-        return JSONResponse(guardrail.released(shown, released), headers=said)
-    if record.dry:
-        record.answered(0)
-        return JSONResponse(released, headers=said)
+        given = released if guardrail is None else guardrail.released(shown, released)
+        return JSONResponse(given, headers=said)
     chain = begun.chain
     options = gateway.policy.restore
     restoring = Restoring(
         chain.session, as_json=operation.as_json(body), asked=(released, body), options=options
     )
-    streamed = operation.stream if released.get("stream") in (True, "true") else None
+    streamed = operation.streamed(released)
     process.check()
     with record.step("upstream"):
         response = await send(gateway, operation, request, released, restoring, caller)
@@ -169,19 +173,18 @@ async def _answered(
         came = await json_of(response) if streamed is None else {}
     said |= headers_of(response)
     if streamed is not None:
-        pieces = events(
-            await stream_of(response),
-            operation,
-            streamed(restoring),
-            restoring,
-            chain,
-            record,
-            process,
-        )
-        return StreamingResponse(
-            process.streaming(pieces), headers=said, media_type="text/event-stream"
-        )
+        stream = await stream_of(response)
+        pieces = events(stream, operation, streamed(restoring), restoring, chain, record, process)
+        sent = process.streaming(pieces)
+        return StreamingResponse(sent, headers=said, media_type="text/event-stream")
     with record.step("restore"):
         whole = await process.answers.run(restored, came, operation, restoring, chain)
     record.answered(restoring.unresolved)
     return JSONResponse(whole, headers=said | {UNRESOLVED: str(restoring.unresolved)})
+
+
+def _is_dry(request: "Request") -> bool:
+    """Says whether a client wants to know what would be sent, and no answer of a model."""
+    if (dry := request.headers.get(DRY_RUN, "0")) not in ("0", "1"):
+        raise RequestError(400, f"{DRY_RUN} must be 1 or 0; nothing was sent")
+    return dry == "1"

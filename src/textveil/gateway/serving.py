@@ -75,10 +75,8 @@ def check_exposure(host: str, policy: Policy) -> None:
     Raises:
         ConfigError: they can.
     """
-    missing = [
-        *([] if policy.keys else ["keys (`keys: FILE` in the policy)"]),
-        *([] if policy.tls else ["TLS (--tls-cert and --tls-key)"]),
-    ]
+    missing = [] if policy.keys else ["keys (`keys: FILE` in the policy)"]
+    missing += [] if policy.tls else ["TLS (--tls-cert and --tls-key)"]
     if missing and not is_local(host):
         raise ConfigError(
             f"at {host} other machines reach the gateway: it needs {' and '.join(missing)}; or give --exposed, if "
@@ -126,9 +124,8 @@ def reloading(
             try:
                 policy = renewed(before, read)
                 if policy.tls is not None:
-                    tls_context(
-                        policy.tls
-                    )  # what is wrong with it is wrong before anything changes
+                    # What is wrong with it is wrong before anything changes.
+                    tls_context(policy.tls)
                 gateway.reload(policy)
                 how = "the policy was read again, but the certificate was not changed"
                 if policy.tls is not None:
@@ -160,9 +157,8 @@ def tls_context(files: TlsFiles, known: ssl.SSLContext | None = None) -> ssl.SSL
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH) if known is None else known
     try:
-        context.load_cert_chain(
-            files.certificate, files.key, password=""
-        )  # a key that has one is refused
+        # A key that has one is refused.
+        context.load_cert_chain(files.certificate, files.key, password="")
         return context
     except (FileNotFoundError, PermissionError) as error:
         reason = f": {error.strerror}"

@@ -70,10 +70,8 @@ def _is_own(headers: Mapping[str, str]) -> bool:
     """Whether a page of this gateway asks."""
     with suppress(ValueError):
         origin = urlsplit(headers.get("origin", ""))
-        return (
-            origin.scheme in ("http", "https")
-            and origin.netloc.lower() == headers.get("host", "").lower()
-        )
+        same = origin.netloc.lower() == headers.get("host", "").lower()
+        return same and origin.scheme in ("http", "https")
     return False
 
 

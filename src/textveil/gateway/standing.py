@@ -38,19 +38,20 @@ class StandingPolicy:
     def __init__(
         self, policy: Policy, privatizer: Privatizer | None = None, upstream: str | None = None
     ) -> None:
-        named = None if policy.upstream is None else policy.to(policy.upstream)
-        if named is not None and upstream not in (None, named.url):
-            raise ConfigError("the policy names another upstream; give one of them")
-        if named is None and upstream is None:
+        if policy.upstream is not None:
+            self.upstream = policy.to(policy.upstream)
+            if upstream not in (None, self.upstream.url):
+                raise ConfigError("the policy names another upstream; give one of them")
+        elif upstream is not None:
+            self.upstream = Upstream(url=upstream)
+        else:
             raise ConfigError(
                 "a gateway needs an upstream, the base URL of a model's API: --upstream URL, or `upstream` in a policy"
             )
         self._policy = policy
-        self.upstream = named or Upstream(url=upstream or "")
         self.keys = None if policy.keys is None else GatewayKeys(policy.keys)
-        self._credential = (
-            None if self.upstream.credential is None else self.upstream.credential.read()
-        )
+        credential = self.upstream.credential
+        self._credential = credential and credential.read()
         self.built = privatizer is None
         self.privatizer = privatizer or Privatizer.from_config(policy.config())
 
@@ -79,24 +80,19 @@ class StandingPolicy:
         sent = {name: headers[name] for name in KEY_HEADERS[:2] if headers.get(name)}
         if self.keys is None:
             header, secret = next(iter(sent.items()), ("", ""))
-            all_of_them = (
-                "\0".join(sent.values()) or None
-            )  # the upstream may take either; no header holds a NUL
+            # The upstream may take either; no header holds a NUL.
+            all_of_them = "\0".join(sent.values()) or None
             return Caller(account=account(all_of_them), header=header, secret=secret)
         for header, value in sent.items():
-            scheme, _, rest = value.partition(" ")
-            secret = (
-                rest.strip() if header == "authorization" and scheme.lower() == "bearer" else value
-            )
+            secret = _bearer(value) if header == "authorization" else value
             if (key := self.keys.find(secret)) is not None:
                 if counts:
                     self._count(self.keys, key)
                 return Caller(account=key.account, key=key, header=header, secret=secret)
+        wants = "this gateway wants a key"
         raise RequestError(
             401,
-            "this gateway wants a key of its own, and does not know this one"
-            if sent
-            else "this gateway wants a key",
+            f"{wants} of its own, and does not know this one" if sent else wants,
             code="invalid_api_key",
             headers={"WWW-Authenticate": "Bearer"},
         )
@@ -126,11 +122,14 @@ class StandingPolicy:
         """
         if self._credential is not None:
             header = self.upstream.header or (caller.header if caller.header in names else names[0])
-            return {
-                header: f"Bearer {self._credential}"
-                if header == "authorization"
-                else self._credential
-            }
+            bearer = "Bearer " if header == "authorization" else ""
+            return {header: f"{bearer}{self._credential}"}
         if caller.key is not None or self.upstream.client_key == "drop":
             return {}
         return {name: headers[name] for name in names if name in headers}
+
+
+def _bearer(value: str) -> str:
+    """Gives the key in a header `Authorization`, which older clients send as it is."""
+    scheme, _, rest = value.partition(" ")
+    return rest.strip() if scheme.lower() == "bearer" else value

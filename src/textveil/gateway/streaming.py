@@ -5,7 +5,7 @@ Not here: the events of an API (`protocols`), and what is asked (`exchange`).
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,9 @@ from textveil.session import MessageChain, Utterance
 
 if TYPE_CHECKING:
     import httpx2
+
+DONE = "[DONE]"
+"""What some streams say at their end."""
 
 UNRESOLVED = "textveil-unresolved"
 """Response header of a whole answer: how many placeholders in it were not restored."""
@@ -51,11 +54,8 @@ def remember(
         ]
         heard = [(message_of(operation, came), message_of(operation, made)) for came, made in said]
         chain.answered(heard, signed, in_turn=operation.in_turn)
-        named = [
-            Utterance(role, ())
-            for came, _ in said
-            if (role := operation.reference(came)) is not None
-        ]
+        roles = filter(None, (operation.reference(came) for came, _ in said))
+        named = [Utterance(role, ()) for role in roles]
         if len(named) == len(said):
             chain.answered([(each, each) for each in named], in_turn=operation.in_turn)
 
@@ -68,6 +68,47 @@ def restored(
     pairs = zip(operation.said(came), operation.said(whole), strict=True)
     remember(chain, operation, pairs, operation.remembered(came))
     return whole
+
+
+class _Memory:
+    """Keeps what the model says in a stream, before the client knows that it is there, and asks on."""
+
+    def __init__(
+        self, chain: MessageChain, operation: Operation, stream: Stream, process: ServingProcess
+    ) -> None:
+        self._chain, self._operation = chain, operation
+        self._stream, self._process = stream, process
+        self._names: list[str] = []
+        self._said: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    async def keep(self) -> None:
+        """Keeps what is new."""
+        news = [each for each in self._stream.remembered if each not in self._names]
+        said = self._stream.messages if self._stream.ended else self._said
+        if news or said != self._said:
+            self._names += news
+            told = [] if said == self._said else said
+            self._said = said
+            run = self._process.answers.run
+            await run(remember, self._chain, self._operation, told, news)
+
+
+async def _next(
+    came: "AsyncIterator[Any]", record: RequestRecord, process: ServingProcess
+) -> Event | None:
+    """Gives the next event that says something; None at the end."""
+    while True:
+        each = await record.during("upstream", process.unless_stopped(anext(came, None)))
+        if each is None:
+            return None
+        if each.data.strip():  # else it only keeps the connection open
+            data = each.data if each.data == DONE else json.loads(each.data)
+            return Event("" if each.event == "message" else each.event, data)
+
+
+def _is_error(event: Event) -> bool:
+    """Says whether the upstream says that it failed."""
+    return event.name == "error" or (isinstance(event.data, dict) and bool(event.data.get("error")))
 
 
 async def events(
@@ -83,44 +124,26 @@ async def events(
     import httpx2
 
     failure = RequestError(502, "the answer broke off", code="upstream")
-    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    keys = keys_of(response)
-    names: list[str] = []
-    whole = False
+    memory, whole = _Memory(chain, operation, stream, process), False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             came = aiter(httpx2.EventSource(response))
-            while (
-                event := await record.during("upstream", process.unless_stopped(anext(came, None)))
-            ) is not None:
-                if not event.data.strip():  # it only keeps the connection open
-                    continue
-                data = event.data if event.data == "[DONE]" else json.loads(event.data)
-                if event.event == "error" or (isinstance(data, dict) and data.get("error")):
-                    failure = worded(failure, data, restoring, keys)
+            while (event := await _next(came, record, process)) is not None:
+                if _is_error(event):
+                    failure = worded(failure, event.data, restoring, keys_of(response))
                     break
                 with record.timed("restore"):
-                    pieces = list(
-                        stream.feed(Event("" if event.event == "message" else event.event, data))
-                    )
-                if news := [each for each in stream.remembered if each not in names]:
-                    await process.answers.run(
-                        remember, chain, operation, (), news
-                    )  # before anybody can refer to it
-                    names += news
-                if stream.ended and not kept:  # before the client knows the end, and asks on
-                    kept = stream.messages
-                    await process.answers.run(remember, chain, operation, kept)
+                    pieces = list(stream.feed(event))
+                await memory.keep()
                 for piece in pieces:
                     yield piece.written()
-                if event.data == "[DONE]":
+                if event.data == DONE:
                     break
         if process.over and not stream.ended:
             failure = process.stops()
         with suppress(Exception):  # as above
             pieces = list(stream.close())
-            if stream.ended and kept != stream.messages:
-                await process.answers.run(remember, chain, operation, stream.messages)
+            await memory.keep()
             for piece in pieces:
                 yield piece.written()
             whole = stream.ended

@@ -94,11 +94,8 @@ class ToolServer:
             raise ConfigError(
                 "a tool server is named by its URL (--upstream), or started by a command: give one"
             )
-        if (
-            not self.policy.tools
-            and self.policy.other_tools == "refuse"
-            and not (self.resources or self.prompts)
-        ):
+        tools = self.policy.tools or self.policy.other_tools == "pass"
+        if not (tools or self.resources or self.prompts):
             raise ConfigError(NOTHING)
         self.session.repeats = "tool"  # what is answered twice is released once
 
@@ -168,25 +165,18 @@ class ToolServer:
         ):
             served = _Requests(self, client)
             info = client.server_info
-            said: Json = {
-                "name": info.name if info else "tools",
-                "instructions": client.instructions,
-            }
+            said = {"name": info.name if info else "tools", "instructions": client.instructions}
             about = await _in_thread(self.protected, tables.ABOUT, said)
             has, handlers = client.server_capabilities, dict[str, Any]()
             if has.tools is not None:
                 handlers |= {"on_list_tools": served.list_tools, "on_call_tool": served.call_tool}
             if has.resources is not None and self.resources:
-                handlers |= {
-                    "on_list_resources": served.list_resources,
-                    "on_list_resource_templates": served.list_templates,
-                    "on_read_resource": served.read_resource,
-                }
+                handlers["on_list_resources"] = served.list_resources
+                handlers["on_list_resource_templates"] = served.list_templates
+                handlers["on_read_resource"] = served.read_resource
             if has.prompts is not None and self.prompts:
-                handlers |= {
-                    "on_list_prompts": served.list_prompts,
-                    "on_get_prompt": served.get_prompt,
-                }
+                handlers["on_list_prompts"] = served.list_prompts
+                handlers["on_get_prompt"] = served.get_prompt
             if has.completions is not None and (self.resources or self.prompts):
                 handlers["on_completion"] = served.complete
             server: Server[Any] = Server(
@@ -205,9 +195,8 @@ class ToolServer:
         if self.upstream:
             key = os.environ.get(KEY)
             headers = {"Authorization": f"Bearer {key}"} if key else {}
-            wait = httpx2.Timeout(
-                self.policy.timeout, read=None
-            )  # answers take as long as the session waits for them
+            # Answers take as long as the session waits for them.
+            wait = httpx2.Timeout(self.policy.timeout, read=None)
             trusted = self.upstream.lower().startswith("https:")
             async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
                 yield streamable_http_client(
@@ -249,10 +238,8 @@ class _Requests:
         except MCPError as error:
             code, message = error.code, error.message
         except Exception as error:  # which may hold text
-            code, message = (
-                FAILED,
-                f"textveil: the tool server did not answer ({type(error).__name__})",
-            )
+            kind = type(error).__name__
+            code, message = FAILED, f"textveil: the tool server did not answer ({kind})"
         raise MCPError(
             code, (await self._protected(tables.FAILED, {"message": message}))["message"]
         )
@@ -272,6 +259,13 @@ class _Requests:
         except Exception as error:
             said = f"textveil: what the tool server answered could not be protected ({type(error).__name__})"
         raise MCPError(FAILED, said)
+
+    async def _given(self, kind: str, operation: Operation, asked: Awaitable[Any]) -> Any:
+        """Gives an answer as the client gets it, of a kind that `mcp.types` names."""
+        from mcp import types
+
+        made = await self._protected(operation, await self._answer(asked))
+        return getattr(types, kind).model_validate(made)
 
     async def _restored(self, value: Any, tool: str = "") -> tuple[Any, int]:
         return await _in_thread(self._served.restored, value, tool)
@@ -325,49 +319,33 @@ class _Requests:
     # ---- resources and prompts ---------------------------------------------------------------------------------------
 
     async def list_resources(self, _: "ServerRequestContext", params: Any) -> Any:
-        from mcp.types import ListResourcesResult
-
-        came = await self._answer(self._client.list_resources(cursor=params.cursor))
-        return ListResourcesResult.model_validate(await self._protected(tables.RESOURCES, came))
+        asked = self._client.list_resources(cursor=params.cursor)
+        return await self._given("ListResourcesResult", tables.RESOURCES, asked)
 
     async def list_templates(self, _: "ServerRequestContext", params: Any) -> Any:
-        from mcp.types import ListResourceTemplatesResult
-
-        came = await self._answer(self._client.list_resource_templates(cursor=params.cursor))
-        return ListResourceTemplatesResult.model_validate(
-            await self._protected(tables.TEMPLATES, came)
-        )
+        asked = self._client.list_resource_templates(cursor=params.cursor)
+        return await self._given("ListResourceTemplatesResult", tables.TEMPLATES, asked)
 
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
-        from mcp.types import ReadResourceResult
-
         uri = await _in_thread(self._served.address, params.uri)
-        came = await self._answer(self._client.read_resource(uri, cache_mode="bypass"))
-        return ReadResourceResult.model_validate(await self._protected(tables.READ, came))
+        asked = self._client.read_resource(uri, cache_mode="bypass")
+        return await self._given("ReadResourceResult", tables.READ, asked)
 
     async def list_prompts(self, _: "ServerRequestContext", params: Any) -> Any:
-        from mcp.types import ListPromptsResult
-
-        came = await self._answer(self._client.list_prompts(cursor=params.cursor))
-        return ListPromptsResult.model_validate(await self._protected(tables.PROMPTS, came))
+        asked = self._client.list_prompts(cursor=params.cursor)
+        return await self._given("ListPromptsResult", tables.PROMPTS, asked)
 
     async def get_prompt(self, _: "ServerRequestContext", params: Any) -> Any:
-        from mcp.types import GetPromptResult
-
         arguments, _left = await self._restored(params.arguments)
-        came = await self._answer(self._client.get_prompt(params.name, arguments))
-        return GetPromptResult.model_validate(await self._protected(tables.PROMPT_GIVEN, came))
+        asked = self._client.get_prompt(params.name, arguments)
+        return await self._given("GetPromptResult", tables.PROMPT_GIVEN, asked)
 
     async def complete(self, _: "ServerRequestContext", params: Any) -> Any:
-        from mcp.types import CompleteResult
-
-        said = (
-            params.argument.model_dump(),
-            params.context.arguments if params.context is not None else None,
-        )
+        around = None if params.context is None else params.context.arguments
+        said = params.argument.model_dump(), around
         (argument, around), _left = await self._restored(list(said))
-        came = await self._answer(self._client.complete(params.ref, argument, around))
-        return CompleteResult.model_validate(await self._protected(tables.COMPLETED, came))
+        asked = self._client.complete(params.ref, argument, around)
+        return await self._given("CompleteResult", tables.COMPLETED, asked)
 
 
 def _as_numbers(came: Json, restored: Json, schema: Json) -> Json:
@@ -405,18 +383,12 @@ def _json(made: Any) -> Json:
 def _with_addresses(came: Any, made: Any) -> Any:
     """Contents, links and lists of resources, whose addresses are such also where something in them is hidden."""
     if isinstance(made, list):
-        return (
-            [_with_addresses(*pair) for pair in zip(came, made, strict=True)]
-            if len(came) == len(made)
-            else made
-        )
+        same = len(came) == len(made)
+        return [_with_addresses(*pair) for pair in zip(came, made, strict=True)] if same else made
     if not isinstance(made, dict):
         return made
-    inner = {
-        name: _with_addresses(came[name], made[name])
-        for name in ("resource", "content")
-        if name in made
-    }
+    within = [name for name in ("resource", "content") if name in made]
+    inner = {name: _with_addresses(came[name], made[name]) for name in within}
     if made.get("uri", "") != came.get("uri", ""):
         inner["uri"] = SCHEME + quote(made["uri"])
     return {**made, **inner}

@@ -68,10 +68,8 @@ def attributes(record: RequestRecord) -> dict[str, str | int | float]:
         "textveil.protected": record.protected.total(),
         "http.response.status_code": record.status,
     }
-    said |= {
-        f"textveil.protected.{type_.lower()}": number
-        for type_, number in sorted(record.protected.items())
-    }
+    for type_, number in sorted(record.protected.items()):
+        said[f"textveil.protected.{type_.lower()}"] = number
     said |= {
         f"textveil.{step}.seconds": seconds for step, seconds in record.seconds.items() if seconds
     }

@@ -22,9 +22,8 @@ class Turns:
     """
 
     def __init__(self, most: int | None) -> None:
-        self._locks = WeakValueDictionary[
-            tuple[str, str], asyncio.Lock
-        ]()  # one is gone when nobody has or awaits it
+        # One is gone when nobody has or awaits it.
+        self._locks = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
         self._most, self._waiting = most, 0
 
     @asynccontextmanager

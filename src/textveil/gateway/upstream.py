@@ -16,6 +16,7 @@ from textveil.config.extras import needed
 from textveil.gateway.answers import Restoring
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
+from textveil.gateway.incoming import type_of
 from textveil.gateway.keys import Caller
 from textveil.gateway.protocols import Operation
 from textveil.gateway.standing import KEY_HEADERS
@@ -56,9 +57,8 @@ def upstream_client() -> "httpx2.AsyncClient":
         limits=many,
         headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        mounts={
-            "http://": httpx2.AsyncHTTPTransport(limits=many)
-        },  # proxies of the environment for https only
+        # Proxies of the environment for https only.
+        mounts={"http://": httpx2.AsyncHTTPTransport(limits=many)},
         follow_redirects=False,
     )
 
@@ -96,15 +96,12 @@ async def send(
     )
     if caller.key is not None and caller.secret.encode() in to_send.content + to_send.url.raw_path:
         raise RequestError(400, "the request holds the key of the gateway, which must not leave it")
-    once = (
-        operation.grows(released) is not None
-    )  # a conversation that the upstream keeps would hold it twice
+    # A conversation that the upstream keeps would hold it twice.
+    once = operation.grows(released) is not None
     with failing():
-        answer = await (
-            client.send(to_send, stream=True)
-            if once
-            else _sent(client, to_send, request.state.until)
-        )
+        until = request.state.until
+        sent = client.send(to_send, stream=True) if once else _sent(client, to_send, until)
+        answer = await sent
     request.state.until.push_async_callback(answer.aclose)
     if answer.status_code == 200:
         return answer
@@ -156,11 +153,8 @@ def keys_of(answer: "httpx2.Response") -> list[str]:
 
 def headers_of(answer: "httpx2.Response") -> dict[str, str]:
     """Headers of the upstream that are passed on."""
-    return {
-        name: value
-        for name, value in answer.headers.items()
-        if name in KEPT or name.startswith(LIMITS)
-    }
+    given = answer.headers.items()
+    return {name: value for name, value in given if name in KEPT or name.startswith(LIMITS)}
 
 
 @contextmanager
@@ -193,36 +187,38 @@ async def refusal_of(
     found = None
     with suppress(ValueError, RecursionError):
         found = json.loads(read) if answer.status_code >= 400 else None
-    return worded(
-        RequestError(status, says, code="upstream", headers=headers_of(answer)),
-        found,
-        restoring,
-        keys,
-    )
+    refused = RequestError(status, says, code="upstream", headers=headers_of(answer))
+    return worded(refused, found, restoring, keys)
 
 
 def worded(
     refused: RequestError, found: Any, restoring: Restoring, keys: Iterable[str]
 ) -> RequestError:
     """An error as the upstream words it, with the originals put back; the gateway's own where that repeats the key."""
-    error = found.get("error", found) if isinstance(found, dict) else None
-    said = (
-        {"message": error} if isinstance(error, str) else error if isinstance(error, dict) else {}
-    )
+    said = _said(found)
     texts = {name: restoring.text(said[name]) for name in ERROR if isinstance(said.get(name), str)}
     secrets = [word for key in keys for word in key.split() if len(word) > 7]
-    if "message" not in texts or any(word in text for word in secrets for text in texts.values()):
+    all_of_it = "\n".join(texts.values())
+    if "message" not in texts or any(word in all_of_it for word in secrets):
         return refused
-    code = said.get("code")
     return RequestError(
         refused.status,
         texts["message"],
         param=texts.get("param"),
-        code=texts.get("code") or (str(code) if isinstance(code, int) else None),
+        code=texts.get("code"),
         kind=texts.get("type"),
         headers=refused.headers,
         own=False,
     )
+
+
+def _said(found: Any) -> dict[str, Any]:
+    """Gives the fields of an upstream's error, which may be its message alone."""
+    error = found.get("error", found) if isinstance(found, dict) else None
+    if not isinstance(error, dict):
+        return {"message": error}
+    code = error.get("code")
+    return error | {"code": str(code)} if isinstance(code, int) else error
 
 
 async def stream_of(answer: "httpx2.Response") -> "httpx2.Response":
@@ -231,10 +227,7 @@ async def stream_of(answer: "httpx2.Response") -> "httpx2.Response":
     Raises:
         RequestError: it is none.
     """
-    if (
-        answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        == "text/event-stream"
-    ):
+    if type_of(answer.headers) == "text/event-stream":
         return answer
     await answer.aclose()
     raise RequestError(502, "the upstream did not answer with a stream", code="upstream")

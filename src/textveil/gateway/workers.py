@@ -63,13 +63,8 @@ class Workers:
     ) -> None:
         if not hasattr(os, "fork"):
             raise ConfigError("several workers need a system with fork, such as Linux")
-        self._count, self._listening, self._grace, self._said, self._first = (
-            count,
-            listening,
-            grace,
-            said,
-            first,
-        )
+        self._count, self._listening, self._grace = count, listening, grace
+        self._said, self._first = said, first
         self._signals = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if reload else [])]
         self._before: dict[signal.Signals, Any] = {}
         self._threads = max(1, threads() // count)
@@ -101,13 +96,17 @@ class Workers:
             return self._code
         finally:
             if os.getpid() == own:
-                for each, handler in self._before.items():
-                    signal.signal(each, handler)
-                for end in life:
-                    os.close(end)
-                if mine is not None:
-                    del os.environ[SHARED]
-                    shutil.rmtree(mine, ignore_errors=True)
+                self._give_back(life, mine)
+
+    def _give_back(self, life: tuple[int, int], shared: str | None) -> None:
+        """Leaves the process as it was before."""
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        for end in life:
+            os.close(end)
+        if shared is not None:
+            del os.environ[SHARED]
+            shutil.rmtree(shared, ignore_errors=True)
 
     def _wanted(self) -> bool:
         """Whether it is time for another worker: for the first, and for the others once one has served."""
@@ -117,21 +116,16 @@ class Workers:
     def _fork(self, life: tuple[int, int]) -> Callable[[], None] | None:
         """Begin a worker; in it, what it calls when it serves."""
         heard, says = os.pipe()
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, self._signals
-        )  # until it is clear which process takes them
+        # Until it is clear which process takes them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         if pid := os.fork():
             os.close(says)
             os.set_blocking(heard, False)
             self._alive[pid] = heard
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
             return None
-        for (
-            number,
-            handler,
-        ) in (
-            self._before.items()
-        ):  # what it serves is read later: until then SIGHUP says nothing new
+        # What it serves is read later: until then SIGHUP says nothing new.
+        for number, handler in self._before.items():
             signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
         for each in (heard, life[1], *self._alive.values()):
@@ -170,11 +164,8 @@ class Workers:
             os.unlink(file)  # what it counted stays, what was open in it does not
         if self._code is not None:
             return
-        how = (
-            f"ended with status {code}"
-            if code >= 0
-            else f"was killed ({signal.Signals(-code).name})"
-        )
+        how = f"ended with status {code}"
+        how = how if code >= 0 else f"was killed ({signal.Signals(-code).name})"
         if not self._served:
             if code <= 0:  # else it has said why
                 self._said(f"the first worker {how} before it served; the gateway ends")

@@ -250,12 +250,9 @@ class ChainSession(Session):
             self.spent += spends
             return
         charged = [*spends, total(spends)] if self._summed and spends else spends
-        ordered = sorted(
-            charged, key=lambda spend: (spend.metric, spend.table)
-        )  # as the ledger takes them
-        key = (
-            None if self.key is None else f"{self.key} {len(self.reserved)}"
-        )  # parts that spend alike are several
+        # As the ledger takes them; parts that spend alike are several.
+        ordered = sorted(charged, key=lambda spend: (spend.metric, spend.table))
+        key = None if self.key is None else f"{self.key} {len(self.reserved)}"
         made = self._ledger.reserve_all(self.owner, ordered, key=key)
         self.reserved += made
         new = [spend for spend, own in zip(ordered, made, strict=True) if not own.repeated]
@@ -369,18 +366,13 @@ class MessageChain:
         heads: Heads | None = None,
         summed: bool = False,
     ) -> None:
-        self._links, self._account, self._basis, self._messages = (
-            links,
-            account,
-            basis,
-            [*messages, *besides],
-        )
+        self._links, self._account, self._basis = links, account, basis
+        self._messages = [*messages, *besides]
         before = [] if after is None else [self._remembered(after)]
         self._before = links.get(before)
         since = [self._before[name] for name in before if name in self._before]
-        names = [
-            links.name(b"chain", account.encode(), basis.encode(), *before, *since)
-        ]  # it grows: so do placeholders
+        # What is remembered grows: so do placeholders.
+        names = [links.name(b"chain", account.encode(), basis.encode(), *before, *since)]
         for message in messages:
             names.append(links.name(b"link", names[-1], message.canonical))
         self._last, self._said = names[-1], len(messages)
@@ -406,17 +398,14 @@ class MessageChain:
             heads: conversations that were read before.
         """
         said = rows[: before + self._said]
-        head = (
-            _Head((), (), Snapshot())
-            if heads is None
-            else heads.find(self._names[: len(said) - before], said)
-        )
+        heads = Heads(0) if heads is None else heads
+        head = heads.find(self._names[: len(said) - before], said)
         links, known = [*head.links], head.known
         for row in rows[len(head.rows) :]:
             link = Link.read(row)
             links.append(link)
             known = known.after(delta_of(link.facts, known.version))
-            if len(links) == len(said) > before and heads is not None:
+            if len(links) == len(said) > before:
                 _ = known.sought  # what is added to it later is added to copies
                 heads.keep(self._names[len(said) - before - 1], _Head(said, tuple(links), known))
         self.links = links[before:]
@@ -430,63 +419,64 @@ class MessageChain:
         Args:
             release: makes the texts of a message and what is promised about them, in a session.
         """
-        assert self.continues, (
-            "or placeholders that the upstream remembers would be given to others"
-        )
+        assert self.continues, "or placeholders that are remembered would be given to others"
         first = len(self.links)
         news = list(zip(self._messages[first:], self._names[first:], strict=True))
-        same = [
-            self._links.name(b"message", self._basis.encode(), message.canonical)
-            for message, _ in news
-        ]
+        basis = self._basis.encode()
+        same = [self._links.name(b"message", basis, message.canonical) for message, _ in news]
         known = self._links.get(same)
         for (message, name), again in zip(news, same, strict=True):
-            before, session = self.session.snapshot(), self.session
-            session.new, session.reserved, session.repeats, session.key = (
-                [],
-                [],
-                message.role,
-                name.hex(),
-            )
-            repeated = read(known[again]) if again in known else {}
-            session.learn(repeated)
-            texts, promise = release(message, session)
-            facts = _merged([repeated, *(vars(delta) for delta in session.new)])
-            drawn = facts.pop("drawn", {})
-            facts["drawn"] = {
-                key: row for key, row in drawn.items() if not key[0].startswith(AGAIN)
-            }
-            own = {key: row for key, row in drawn.items() if key[0].startswith(AGAIN)}
-            made = Link(released=tuple(texts), promise=promise, facts=facts)
-            standing, known_draws = self._standing(message.texts), repeated.get("drawn", {})
-            link, row = {name: made.written()}, {again: _row(standing, known_draws)}
-            self._links.add(
-                *((link, row) if again in known else (link | row, {})), session.reserved
-            )
-            kept = Link.read(self._links.get([name]).get(name, made.written()))
-            lost = (
-                kept.released != made.released
-            )  # the same message was released at the same time: there is one release
-            if lost:
-                made = kept
-                session.adopt(before.after(delta_of(made.facts, before.version)))
-            elif (
-                own != known_draws
-            ):  # only now: draws that were thrown away must not be released later
-                self._links.add({}, {again: _row(standing, own)})
-            draws = promise.get("drawn", 0) > 0 and not lost
-            self.drawn += draws
-            self.repeated += not draws and (again in known or lost)
-            self.links.append(made)
+            self._release(release, message, name, again, known.get(again))
+
+    def _release(
+        self,
+        release: "Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]",
+        message: Utterance,
+        name: bytes,
+        again: bytes,
+        row: bytes | None,
+    ) -> None:
+        """Releases one message.
+
+        Args:
+            release: makes its texts.
+            message: which.
+            name: of its link.
+            again: the name of what is known of it wherever it stands.
+            row: what that is; None for nothing.
+        """
+        before, session = self.session.snapshot(), self.session
+        session.new, session.reserved = [], []
+        session.repeats, session.key = message.role, name.hex()
+        repeated = {} if row is None else read(row)
+        session.learn(repeated)
+        texts, promise = release(message, session)
+        facts = _merged([repeated, *(vars(delta) for delta in session.new)])
+        own = _draws(facts, again=True)
+        facts["drawn"] = _draws(facts, again=False)
+        made = Link(released=tuple(texts), promise=promise, facts=facts)
+        standing, known_draws = self._standing(message.texts), repeated.get("drawn", {})
+        link, anew = {name: made.written()}, {again: _row(standing, known_draws)}
+        once, anew = (link | anew, {}) if row is None else (link, anew)
+        self._links.add(once, anew, session.reserved)
+        kept = Link.read(self._links.get([name]).get(name, made.written()))
+        # The same message was released at the same time: there is one release.
+        lost = kept.released != made.released
+        if lost:
+            made = kept
+            session.adopt(before.after(delta_of(made.facts, before.version)))
+        elif own != known_draws:  # only now: draws that were thrown away must not be released later
+            self._links.add({}, {again: _row(standing, own)})
+        draws = promise.get("drawn", 0) > 0 and not lost
+        self.drawn += draws
+        self.repeated += not draws and (row is not None or lost)
+        self.links.append(made)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many messages are new, in how many something was drawn, and how many are sent again as they were."""
-        return {
-            "new": len(self.links) - self.repeated,
-            "drawn": self.drawn,
-            "repeated": self.repeated,
-        }
+        new = len(self.links) - self.repeated
+        return {"new": new, "drawn": self.drawn, "repeated": self.repeated}
 
     @staticmethod
     def is_retry(links: Links, key: str, request: bytes) -> bool:
@@ -497,10 +487,8 @@ class MessageChain:
             key: the name.
             request: all that what is sent depends on.
         """
-        name, own = (
-            links.name(b"request", key.encode()),
-            links.name(b"body", request).hex().encode(),
-        )
+        own = links.name(b"body", request).hex().encode()
+        name = links.name(b"request", key.encode())
         links.add({name: own}, {})
         return links.get([name]).get(name, own).strip() == own
 
@@ -526,9 +514,7 @@ class MessageChain:
     def _known(self) -> bytes:
         known = self.session.snapshot()
         facts = {kind: dict(getattr(known, kind)) for kind in FACTS}
-        facts["drawn"] = {
-            key: row for key, row in facts["drawn"].items() if not key[0].startswith(AGAIN)
-        }
+        facts["drawn"] = _draws(facts, again=False)
         return Link(released=(), promise=None, facts=facts).written()
 
     def _remembered(self, name: str) -> bytes:
@@ -572,9 +558,8 @@ class MessageChain:
         """
         once: dict[bytes, bytes] = {}
         anew: dict[bytes, bytes] = {}
-        facts = _merged(
-            [link.facts for link in self.links[self._said :]]
-        )  # or nobody would know them in the next turn
+        # Or nobody would know them in the next turn.
+        facts = _merged([link.facts for link in self.links[self._said :]])
         last = self._last
         for came, message in answers:
             name = self._links.name(b"link", last, message.canonical)
@@ -628,6 +613,12 @@ def _merged(several: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:
     return made
 
 
+def _draws(facts: Mapping[str, Mapping[Any, Any]], *, again: bool) -> dict[Any, Any]:
+    """Gives draws that are kept by the text of a message, or all others."""
+    drawn = facts.get("drawn", {}).items()
+    return {key: row for key, row in drawn if key[0].startswith(AGAIN) is again}
+
+
 def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
     return {kind: dict(pairs) for kind, pairs in vars(facts).items() if pairs}
 
@@ -635,11 +626,9 @@ def _by_key(facts: BaseModel) -> dict[str, dict[Any, Any]]:
 @cache
 def _pairs() -> type[BaseModel]:
     """What reads facts by kind as pairs."""
-    hints = {
-        kind: tuple.__class_getitem__(get_args(hint))
-        for kind, hint in get_type_hints(Facts).items()
-    }
-    kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in hints.items()}  # type: ignore[valid-type]
+    hints = get_type_hints(Facts).items()
+    pairs = {kind: tuple.__class_getitem__(get_args(hint)) for kind, hint in hints}
+    kinds: dict[str, Any] = {kind: (list[pair], ()) for kind, pair in pairs.items()}  # type: ignore[valid-type]
     return create_model("Pairs", __config__=ConfigDict(extra="forbid"), **kinds)
 
 

@@ -47,10 +47,8 @@ class KeyedNames:
         if value.text in usual and not value.quoted:
             form = usual.index(value.text) + 1
         else:
-            form = (
-                FIRST
-                + self._drawn("quoted" if value.quoted else "form", value.type, value.text) % FORMS
-            )
+            kind = "quoted" if value.quoted else "form"
+            form = FIRST + self._drawn(kind, value.type, value.text) % FORMS
         return Given(value.type, number, value.text, form=form, quoted=value.quoted)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

@@ -13,6 +13,8 @@ from textveil.session.reading import decoded
 _RUN = re.compile(r"[a-z0-9_]+")
 _NUMBERED = re.compile(r"_[0-9]+(?![a-z0-9])")
 
+_SPELLED = re.compile(r"[_&\\\uff3f]")
+"""What a text must have that spells a placeholder."""
 _REST = re.compile(r"_[a-z]+(?=_|\Z)")
 
 DIGITS = 19
@@ -102,16 +104,14 @@ def letters(form: int) -> str:
 
 def spelled_in(text: str) -> set[str]:
     """What a text spells of placeholders itself, in any way that `restore` would read: `PERSON_1`, `PERSON_1_GIVEN`."""
-    if "_" not in text and "&" not in text and "\\" not in text and "\uff3f" not in text:
+    if not _SPELLED.search(text):
         return set()
     found: set[str] = set()
     for run in _RUN.findall(decoded(text)):
         starts = [0, *(i + 1 for i, char in enumerate(run) if char == "_")]
         for number in _NUMBERED.finditer(run):
-            ends = [
-                number.end(),
-                *(rest.end() for rest in _REST.finditer(run, number.end(), number.end() + LONGEST)),
-            ]
+            end = number.end()
+            ends = [end, *(rest.end() for rest in _REST.finditer(run, end, end + LONGEST))]
             first = bisect_left(starts, number.start() - LONGEST)
             for start in starts[first : bisect_left(starts, number.start())]:
                 found.update(run[start:end].upper() for end in ends if run[start] != "_")

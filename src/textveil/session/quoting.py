@@ -11,7 +11,7 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -109,7 +109,7 @@ class Quoting:
         self._doc: _Scanner | None = None  # what goes on in the next line
         self._fence = ""
         self._first = True  # no line has ended yet
-        self._dashes = False  # the line before is ---, which may begin YAML
+        self._dashes = True  # none has, or the last one is ---: YAML may begin
 
     def feed(self, text: str) -> None:
         """Go on behind this text."""
@@ -150,14 +150,7 @@ class Quoting:
     def _take(self, text: str, *, ended: bool) -> None:
         dashes = False
         if self._line is None:
-            self._held += text
-            if self._first:
-                self._held = self._held.removeprefix("\ufeff")
-            self._line = self._decided(ended)
-            dashes = ended and self._held.rstrip() == "---"
-            text, self._held = (
-                (self._held, "") if self._line is not None or ended else ("", self._held)
-            )
+            text, dashes = self._begin_line(text, ended)
         while self._line is not None and (text or ended):
             rest = self._line.feed(text + "\n" * ended)
             if rest is None:
@@ -168,29 +161,50 @@ class Quoting:
                 self._doc = self._line if self._line.goes_on() else None
             self._line, self._first, self._dashes = None, False, dashes
 
+    def _begin_line(self, text: str, ended: bool) -> tuple[str, bool]:
+        """Gives what of the line may be followed, once it is decided what follows it; and whether it is ---."""
+        self._held += text
+        if self._first:
+            self._held = self._held.removeprefix("\ufeff")
+        self._line = self._decided(ended)
+        if self._line is None and not ended:
+            return "", False
+        text, self._held = self._held, ""
+        return text, ended and text.rstrip() == "---"
+
     def _decided(self, ended: bool) -> "_Scanner | None":
         """What follows the line whose start is held; None while that is not decided, or if nothing does."""
         held = self._held + "\n" * ended
-        if len(held) <= HELD:
-            fence = _FENCE.fullmatch(self._held, partial=not ended)
-            if fence is not None and (not ended or self._turned(fence[1], fence[2])):
-                return None
+        if self._may_be_fence(held, ended):
+            return None
         if self._doc is not None:
             return self._doc
-        if not self._fence and (self._first or self._dashes) and _SETTING.match(held, 0, HELD):
+        if not self._fence and self._dashes and _SETTING.match(held, 0, HELD):
             return _Yaml(lasting=False)
         start = len(held) - len(_NUMBERED.sub("", held, count=1))
         if _JSON.match(held, start, HELD) or (ended and held[start:].strip() in ("{", "[")):
             return _Code("json", self._levels, strict=True)
-        key = _KEY.match(held, start, HELD, partial=not ended and len(held) < HELD)
+        return self._by_marks(held, start, ended or len(held) >= HELD)
+
+    def _may_be_fence(self, held: str, ended: bool) -> bool:
+        """Says whether the line turns a fence, or may yet do so."""
+        fence = _FENCE.fullmatch(self._held, partial=not ended) if len(held) <= HELD else None
+        return fence is not None and (not ended or self._turned(fence[1], fence[2]))
+
+    def _by_marks(self, held: str, start: int, full: bool) -> "_Scanner | None":
+        """Gives what follows the line, by its first quotation mark and what stands before it; see `_decided`."""
+        key = _KEY.match(held, start, HELD, partial=not full)
         if key is not None:
             return (
                 None if key.partial else _Code("json" if key[1] == '"' else "python", self._levels)
             )
         mark = _MARK.search(held, start, HELD)
-        if mark is not None and (language := _language(held[start : mark.start()], mark[0])):
-            return _Yaml() if language == "yaml" else _Code(language, self._levels)
-        return _Words(bool(self._fence)) if mark is not None or len(held) >= HELD or ended else None
+        if mark is None:
+            return _Words(bool(self._fence)) if full else None
+        language = _language(held[start : mark.start()], mark[0])
+        if language is None:
+            return _Words(bool(self._fence))
+        return _Yaml() if language == "yaml" else _Code(language, self._levels)
 
     def _turned(self, marks: str, name: str) -> bool:
         """Open or close a fence; false if the line does neither."""
@@ -219,46 +233,29 @@ _SETTING = re.compile(r"(?:- )?[a-z_][\w.\-]*:\s")
 
 _LINES: Sequence[tuple[str, str, re.Pattern[str]]] = [
     (language, marks, re.compile(rf"\s*(?:{pattern})\Z", re.VERBOSE))
-    for language, marks, pattern in (
-        ("shell", "\"'", r"(?:export\s+)?[A-Z_][A-Z0-9_]*= | \$[ ].*[\s=]"),
-        (
-            "shell",
-            "\"'",
+    for (language, marks), patterns in {
+        ("shell", "\"'"): (
+            r"(?:export\s+)?[A-Z_][A-Z0-9_]*= | \$[ ].*[\s=]",
             r"(?:sudo\s+)?(?:echo|curl|git|ssh|scp|docker|kubectl|psql|mysql|printf|wget|npm|pip|export|grep|sed|chmod"
             r"|mkdir|aws|gh)\s(?:[^.?!,]|[.?!,]\S)*(?<=[\s=])\$?",
         ),
-        (
-            "javascript",
-            "\"'`",
+        ("javascript", "\"'`"): (
             r"(?:export\s+)?(?:const|let|var)\s+[\w$]+\s*(?::\s*[\w<>\[\]|]+\s*)?=[^.?!]*(?<!\w)",
+            r"(?:console\.\w+|document\.[\w.]+|require)\([^)]*(?<!\w)",
         ),
-        ("javascript", "\"'`", r"(?:console\.\w+|document\.[\w.]+|require)\([^)]*(?<!\w)"),
-        ("javascript", "`", r"(?:return|throw|await)?\s*[\w$.]*\s*(?:\(|=|:)[^.?!]*"),
-        ("javascript", "\"'", r"import\b.*\bfrom\s+"),
-        ("python", "\"'", r"(?:>>>[ ])?(?:async[ ]def|def|class)\s+\w+\(.*(?<!\w)(?:[rfbu]{0,2})"),
-        (
-            "python",
-            "\"'",
+        ("javascript", "`"): (r"(?:return|throw|await)?\s*[\w$.]*\s*(?:\(|=|:)[^.?!]*",),
+        ("javascript", "\"'"): (r"import\b.*\bfrom\s+",),
+        ("python", "\"'"): (
+            r"(?:>>>[ ])?(?:async[ ]def|def|class)\s+\w+\(.*(?<!\w)(?:[rfbu]{0,2})",
             r"(?:>>>[ ])?(?:if|elif|while|assert)\s+[^.?!,]*(?:==|!=|\()\s*(?:[rfbu]{0,2})",
-        ),
-        (
-            "python",
-            "\"'",
             r"(?:>>>[ ])?(?:return|yield|raise|await)\s+(?:[\w.]+\()?[({\[]*(?:[rfbu]{0,2})",
-        ),
-        (
-            "python",
-            "\"'",
             r"(?:>>>[ ])?(?:(?:await|return|yield|with)\s+)?@?[A-Za-z_][\w.]*\((?:[\w.,=:+\[{(\s]*(?<!\w))?[rfbu]{0,2}",
-        ),
-        (
-            "python",
-            "\"'",
             r"(?:>>>[ ])?[A-Za-z_][\w.\[\]]*\s*(?::\s*[\w\[\], |.]+)?\s*[+:]?=\s*"
             r"(?:[\w.,=:+\[{(\s]*(?<!\w))?[rfbu]{0,2}",
         ),
-        ("yaml", "\"'", r"(?:-[ ])?[a-z_][\w.\-]*:[ \t]+"),
-    )
+        ("yaml", "\"'"): (r"(?:-[ ])?[a-z_][\w.\-]*:[ \t]+",),
+    }.items()
+    for pattern in patterns
 ]
 """How a line of code begins before its first quotation mark: the language, the marks that may follow, the form."""
 
@@ -333,12 +330,8 @@ class _Code(_Scanner):
     def __init__(
         self, language: str, levels: int, *, strict: bool = False, lasting: bool = False
     ) -> None:
-        self.language, self._levels, self._strict, self._lasting = (
-            language,
-            levels,
-            strict,
-            strict or lasting,
-        )
+        self.language, self._levels = language, levels
+        self._strict, self._lasting = strict, strict or lasting
         self._open: list[_Open] = []
         self._rest = ""  # what may become a longer mark
         self._before = ""  # the last character that was no space, in code
@@ -352,18 +345,23 @@ class _Code(_Scanner):
         made._inner = self._inner and self._inner.copy()
         return made
 
+    @property
+    def _top(self) -> _Open:
+        """Gives what is open here."""
+        return self._open[-1] if self._open else _Open(None)
+
     def goes_on(self) -> bool:
-        literal = self._open[-1].literal if self._open else None
+        literal = self._top.literal
         return self._lasting or (literal is not None and literal.quote in ('"""', "'''", "`"))
 
     def place(self) -> Place:
         probe = self.copy()
         probe._run(final=True)
-        top = probe._open[-1] if probe._open else None
-        if top is not None and top.literal is not None:
+        top = probe._top
+        if top.literal is not None:
             inner = probe._inner.place() if probe._inner is not None else Place()
             return inner._replace(literals=(top.literal, *inner.literals), unclear=False)
-        if self.language == "shell" and (top is None or top.ends == ")"):
+        if self.language == "shell" and top.ends in ("", ")"):
             return Place((Literal("shell", "", ""),))
         return Place(unclear=True)
 
@@ -372,27 +370,27 @@ class _Code(_Scanner):
         return self._run(final=False)
 
     def _run(self, *, final: bool) -> str | None:
-        text, at = self._rest, 0
+        text, at, self._rest = self._rest, 0, ""
         while at < len(text):
-            top = self._open[-1] if self._open else _Open(None)
+            top = self._top
             found = _marks(self.language, top.literal, top.ends).search(text, at)
             begin = len(text) if found is None else found.start()
             if self._passed(text[at:begin], top):
-                self._rest = ""
                 return text[at:]
             if found is None:
-                at = begin
-                break
+                return None
             if found.end() == len(text) and not final and found[0] != "\n":
                 self._rest = text[begin:]
                 return None
             at = found.end()
             self._step(found, top)
-            if self._strict and not self._open and not self._depth and found[0] in "}]":
-                self._rest = ""
+            if self._is_over(found[0]):
                 return text[at:]
-        self._rest = ""
         return None
+
+    def _is_over(self, mark: str) -> bool:
+        """Says whether JSON that may end has done so with a bracket."""
+        return self._strict and not self._open and not self._depth and mark in "}]"
 
     def _passed(self, text: str, top: _Open) -> bool:
         """Step over text without marks; whether it shows that this is no JSON."""
@@ -425,43 +423,41 @@ class _Code(_Scanner):
             self._inner.feed(_unescaped("json", mark) or "")
 
     def _step_code(self, found: re.Match[str], top: _Open) -> None:
-        mark, word = found[0], found.groupdict().get("word") or ""
+        mark, groups = found[0], found.groupdict()
         before, self._before = self._before, mark.strip()[-1:] or self._before
         if mark == "\n":
             self._documents(mark)
-        elif found.groupdict().get("here"):
-            self._here.append(found["here"])
-        elif found.groupdict().get("quote"):
-            quote, language = found["quote"], self.language
-            if quote in ('""', "''"):  # an empty string, at the end
-                return
-            if language == "javascript" and quote == "`":
-                self._begin(Literal(language, "r" if word == "raw" else "", quote))
-            elif language == "python" and word.lower() in _PREFIXES:
-                prefix = "".join(sorted(set(word.lower()) - {"u"}))
-                self._begin(Literal(language, prefix, quote))
-            elif quote == "$'":
-                self._begin(Literal(language, "$", "'"))
-            elif not word or word in ("return", "case", "typeof", "in", "of", "await", "yield"):
-                self._begin(Literal(language, "", quote))
-        elif mark in ("#", "//"):
-            self._open.append(_Open(None, "\n"))
-        elif mark == "/*":
-            self._open.append(_Open(None, "*/"))
-        elif mark == "/":
-            if before in _BEFORE_REGEX:
-                self._open.append(_Open(None, "/"))
-        elif mark in ("{", "[", "("):
-            self._depth += 1
-            if mark + top.ends in ("{}", "()"):
-                self._open[-1] = top._replace(depth=top.depth + 1)
-        elif mark in ("}", "]", ")"):
-            self._depth -= 1
-            if top.ends == mark:
-                if top.depth:
-                    self._open[-1] = top._replace(depth=top.depth - 1)
-                else:
-                    self._open.pop()
+        elif groups.get("here"):
+            self._here.append(groups["here"])
+        elif groups.get("quote"):
+            if literal := self._opened(groups["quote"], groups.get("word") or ""):
+                self._begin(literal)
+        elif mark in _COMMENTS:
+            self._open.append(_Open(None, _COMMENTS[mark]))
+        elif mark == "/" and before in _BEFORE_REGEX:
+            self._open.append(_Open(None, "/"))
+        else:
+            self._step_bracket(mark, top)
+
+    def _opened(self, quote: str, word: str) -> Literal | None:
+        """Gives the string that a quotation mark opens behind a word; None where it opens none."""
+        if quote in ('""', "''"):  # an empty one, at the end
+            return None
+        if self.language == "javascript" and quote == "`":
+            return Literal(self.language, "r" if word == "raw" else "", quote)
+        if self.language == "python" and word.lower() in _PREFIXES:
+            return Literal(self.language, "".join(sorted(set(word.lower()) - {"u"})), quote)
+        if quote == "$'":
+            return Literal(self.language, "$", "'")
+        return Literal(self.language, "", quote) if word in _BEFORE_STRING else None
+
+    def _step_bracket(self, mark: str, top: _Open) -> None:
+        step = (mark in ("{", "[", "(")) - (mark in ("}", "]", ")"))
+        self._depth += step
+        if mark == top.ends and not top.depth:
+            self._open.pop()
+        elif mark + top.ends in ("{}", "()", "}}", "))"):
+            self._open[-1] = top._replace(depth=top.depth + step)
 
     def _begin(self, literal: Literal) -> None:
         self._open.append(_Open(literal))
@@ -476,50 +472,55 @@ class _Code(_Scanner):
 
 
 _PREFIXES = ("", "r", "b", "u", "f", "t", "br", "rb", "fr", "rf", "tr", "rt")
+_BEFORE_STRING = ("", "return", "case", "typeof", "in", "of", "await", "yield")
+"""Words behind which a quotation mark opens a string, and that are no part of it."""
+_COMMENTS = {"#": "\n", "//": "\n", "/*": "*/"}
+"""How comments begin and end."""
 _BEFORE_REGEX = ("", *"(,=:[!&|?{};+-*%~^")
 _NO_JSON = re.compile(r"[^\w\s{}\[\],:.+\-<>→]")
 
 
 def _is_one_line(literal: Literal) -> bool:
-    return literal.language == "json" or (
-        literal.language in ("python", "javascript")
-        and len(literal.quote) == 1
-        and literal.quote != "`"
-    )
+    script = literal.language in ("python", "javascript")
+    return literal.language == "json" or (script and literal.quote in ("'", '"'))
 
 
 @lru_cache
 def _marks(language: str, literal: Literal | None, ends: str) -> re.Pattern[str]:
     """What changes something in a string, a comment, or code."""
     if literal is not None:
-        quote = re.escape(literal.quote[-1])
-        marks = [rf"{quote}{{3}}|{quote}{{1,2}}\Z" if len(literal.quote) == 3 else quote]
-        if literal != Literal("shell", "", "'"):
-            marks.append(r"\\(?:u[0-9a-fA-F]{0,4}|.)?" if language == "json" else r"\\.?")
-        if "f" in literal.prefix or "t" in literal.prefix:
-            marks.append(r"\{\{|\{")
-        if literal.quote == "`":
-            marks.append(r"\$\{|\$\Z")
-        if literal == Literal("shell", "", '"'):
-            marks.append(r"\$\(|\$\Z")
-        if _is_one_line(literal):
-            marks.append(r"\n")
-        return re.compile("|".join(marks), re.DOTALL)
-    if ends == "/":
-        return re.compile(r"\\.?|\[(?:\\.|[^\]\\\n])*\]?|/|\n", re.DOTALL)
-    if ends == "*/":
-        return re.compile(r"\*/|\*\Z")
-    if ends == "\n":
-        return re.compile("\n")
-    if ends.startswith("\n"):  # a document of a shell: line by line
+        return re.compile("|".join(_string_marks(literal)), re.DOTALL)
+    if len(ends) > 1 and ends[0] == "\n":  # a document of a shell: line by line
         return re.compile(r"[^\n]*\n|[^\n]+\Z")
-    return _CODE[language]
+    return _ENDS.get(ends) or _CODE[language]
 
+
+def _string_marks(literal: Literal) -> Iterator[str]:
+    quote = re.escape(literal.quote[-1])
+    yield rf"{quote}{{3}}|{quote}{{1,2}}\Z" if len(literal.quote) == 3 else quote
+    if literal != Literal("shell", "", "'"):
+        yield r"\\(?:u[0-9a-fA-F]{0,4}|.)?" if literal.language == "json" else r"\\.?"
+    if "f" in literal.prefix or "t" in literal.prefix:
+        yield r"\{\{|\{"
+    if literal.quote == "`":
+        yield r"\$\{|\$\Z"
+    if literal == Literal("shell", "", '"'):
+        yield r"\$\(|\$\Z"
+    if _is_one_line(literal):
+        yield r"\n"
+
+
+_ENDS = {
+    "/": re.compile(r"\\.?|\[(?:\\.|[^\]\\\n])*\]?|/|\n", re.DOTALL),
+    "*/": re.compile(r"\*/|\*\Z"),
+    "\n": re.compile("\n"),
+}
+"""What changes something in a regular expression and in comments, by how these end."""
 
 _CODE = {
     "json": re.compile(r"""(?P<quote>")|//|/\*|/\Z|[{}\[\]]"""),
     "python": re.compile(
-        r"""\#|(?P<word>\w*)(?P<quote>\"\"\"|'''|\"\"\Z|''\Z|"|')|\w+|[{}()\[\]]""",
+        r"""\#|(?P<word>\w*)(?P<quote>\"\"\"|'''|\"\"\Z|''\Z|"|')|\w+|[{}()\[\]]"""
     ),
     "javascript": re.compile(r"""//|/\*|/|(?P<word>[\w$]*)(?P<quote>["'`])|[\w$]+|[{}()\[\]]"""),
     "shell": re.compile(
@@ -592,37 +593,37 @@ class _Yaml(_Scanner):
 
     def _scan(self, *, final: bool) -> None:
         """Follow the line; its last character only if nothing comes behind it."""
-        text = self._text
-        limit = len(text) if final else len(text) - 1
+        limit = len(self._text) - (not final)
         while self._at < limit and not self._in_block():
             if self._quote:
-                found = _YAML_STRINGS[self._quote].search(text, self._at)
-                if found is None or found.start() >= limit:
-                    self._at = limit
-                    return
-                self._at = found.end()
-                if found[0] == self._quote:
-                    self._quote, self._value = "", self._at
-                continue
-            char, following = text[self._at], text[self._at + 1 : self._at + 2]
-            blank = not text[self._value : self._at].strip()
-            ends_word = following in ("", " ", "\t")
-            if char in "\"'" and blank:
-                self._quote = char
-            elif char in "[{" and (self._flow or blank):
-                self._flow += 1
-            elif char in "]}" and self._flow:
-                self._flow -= 1
-            if (
-                (char == ":" and ends_word)
-                or (char == "-" and ends_word and blank)
-                or (self._flow and char in "[{,")
-            ):
-                self._value = self._at + 1
-            elif char == "#" and (self._at == 0 or text[self._at - 1].isspace()):
-                self._value, self._at = self._at, limit
-                return
-            self._at += 1
+                self._pass_string(limit)
+            else:
+                self._step(limit)
+
+    def _pass_string(self, limit: int) -> None:
+        found = _YAML_STRINGS[self._quote].search(self._text, self._at)
+        self._at = limit if found is None or found.start() >= limit else found.end()
+        if found is not None and self._at == found.end() and found[0] == self._quote:
+            self._quote, self._value = "", self._at
+
+    def _step(self, limit: int) -> None:
+        text, at = self._text, self._at
+        char, blank = text[at], not text[self._value : at].strip()
+        if blank and char in "\"'":
+            self._quote = char
+        if blank or self._flow:
+            self._flow = max(0, self._flow + (char in "[{") - (char in "]}"))
+        self._at += 1
+        if self._ends_word(char, text[self._at : self._at + 1], blank):
+            self._value = self._at
+        elif char == "#" and not text[at - 1 : at].strip():
+            self._value, self._at = at, limit
+
+    def _ends_word(self, char: str, following: str, blank: bool) -> bool:
+        """Says whether what comes behind a character is a value."""
+        if char == ":" or (char == "-" and blank):
+            return following in ("", " ", "\t")
+        return bool(self._flow) and char in "[{,"
 
 
 def _indent(text: str) -> int:
@@ -656,18 +657,22 @@ def spelled(
     if place.kind in stood:
         return original
     came = next((kind for kind in stood if kind not in (UNCLEAR, *MARKUP)), None)
-    meaning = original if came in (None, PROSE) else _read(_literals(came), original)
-    if meaning is None:  # it broke the string in which it stood
-        meaning = original
+    meaning = _meaning(original, came)
     if not place.literals:
         return original if exact else meaning
     here = _read(place.literals, original)
-    if here is not None and (came is None or here == meaning):
+    if here == meaning or (came is None and here is not None):
         return original
     made = meaning
     for literal in reversed(place.literals):
         made = _write(literal, made, place, whole=whole)
     return made
+
+
+def _meaning(original: str, came: str | None) -> str:
+    """Gives what a value meant where it stood; itself where it broke the string around it."""
+    read = _read(_literals(came), original)
+    return original if read is None else read
 
 
 def markup(before: str) -> str:
@@ -716,7 +721,9 @@ _READABLE = re.compile(r"[\\{}]|''")
 """What a language may read as something else."""
 
 
-def _literals(kind: str) -> list[Literal]:
+def _literals(kind: str | None) -> list[Literal]:
+    if kind in (None, PROSE):
+        return []
     found = []
     for each in kind.split("/"):
         language, written = each.split(" ", 1)
@@ -736,24 +743,12 @@ def _read(literals: Sequence[Literal], text: str) -> str | None:
 
 def _read_one(literal: Literal, text: str) -> str | None:
     language, prefix, quote = literal
-    if not quote:
+    if quote in ("", "|"):
         return _read_word(literal, text)
-    if quote == "|":
-        return None if "\n" in text else text
-    if quote == "'" and (language, prefix) in (("yaml", ""), ("shell", "")):
-        escaped = "''" if language == "yaml" else r"'\''"
-        broken = "'" in text.replace(escaped, "") or (language == "yaml" and "\n" in text)
-        return None if broken else text.replace(escaped, "'")
+    if quote == "'" and not prefix and language in _APOSTROPHES:
+        return _read_doubled(language, text)
     bare = re.sub(r"(?s)\\.", "", text)
-    if bare.endswith("\\") or quote in bare or (len(quote) == 3 and bare.endswith(quote[0])):
-        return None
-    if (language in ("json", "yaml") or _is_one_line(literal)) and re.search(r"[\n\r]", bare):
-        return None
-    if language == "json" and re.search(r"[\x00-\x1f]", bare):
-        return None
-    if (quote == "`" and "${" in bare) or (
-        language == "shell" and not prefix and re.search(r"[$`]", bare)
-    ):
+    if _breaks(literal).search(bare):
         return None
     if "f" in prefix:
         if re.search(r"[{}]", re.sub(r"\{\{|\}\}", "", bare)):
@@ -764,7 +759,35 @@ def _read_one(literal: Literal, text: str) -> str | None:
     return _unescaped(language + prefix.strip("bfut"), text)
 
 
+_APOSTROPHES = {"yaml": "''", "shell": r"'\''"}
+"""How an apostrophe is written in a string between apostrophes that has no other escapes."""
+
+
+def _read_doubled(language: str, text: str) -> str | None:
+    escaped = _APOSTROPHES[language]
+    broken = "'" in text.replace(escaped, "") or (language == "yaml" and "\n" in text)
+    return None if broken else text.replace(escaped, "'")
+
+
+@lru_cache
+def _breaks(literal: Literal) -> re.Pattern[str]:
+    """Gives what breaks a string in a text without its escapes."""
+    language, prefix, quote = literal
+    breaks = [r"\\\Z", re.escape(quote)]
+    if len(quote) == 3:
+        breaks.append(re.escape(quote[0]) + r"\Z")
+    if language in ("json", "yaml") or _is_one_line(literal):
+        breaks.append(r"[\x00-\x1f]" if language == "json" else r"[\n\r]")
+    if quote == "`":
+        breaks.append(r"\$\{")
+    if language == "shell" and not prefix:
+        breaks.append("[$`]")
+    return re.compile("|".join(breaks))
+
+
 def _read_word(literal: Literal, text: str) -> str | None:
+    if literal.quote == "|":
+        return None if "\n" in text else text
     if literal.language == "shell":
         broken = re.search(r"""["'`$&|;<>()*?\[\]#!{}\n\\]""", re.sub(r"\\[^\n]", "", text))
         return None if broken else re.sub(r"\\(.)", r"\1", text)
@@ -781,20 +804,10 @@ def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
     language, prefix, quote = literal
     if language == "json":
         return json.dumps(text, ensure_ascii=False)[1:-1]
-    if not quote:
-        if language == "shell":
-            return re.sub(r"""["'`$&|;<>()*?\[\]#!{}\\]""", r"\\\g<0>", text).replace(
-                "\n", "$'\\n'"
-            )
-        return f'"{_escaped(_YAML_BREAKS, text)}"' if whole and place.asks else text
-    if quote == "|":
-        return text.replace("\n", "\n" + " " * place.indent)
     if language == "yaml":
-        if quote == '"':
-            return _escaped(_YAML_BREAKS, text)
-        return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
+        return _write_yaml(quote, text, place, whole=whole)
     if language == "shell" and not prefix:
-        return text.replace("'", r"'\''") if quote == "'" else re.sub(r'["\\$`]', r"\\\g<0>", text)
+        return _write_shell(quote, text)
     if "f" in prefix:
         text = re.sub(r"[{}]", r"\g<0>\g<0>", text)
     if "r" in prefix:
@@ -803,6 +816,24 @@ def _write(literal: Literal, text: str, place: Place, *, whole: bool) -> str:
         return re.sub(r"\\|`|\$(?=\{)", r"\\\g<0>", text)
     multiline = r"" if len(quote) == 3 else r"\n"
     return _escaped(rf"[\\{quote[0]}{multiline}\x00-\x08\x0b-\x1f\x7f]", text)
+
+
+def _write_yaml(quote: str, text: str, place: Place, *, whole: bool) -> str:
+    if not quote:
+        return f'"{_escaped(_YAML_BREAKS, text)}"' if whole and place.asks else text
+    if quote == "|":
+        return text.replace("\n", "\n" + " " * place.indent)
+    if quote == '"':
+        return _escaped(_YAML_BREAKS, text)
+    return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
+
+
+def _write_shell(quote: str, text: str) -> str:
+    if quote == "'":
+        return text.replace("'", r"'\''")
+    special = r'["\\$`]' if quote else r"""["'`$&|;<>()*?\[\]#!{}\\]"""
+    written = re.sub(special, r"\\\g<0>", text)
+    return written if quote else written.replace("\n", "$'\\n'")
 
 
 _YAML_BREAKS = r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]'
@@ -827,11 +858,8 @@ def _joined(literal: Literal, text: str) -> str:
     """A text in a string that reads no escapes: what would end it stands in a string of its own beside it."""
     script = literal.language == "javascript"
     quote = literal.quote[0]
-    breaks = (
-        r"`|\$(?=\{)|\\\Z"
-        if script
-        else rf"{quote}|\\\Z" + ("" if len(literal.quote) == 3 else r"|\n")
-    )
+    ends = "" if len(literal.quote) == 3 else r"|\n"
+    breaks = r"`|\$(?=\{)|\\\Z" if script else rf"{quote}|\\\Z{ends}"
 
     def apart(match: re.Match[str]) -> str:
         other = json.dumps(match[0]) if match[0] != '"' else "'\"'"

@@ -86,11 +86,12 @@ class Key(NamedTuple):
     @property
     def type(self) -> str:
         """The type of a placeholder's value, "PERSON"; "" for names."""
-        return (
-            _NUMBERED.split(self.shown.strip('<>"'))[0]
-            if self.kind in ("placeholder", "bare")
-            else ""
-        )
+        return _NUMBERED.split(self.shown.strip('<>"'))[0] if self.is_placeholder else ""
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Says whether it is one, with brackets or without."""
+        return self.kind in ("placeholder", "bare")
 
 
 class Node:
@@ -189,12 +190,8 @@ class _Digits(dict[str, Node]):
     def get(self, char: str, default: Any = None) -> Any:
         """The node behind one more character."""
         type_, written, digits, loaded = self._of
-        if (
-            char not in self
-            and char in "0123456789"
-            and (digits or char != "0")
-            and len(digits) < DIGITS
-        ):
+        begins = char in "0123456789" and (digits or char != "0")
+        if begins and char not in self and len(digits) < DIGITS:
             self[char] = _Numbered(type_, written + char, digits + char, loaded)
         return super().get(char, default)
 
@@ -263,9 +260,8 @@ class Restorer:
         self._stood, self._exact = stood, escape == "json" if exact is None else exact
         self._quoting = Quoting()
         self._dropped = False  # whether units that are out are no longer there
-        self._key_end = (
-            -1
-        )  # the end of the last key, from which on a word begins that is no stranger
+        # The end of the last key, from which on a word begins that is no stranger.
+        self._key_end = -1
         self._root = root
         self._json = Escapes(JSON) if escape == "json" else None
         self._text = Escapes(TEXT)
@@ -273,9 +269,8 @@ class Restorer:
         self._units: list[Unit] = []
         self._at = 0  # units before it are read already, and stay for their neighbours' sake
         self._final = False
-        self._waiting: deque[tuple[Insertion | None, str, str]] = (
-            deque()
-        )  # what was read: as it came, and restored
+        # What was read: as it came, and restored.
+        self._waiting = deque[tuple[Insertion | None, str, str]]()
         # What is a target in the text as it is written, or with its escapes read, is one; they differ from the first
         # escape on, and so do the finders.
         self._finders: list[TargetFinder] = []
@@ -326,48 +321,48 @@ class Restorer:
         if self._json is not None:
             units = self._json.read(units, self._final)
         self._units += self._text.read(units, self._final)
-        units = self._units
-        while self._at < len(units):
-            if (end := self._dull(self._at)) > self._at:
-                passed = units[self._at : end]
-                text = "".join([unit.char for unit in passed])
-                self._waiting.append((None, "", "".join([unit.raw for unit in passed])))
-                self._find(text, passed)
-                self._pass(passed, text)
-                self._at = end
-                continue
-            end, key, certain = self._next(self._at)
-            if not certain:
-                break
-            alone = key is None or key.original is None or self._stands_alone(key, self._at, end)
-            if alone is None:
-                break
-            found = units[self._at : end]
-            if not self._take(key if alone else None, found):
-                break
-            self._pass(found, "".join([unit.read for unit in found]))
-            self.longer += not alone
-            if key is not None:
-                self._key_end = end
-            self._at = end
-        if self._final and self._at == len(units):
+        while self._at < len(self._units) and (self._pass_dull() or self._pass_next()):
+            pass
+        if self._final and self._at == len(self._units):
             for finder in self._finders:
                 finder.close()
         excess = max(0, self._at - SENTENCE)
         self._dropped |= excess > 0
-        del units[:excess]
+        del self._units[:excess]
         self._at -= excess
         self._key_end -= excess
         return "".join(self._decided())
 
+    def _pass_dull(self) -> bool:
+        """Reads all characters that stand for themselves; false where there is none."""
+        end = self._dull(self._at)
+        if passed := self._units[self._at : end]:
+            text = "".join([unit.char for unit in passed])
+            self._waiting.append((None, "", "".join([unit.raw for unit in passed])))
+            self._find(text, passed)
+            self._pass(passed, text)
+            self._at = end
+        return bool(passed)
+
+    def _pass_next(self) -> bool:
+        """Reads what stands at the next unit; not if further text decides what that is, or how it is written."""
+        end, key, certain = self._next(self._at)
+        found = self._units[self._at : end]
+        if not certain:
+            return False
+        if key is None or key.original is None:
+            self._leave(found)
+        elif not self._take(key, key.original, found):
+            return False
+        self._pass(found, "".join([unit.read for unit in found]))
+        self._key_end = self._key_end if key is None else end
+        self._at = end
+        return True
+
     def _find(self, text: str, passed: list[Unit]) -> None:
         """Look for targets in text; a quotation mark of JSON begins or ends a value, which is a text of its own."""
-        if self._json is None or '"' not in text:
-            for finder in self._finders:
-                finder.pass_text(text)
-            return
         begin = 0
-        for i, unit in enumerate(passed):
+        for i, unit in enumerate(passed if self._json is not None and '"' in text else ()):
             if unit.raw == '"':
                 for finder in self._finders:
                     finder.pass_text(text[begin:i])
@@ -376,30 +371,39 @@ class Restorer:
         for finder in self._finders:
             finder.pass_text(text[begin:])
 
-    def _take(self, key: Key | None, found: list[Unit]) -> bool:
-        """Read a key, or what is none and stays as it came; not if further text decides how it is written."""
-        restored = (
-            None if key is None or key.original is None else self._spell(key, key.original, found)
-        )
-        if restored is None and key is not None and key.original is not None:
+    def _leave(self, found: list[Unit]) -> None:
+        """Reads what is no key, and stays as it came."""
+        self._fork(found)
+        texts = "".join([unit.read for unit in found]), "".join([unit.char for unit in found])
+        for finder, text in zip(self._finders, texts, strict=False):
+            finder.pass_text(text)
+        self._waiting.append((None, "", "".join([unit.raw for unit in found])))
+
+    def _take(self, key: Key, original: str, found: list[Unit]) -> bool:
+        """Reads a key, which stays if it is a part of another name; not if further text decides how it is written."""
+        alone = self._stands_alone(key, self._at, self._at + len(found))
+        if alone is False:
+            self._leave(found)
+            self.longer += 1
+            return True
+        if alone is None:
             return False
-        came = "".join([unit.raw for unit in found])
+        restored = self._spell(key, original, found)
+        if restored is None:
+            return False
+        self._fork(found)
+        if self._finders and found[0].escape == "markdown":
+            self._finders[0].pass_text("\\")  # a reader of addresses takes it for a slash
+        place = Insertion(key.type)
+        for finder in self._finders:
+            finder.pass_original(original, place)
+        self._waiting.append((place, "".join([unit.raw for unit in found]), restored))
+        return True
+
+    def _fork(self, found: list[Unit]) -> None:
+        """Begins to look for targets in the text as it is written, and with its escapes read, at the first of those."""
         if len(self._finders) == 1 and any(unit.read != unit.char for unit in found):
             self._finders.append(self._finders[0].fork())
-        if key is None or key.original is None:
-            for finder, as_written in zip(self._finders, (True, False), strict=False):
-                finder.pass_text(
-                    "".join([unit.read if as_written else unit.char for unit in found])
-                )
-            self._waiting.append((None, "", came))
-            return True
-        place = Insertion(key.type)
-        for finder, as_written in zip(self._finders, (True, False), strict=False):
-            if as_written and found[0].escape == "markdown":
-                finder.pass_text("\\")  # a reader of addresses takes it for a slash
-            finder.pass_original(key.original, place)
-        self._waiting.append((place, came, restored or ""))
-        return True
 
     def _decided(self) -> Iterator[str]:
         """What is certain of what was read."""
@@ -421,7 +425,8 @@ class Restorer:
 
     def _next(self, at: int) -> tuple[int, Key | None, bool]:
         """What stands at a unit: where it ends, which key it is, and whether no further text changes that."""
-        if self._units[at].folded[0] in self._root.children:
+        first = self._units[at]
+        if first.folded[0] in self._root.children and (first.char == "<" or self._begins(at)):
             return self._longest(at)
         return at + 1, None, True
 
@@ -431,8 +436,6 @@ class Restorer:
         Without one, the end is after one unit.
         """
         units, end, key = self._units, at + 1, None
-        if units[at].char != "<" and not self._begins(at):
-            return end, None, True
         node, i, spaces, last = self._root, at, 0, ""
         while node.children:
             if i == len(units):
@@ -440,22 +443,15 @@ class Restorer:
             folded = units[i].folded
             step = _step(node, folded)
             if step is None:
-                # Whitespace may be wider than in the key, and stand inside the brackets.
-                if (
-                    folded != " "
-                    or spaces == SPACES
-                    or not (last in ("<", " ") or ">" in node.children)
-                ):
+                if folded != " " or spaces == SPACES or not _may_be_wider(node, last):
                     break
                 i, spaces = i + 1, spaces + 1
                 continue
             node, i, last = step, i + 1, folded
-            if node.key is not None:
-                fits = self._fits(node.key, at, i)
-                if fits is None:
-                    return end, key, False
-                if fits:
-                    end, key = i, node.key
+            fits = node.key is not None and self._fits(node.key, at, i)
+            if fits is None:
+                return end, key, False
+            end, key = (i, node.key) if fits else (end, key)
         return end, key, True
 
     def _fits(self, key: Key, at: int, end: int) -> bool | None:
@@ -477,9 +473,7 @@ class Restorer:
 
     def _ends(self, end: int) -> bool | None:
         """Whether a word can end before `end`; None if that is not certain."""
-        i = end
-        while i < len(self._units) and i - end < UNDERSCORES and self._units[i].char == "_":
-            i += 1
+        i = self._behind(end, UNDERSCORES - 1, "_".__eq__)
         if i == len(self._units):
             return True if self._final else None
         return not _glued(self._units[end - 1].char, self._units[i].char)
@@ -494,16 +488,47 @@ class Restorer:
             return True
         shouted = all(unit.char == unit.char.upper() for unit in self._units[at:end])
         before = self._before(at)
-        known = self._was_said(before) and not is_public(before)  # everybody says "will"
-        if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
+        if self._is_behind_name(before, key, shouted):
             return False
-        beside = self._is_alone_beside(before, end, shouted)
+        beside = self._is_before_none(end, shouted)
         if not beside or not sentences.may_be_part(key.shown):
             return beside
         return self._is_alone_in_sentence(at, end, shouted)
 
+    def _is_behind_name(self, before: str, key: Key, shouted: bool) -> bool:
+        """Says whether the word before a key makes it a part of another name."""
+        known = self._was_said(before) and not is_public(before)  # everybody says "will"
+        if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
+            return True
+        named = bool(_marks(before) & (lexicon.NAME | lexicon.PUBLIC))
+        return named and self._is_stranger(before, shouted)
+
     def _is_alone_in_sentence(self, at: int, end: int, shouted: bool) -> bool | None:
         """Whether no word in the sentence of a key may be a part of another name; None if further text decides that."""
+        sentence = self._sentence(at, end)
+        if sentence is None:
+            return None
+        text, start, alone = sentence
+        done, own = start, self._word(at, end)
+        for place, word in sentences.capitalised(text):
+            begin = start + place
+            if begin < done or begin == at:
+                continue
+            stop, other, certain = self._next(begin)
+            if not certain:
+                return None
+            if other is not None:
+                done = stop
+                if _is_joined(self._word(min(end, done), max(at, begin))):
+                    return True  # the name is whole
+            elif not self._is_word(word, own, shouted):
+                beside = begin >= end and _is_joined(self._word(end, begin))
+                first, language = sentences.is_first(text, place), sentences.language(text)
+                alone &= not sentences.is_name_word(word, language, first=first, beside=beside)
+        return alone
+
+    def _sentence(self, at: int, end: int) -> tuple[str, int, bool] | None:
+        """Gives the sentence of a key, where it begins, whether all of it is there; None if later text decides it."""
         before, behind = self._word(max(0, at - SENTENCE), at), self._word(end, end + SENTENCE + 1)
         start, stop = sentences.began(before), sentences.ends(behind)
         if stop < 0 and not self._final and len(behind) <= SENTENCE:
@@ -511,62 +536,36 @@ class Restorer:
         long = stop < 0 and len(behind) > SENTENCE
         long |= start < 0 and len(before) == SENTENCE and (at > SENTENCE or self._dropped)
         before, behind = before[max(0, start) :], behind if stop < 0 else behind[:stop]
-        start, stop = at - len(before), end + len(behind)
-        text, done, alone = before + self._word(at, end) + behind, start, not long
-        genitive = fold(self._word(at, end)) + "s"  # of German, which is no other name
-        for place, word in sentences.capitalised(text):
-            begin = start + place
-            if begin < done or begin == at:
-                continue
-            if self._units[begin].folded[0] in self._root.children:
-                behind_word, other, certain = self._next(begin)
-                if not certain:
-                    return None
-                if other is not None:
-                    done = behind_word
-                    if _is_joined(self._word(min(end, done), max(at, begin))):
-                        return True  # the name is whole
-                    continue
-            if (
-                (len(word) > 1 and word == word.upper() and not shouted)
-                or self._was_said(word)
-                or fold(word) == genitive
-            ):
-                continue
-            beside = begin >= end and _is_joined(self._word(end, begin))
-            first, language = sentences.is_first(text, place), sentences.language(text)
-            alone &= not sentences.is_name_word(word, language, first=first, beside=beside)
-        return alone
+        return before + self._word(at, end) + behind, at - len(before), not long
+
+    def _is_word(self, word: str, own: str, shouted: bool) -> bool:
+        """Says whether a capitalised word is no other name: it is in capitals, was said, or is a genitive of German."""
+        return _is_loud(word, shouted) or self._was_said(word) or fold(word) == fold(own) + "s"
 
     def _was_said(self, word: str) -> bool:
         return fold(word) in self._said or fold(_POSSESSIVE.sub("", word)) in self._said
 
-    def _is_alone_beside(self, before: str, end: int, shouted: bool) -> bool | None:
-        """Whether no other part of a name stands beside a key; None if further text decides that."""
-        if self._is_stranger(before, shouted) and _marks(before) & (lexicon.NAME | lexicon.PUBLIC):
-            return False
-        begin = end
-        while (
-            begin < len(self._units)
-            and begin - end <= SPACES
-            and _joins_names(self._units[begin].char)
-        ):
-            begin += 1
+    def _is_before_none(self, end: int, shouted: bool) -> bool | None:
+        """Says whether no other part of a name stands behind a key; None if further text decides that."""
+        begin = self._behind(end, SPACES, _joins_names)
         if begin == len(self._units):
-            return True if self._final else None
+            return self._final or None
         if begin == end or not self._units[begin].char.isupper():
             return True
-        stop = begin
-        while (
-            stop < len(self._units) and stop - begin <= LONGEST and _of_name(self._units[stop].char)
-        ):
-            stop += 1
+        stop = self._behind(begin, LONGEST, _of_name)
         if stop == len(self._units) and not self._final:
             return None
         if not self._is_stranger(_POSSESSIVE.sub("", self._word(begin, stop)), shouted):
             return True
         _, other, certain = self._next(begin)
         return None if not certain else other is not None
+
+    def _behind(self, begin: int, most: int, fits: Callable[[str], bool]) -> int:
+        """Finds where characters of a kind end that begin at a unit, at the latest after one more than some."""
+        end = begin
+        while end < len(self._units) and end - begin <= most and fits(self._units[end].char):
+            end += 1
+        return end
 
     def _before(self, at: int) -> str:
         """The word before a key, if nothing but spaces or a hyphen is between; "" where that is a key, too."""
@@ -593,7 +592,7 @@ class Restorer:
         """
         if not word[:1].isupper() or len(word) > LONGEST or fold(word) in self._said:
             return False
-        if len(word) > 1 and word == word.upper() and not shouted:
+        if _is_loud(word, shouted):
             return False
         return may_be_name(word) and not _marks(word) & lexicon.ORDINARY
 
@@ -601,27 +600,36 @@ class Restorer:
         """How an original is written in the place of a key; None if further text decides that."""
         if key.kind in ("name", "plural"):
             original = _cased(original, key.shown, "".join([unit.char for unit in found]))
-        place, escapes, slash = Place(), {unit.escape for unit in found}, ""
-        placed = (
-            key.kind in ("placeholder", "bare") and found[0].escape == "markdown" and self._at > 0
-        )
-        if placed and _continues_path(self._units[self._at - 1].char):
-            slash = "\\"
+        place, escapes = Place(), {unit.escape for unit in found}
+        slash = "\\" if key.is_placeholder and self._is_in_path(found[0]) else ""
         if not is_plain(original):
-            place, stood = self._quoting.place(), self._stood.get(original, ())
-            whole = place.asks and self._is_whole(self._at + len(found))
-            if whole is None:
+            place = self._quoting.place()
+            quoted = self._quoted(original, place, "html" in escapes, len(found))
+            if quoted is None:
                 return None
-            if "html" in escapes:
-                before = "".join(
-                    [unit.read for unit in self._units[max(0, self._at - BEHIND) : self._at]]
-                )
-                original = with_entities(original, markup(before[-BEHIND:]), stood)
-            original = spelled(original, place, stood, exact=self._exact, whole=whole)
+            original = quoted
         original = slash + original
         for _ in range(("json" in escapes and not place.literals) + (self._json is not None)):
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original
+
+    def _quoted(self, original: str, place: Place, in_html: bool, length: int) -> str | None:
+        """Says how an original is written that is not written alike everywhere; None if further text decides that."""
+        stood = self._stood.get(original, ())
+        whole = place.asks and self._is_whole(self._at + length)
+        if whole is None:
+            return None
+        if in_html:
+            units = self._units[max(0, self._at - BEHIND) : self._at]
+            before = "".join([unit.read for unit in units])
+            original = with_entities(original, markup(before[-BEHIND:]), stood)
+        return spelled(original, place, stood, exact=self._exact, whole=whole)
+
+    def _is_in_path(self, first: Unit) -> bool:
+        r"""Says whether the backslash that a unit begins with is one of a path, C:\Users\<PERSON_1>, and no escape."""
+        before = self._units[self._at - 1].char if self._at > 0 else ""
+        inside = before != "" and (before in ":\\" or script(before) != "")
+        return inside and first.escape == "markdown"
 
     def _is_whole(self, end: int) -> bool | None:
         """Whether a plain value of YAML ends at a unit; None if further text decides that."""
@@ -713,9 +721,8 @@ def targets_in(text: str, placeholders: Mapping[str, str], names: Iterable[Key] 
         return set()
     root = tree(placeholders, names, frozenset())
     found = _Collector(root).find(text)
-    if (
-        "\n" not in text and " " in text
-    ):  # it may come back in quotation marks, as a value of JSON or an argument
+    # It may come back in quotation marks, as a value of JSON or an argument.
+    if "\n" not in text and " " in text:
         found |= _Collector(root).find(f'"{text}"')
     return found
 
@@ -736,6 +743,11 @@ def _joins_names(char: str) -> bool:
     return char in "-\u2010\u2011" or (char.isspace() and char not in _LINES)
 
 
+def _is_loud(word: str, shouted: bool) -> bool:
+    """Says whether a word is in capitals throughout, beside a name that is not."""
+    return not shouted and len(word) > 1 and word == word.upper()
+
+
 def _is_joined(text: str) -> bool:
     """Whether what stands between two words joins them to one name."""
     return 0 < len(text) <= SPACES and all(map(_joins_names, text))
@@ -754,6 +766,11 @@ def _step(node: Node, folded: str) -> Node | None:
     return node
 
 
+def _may_be_wider(node: Node, last: str) -> bool:
+    """Says whether more whitespace may stand here than in the key: where it has some, and inside the brackets."""
+    return last in ("<", " ") or ">" in node.children
+
+
 def _glued(edge: str, neighbour: str) -> bool:
     """Whether the character beside a key, past any underscores, makes the key part of a longer word."""
     return neighbour == "_" or _together(edge, neighbour)
@@ -762,11 +779,6 @@ def _glued(edge: str, neighbour: str) -> bool:
 def _together(edge: str, neighbour: str) -> bool:
     """Whether two characters are letters or digits of one word."""
     return script(edge) == script(neighbour) != ""
-
-
-def _continues_path(char: str) -> bool:
-    r"""Whether a backslash behind this character is one of a path, C:\Users\<PERSON_1>, and no escape."""
-    return char in ":\\" or script(char) != ""
 
 
 def _cased(original: str, shown: str, found: str) -> str:

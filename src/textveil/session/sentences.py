@@ -88,12 +88,17 @@ def is_name_word(word: str, language: Language, *, first: bool, beside: bool) ->
         beside: whether it follows a name directly, where in most languages no ordinary word has one.
     """
     bare = re.sub(r"['’ʼ].*", "", word).replace("ß", "ss")
-    if is_public(word) or is_public(bare) or not may_be_name(word) or not may_be_name(bare):
+    if any(is_public(each) or not may_be_name(each) for each in (word, bare)):
         return False
-    mark = int(lexicon.marks([bare], np.array([0, 1]))[0])
-    on_names, ordinary = mark & lexicon.NAME, mark & lexicon.ORDINARY
-    if beside and (language != "german" or on_names):
+    marks = int(lexicon.marks([bare], np.array([0, 1]))[0])
+    if beside and (language != "german" or marks & lexicon.NAME):
         return True
+    return _stands_alone(bare, marks, language, first=first)
+
+
+def _stands_alone(bare: str, marks: int, language: Language, *, first: bool) -> bool:
+    """Says whether a capitalised word may belong to a name though it follows none; see `is_name_word`."""
+    on_names, ordinary = marks & lexicon.NAME, marks & lexicon.ORDINARY
     if is_ordinary(bare) and (first or not on_names):
         return False
     if language == "english" or (lexicon.is_of_famous(bare) and not (first and on_names)):
@@ -121,20 +126,16 @@ def may_be_given(word: str, shown: str) -> bool:
 @cache
 def _kinds() -> dict[str, str]:
     """The kinds of the names that replace others; "other" for those of places and organizations alone."""
-    kinds = {
-        fold(word): "other"
-        for type_ in ("LOCATION", "ORGANIZATION")
-        for word in load_names(type_).words
-    }
+    types = ("LOCATION", "ORGANIZATION")
+    kinds = {fold(word): "other" for type_ in types for word in load_names(type_).words}
     people = load_names("PERSON")
     return kinds | dict(zip(map(fold, people.words), people.kinds, strict=True))
 
 
 @cache
 def _given_names() -> frozenset[str]:
-    return frozenset(map(fold, names("latin", "given"))) | frozenset(
-        map(fold, names("latin", "unsure"))
-    ) - vocabulary.words("name_particles")
+    unsure = frozenset(map(fold, names("latin", "unsure"))) - vocabulary.words("name_particles")
+    return unsure.union(map(fold, names("latin", "given")))
 
 
 def _is_compound(word: str) -> bool:

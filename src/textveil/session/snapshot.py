@@ -116,11 +116,8 @@ class Snapshot(Facts):
 
     def after(self, delta: SessionDelta) -> "Snapshot":
         """The next snapshot, which knows what the delta adds."""
-        known = {
-            name: _grown(getattr(self, name), new)
-            for name in FACTS
-            if (new := getattr(delta, name))
-        }
+        added = {name: getattr(delta, name) for name in FACTS}
+        known = {name: _grown(getattr(self, name), new) for name, new in added.items() if new}
         made = replace(self, version=self.version + 1, **known)
         if "sought" in vars(self):  # or each release would go through all values again
             vars(made)["sought"] = sought = self.sought.copy()
@@ -193,15 +190,19 @@ class Snapshot(Facts):
         """What placeholders stand for; also those of parts of names, which an answer may use unasked."""
         found = {given.shown: given.value for given in placeholders}
         found |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
-        for given in placeholders:
-            for word in () if given.part or given.form > 1 else given.value.split():
-                number, part = self.parts.get(
-                    (given.type, alike(given.type, word)), (AMBIGUOUS, "")
-                )
-                whole = given._replace(part=part, quoted=False)
-                if number == given.number and part and whole.inner not in self.spelled:
-                    found.setdefault(whole.shown, word)
+        for given in placeholders if self.parts else ():
+            for shown, word in self._parts_of(given):
+                found.setdefault(shown, word)
         return found
+
+    def _parts_of(self, given: Given) -> Iterable[tuple[str, str]]:
+        """Gives the placeholders of the parts of a name, given that of the whole."""
+        for word in () if given.part or given.form > 1 else given.value.split():
+            key = given.type, alike(given.type, word)
+            number, part = self.parts.get(key, (AMBIGUOUS, ""))
+            whole = given._replace(part=part, quoted=False)
+            if number == given.number and part and whole.inner not in self.spelled:
+                yield whole.shown, word
 
     @cached_property
     def _names(self) -> dict[str, list[Given]]:
@@ -262,8 +263,8 @@ class Notes:
         owners: dict[_Same, tuple[int | _Same, str]] = {}
         inside: dict[_Same, tuple[int | _Same, str]] = {}
         for key in sorted(new, key=lambda key: -len(core(key[0], new[key]))):
-            found = {each for each in (facts.parts.get(key), inside.get(key)) if each is not None}
-            owners[key] = found.pop() if len(found) == 1 else (AMBIGUOUS, "")
+            found = {facts.parts.get(key), inside.get(key)} - {None}
+            owners[key] = (found.pop() if len(found) == 1 else None) or (AMBIGUOUS, "")
             if owners[key][0] == AMBIGUOUS:
                 owners[key] = key, ""
                 _divide_name(inside, key[0], new[key], key)
@@ -305,17 +306,7 @@ class Notes:
             InputError: one stands for another value, or its value has another one.
         """
         facts = self._facts
-        keys = [(each.type, alike(each.type, each.value)) for each in given]
-        expect(
-            facts,
-            placeholders=[each.stands_for for each in given],
-            values=keys,
-            forms=[(each.type, each.number, each.part) for each in given],
-            counts=[each.type for each in given],
-            parts=[
-                (each.type, joined) for each in given for joined, _ in parts(each.type, each.value)
-            ],
-        )
+        _expect_given(facts, given)
         new = [each for each in given if each.stands_for not in facts.placeholders]
         shown = {
             other.inner: other.stands_for for other in self._given_as({each.name for each in new})
@@ -437,10 +428,8 @@ class Notes:
             rows: the rows to take for words that are new.
         """
         drawn = self._facts.drawn
-        return [
-            drawn.setdefault(key, row)
-            for key, row in zip(self._draws(law, keys), rows, strict=True)
-        ]
+        pairs = zip(self._draws(law, keys), rows, strict=True)
+        return [drawn.setdefault(key, row) for key, row in pairs]
 
     def learn(self, drawn: Mapping[tuple[str, str, str], int]) -> None:
         """Note rows that other sessions of the same subject have drawn; what this one has drawn stays."""
@@ -515,15 +504,26 @@ def expect(facts: Facts, **keys: Iterable[Any]) -> None:
         look_up(asked)
 
 
+def _expect_given(facts: Facts, given: Sequence[Given]) -> None:
+    """Looks up what is asked when placeholders are noted that were given elsewhere."""
+    names = [(each.type, joined) for each in given for joined, _ in parts(each.type, each.value)]
+    expect(
+        facts,
+        placeholders=[each.stands_for for each in given],
+        values=[(each.type, alike(each.type, each.value)) for each in given],
+        forms=[(each.type, each.number, each.part) for each in given],
+        counts=[each.type for each in given],
+        parts=names,
+    )
+
+
 def remembered(given: Iterable[Given]) -> dict[str, ChainMap[Any, Any]]:
     """What follows from placeholders that were given: facts about their values, parts and spellings."""
     facts = Facts()
     for each in given:
         _enter(facts, each)
-    return {
-        name: getattr(facts, name)
-        for name in ("placeholders", "values", "forms", "counts", "parts")
-    }
+    names = ("placeholders", "values", "forms", "counts", "parts")
+    return {name: getattr(facts, name) for name in names}
 
 
 def _enter(facts: Facts, given: Given) -> None:
@@ -584,12 +584,8 @@ def places_of(text: str, given: Sequence[Given]) -> list[tuple[str, str]]:
         fed, kinds = begin, [quoting.place().kind]
         if in_markup:
             kinds.append(markup(text[max(0, begin - BEHIND) : begin]))
-        found += [
-            (part, kind)
-            for part in {each.value, *each.value.split()}
-            for kind in kinds
-            if tells(part, kind)
-        ]
+        words = {each.value, *each.value.split()}
+        found += [(word, kind) for word in words for kind in kinds if tells(word, kind)]
     return found
 
 

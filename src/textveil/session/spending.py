@@ -56,10 +56,8 @@ class Spend:
         if self.infinite:
             return None if any(each.infinite for each in same) else self
         names = ("epsilon", "ldp", "words")
-        rest = {
-            name: max(0, getattr(self, name) - sum(getattr(each, name) for each in same))
-            for name in names
-        }
+        sums = {name: sum(getattr(each, name) for each in same) for name in names}
+        rest = {name: max(0, getattr(self, name) - spent) for name, spent in sums.items()}
         return replace(self, **rest) if any(rest.values()) else None
 
 

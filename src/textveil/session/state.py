@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -177,11 +177,8 @@ class Session:
         def kept(known: Snapshot) -> tuple[None, SessionDelta]:
             notes = Notes(known)
             notes.take(several)
-            notes.found(
-                PrivateValue(each.type, each.value, 0.0)
-                for each in several
-                if each.type not in UNFOUND
-            )
+            named = (each for each in several if each.type not in UNFOUND)
+            notes.found(PrivateValue(each.type, each.value, 0.0) for each in named)
             notes.put_in(put)
             return None, notes.delta()
 
@@ -358,46 +355,40 @@ class _Kept(_Part):
 
     def snapshot(self) -> Snapshot:
         given = [Given(**dict(each)) for each in self.placeholders]
-        if (
-            not len(given)
-            == len({each.stands_for for each in given})
-            == len({each.shown for each in given})
-        ):
+        values, shown = {each.stands_for for each in given}, {each.shown for each in given}
+        if not len(given) == len(values) == len(shown):
             raise InputError(
                 "the session file is damaged: a placeholder must stand for one value, and one value for it"
             )
-        private = [PrivateValue(each.type, each.text, each.score) for each in self.private or ()]
-        if self.private is None:
-            private = [
-                PrivateValue(each.type, each.value, 0.0)
-                for each in given
-                if each.type not in UNFOUND
-            ]
-            private += [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]
         return Snapshot(
             version=0,
             **remembered(given),
-            private=ChainMap({value.key: value for value in private}),
+            **self._names(),
+            private=ChainMap({value.key: value for value in self._private(given)}),
             targets=ChainMap(dict.fromkeys(self.targets)),
             stood=ChainMap({value: tuple(kinds) for value, kinds in self.stood.items()}),
             hosts=ChainMap(dict.fromkeys(self.hosts)),
-            replaced=ChainMap(
-                {
-                    (fold(name.shown), fold(name.original)): Replaced(name.shown, name.original)
-                    for name in self.replacements
-                }
-            ),
-            owners=ChainMap(
-                {fold(name.shown): fold(name.original) for name in self.replacements if name.owns}
-            ),
             said=ChainMap(dict.fromkeys(map(fold, self.said))),
             spelled=ChainMap(dict.fromkeys(each.strip("<>") for each in self.spelled)),
             losses=ChainMap({(each.label, each.by): Loss(**dict(each)) for each in self.losses}),
-            drawn=ChainMap(
-                {
-                    (law, fold(each.word), each.group): each.row
-                    for law, draws in self.draws.items()
-                    for each in draws
-                }
-            ),
+            drawn=ChainMap(self._drawn()),
         )
+
+    def _names(self) -> dict[str, ChainMap[Any, Any]]:
+        names = [(fold(each.shown), fold(each.original), each) for each in self.replacements]
+        replaced = {(a, b): Replaced(each.shown, each.original) for a, b, each in names}
+        owners = {shown: original for shown, original, each in names if each.owns}
+        return {"replaced": ChainMap(replaced), "owners": ChainMap(owners)}
+
+    def _drawn(self) -> dict[tuple[str, str, str], int]:
+        several = self.draws.items()
+        return {(law, fold(own.word), own.group): own.row for law, each in several for own in each}
+
+    def _private(self, given: Sequence[Given]) -> list[PrivateValue]:
+        """Gives what was found to be private; of early versions, what became placeholders and was replaced."""
+        if self.private is not None:
+            return [PrivateValue(each.type, each.text, each.score) for each in self.private]
+        found = [
+            PrivateValue(each.type, each.value, 0.0) for each in given if each.type not in UNFOUND
+        ]
+        return found + [PrivateValue("PERSON", name.original, 1.0) for name in self.replacements]

@@ -237,9 +237,8 @@ class SQLStore(Database, SessionStore):
                 self._unlock(found)
                 if former in schema.UNSEALED:
                     self._ledger.bind(connection)
-        if (
-            self._file is not None
-        ):  # so that the file itself has the name, not what lies beside it alone
+        # So that the file itself has the name, not what lies beside it alone.
+        if self._file is not None:
             with self.reading() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
 
@@ -265,11 +264,8 @@ class SQLStore(Database, SessionStore):
         values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
         with self.writing() as connection:
             made = {"made": self.now(), "used": self.now(), "expires": self.expiry()}
-            connection.execute(
-                inserted(self.tables.sessions, self.dialect)
-                .values(values | made)
-                .on_conflict_do_nothing()
-            )
+            row = inserted(self.tables.sessions, self.dialect).values(values | made)
+            connection.execute(row.on_conflict_do_nothing())
         found = self._found(place)
         if found is None:
             raise StoreError("the session was forgotten while it was made; try again")
@@ -398,11 +394,9 @@ class StoredSession(Session):
     def _shared(self, delta: SessionDelta) -> dict[bytes, int]:
         """What of a delta all sessions of the subject share, by the names of its rows."""
         shared = {key: row for key, row in delta.drawn.items() if key[0].startswith(LASTING)}
-        return (
-            {}
-            if self._words is None
-            else {_name(self._words, key): row for key, row in shared.items()}
-        )
+        if self._words is None:
+            return {}
+        return {_name(self._words, key): row for key, row in shared.items()}
 
     def _keep(self, connection: "Connection", shared: Mapping[bytes, int]) -> None:
         if self._words is not None and shared:
@@ -437,9 +431,8 @@ class StoredSession(Session):
         shared = self._shared(delta)
         with failures("changed"), self._store.writing() as connection:
             if self._words is not None and shared:
-                self._words.alone(
-                    connection
-                )  # before the session, as everywhere, so that nobody waits in a ring
+                # Before the session, as everywhere, so that nobody waits in a ring.
+                self._words.alone(connection)
                 if any(
                     int(row) != shared[name] for name, row in self._words.get(list(shared)).items()
                 ):
@@ -457,7 +450,7 @@ def _name(words: StoredLinks, key: tuple[str, str, str]) -> bytes:
     return words.name(*(part.encode("utf-8", "surrogatepass") for part in key))
 
 
-class Shelf:
+class Shelf(Drawer):
     """Sealed keys in the database itself; see `Drawer`.
 
     Args:
@@ -491,11 +484,6 @@ class Shelf:
             connection.execute(
                 insert.on_conflict_do_update(index_elements=["name"], set_={"content": content})
             )
-
-    def advance(self, name: str, content: bytes, *, synced: bool) -> None:
-        """See `Drawer`."""
-        if (self.get(name) or b"") < content:
-            self.put(name, content)
 
     def destroy(self, name: str) -> None:
         """See `Drawer`."""

@@ -31,12 +31,16 @@ DEFAULT = "default"
 """The name of a session where none is given."""
 
 
+NO_CONVERSATIONS = (
+    "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
+)
+
+
 def no_session(subject: str, session: str) -> InputError:
     """The error for a session that is not in a store."""
     name = quote(f"{subject}/{session}")
-    return InputError(
-        f"the store has no session {name}; `textveil session list` shows those that it has"
-    )
+    shown = "`textveil session list` shows those that it has"
+    return InputError(f"the store has no session {name}; {shown}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,15 +134,11 @@ class SessionStore:
         Raises:
             ConfigError: a store of this kind keeps no conversations.
         """
-        raise ConfigError(
-            "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
-        )
+        raise ConfigError(NO_CONVERSATIONS)
 
     def pseudonym(self, secret: bytes) -> str:
         """The same name for whoever has the same secret; it says nothing about it."""
-        raise ConfigError(
-            "conversations need memory: or a database: sqlite:///NAME.db or postgresql://HOST/NAME"
-        )
+        raise ConfigError(NO_CONVERSATIONS)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
@@ -205,17 +205,14 @@ class MemoryStore(SessionStore):
 
     def sessions(self) -> list[KeptSession]:
         """See `SessionStore`; times are not known."""
-        return [
-            KeptSession(subject=a, session=b, made=0, used=0, expires=None)
-            for a, b in sorted(self._sessions)
-        ]
+        times: dict[str, Any] = {"made": 0, "used": 0, "expires": None}
+        return [KeptSession(subject=a, session=b, **times) for a, b in sorted(self._sessions)]
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`."""
         with self._lock:
-            gone = [
-                key for key in self._sessions if key[0] == subject and session in (None, key[1])
-            ]
+            own = [key for key in self._sessions if key[0] == subject]
+            gone = [key for key in own if session in (None, key[1])]
             for key in gone:
                 del self._sessions[key]
         return len(gone)
@@ -251,11 +248,8 @@ class FileStore(SessionStore):
 
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`. What the disk or its backups keep of a file is not erased."""
-        found = [
-            each
-            for each in self.sessions()
-            if each.subject == subject and session in (None, each.session)
-        ]
+        own = [each for each in self.sessions() if each.subject == subject]
+        found = [each for each in own if session in (None, each.session)]
         for _ in found:
             os.unlink(self._path)
         return len(found)

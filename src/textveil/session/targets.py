@@ -30,23 +30,8 @@ _OVERLAP = 1024
 """Characters before those that are new in which an address may have begun: a host has at most 253, %-encoded 759."""
 
 _SPECIAL = frozenset(
-    [
-        "example",
-        "test",
-        "invalid",
-        "localhost",
-        "local",
-        "internal",
-        "intranet",
-        "lan",
-        "corp",
-        "home",
-        "private",
-        "onion",
-        "alt",
-        "arpa",
-        "localdomain",
-    ]
+    """example test invalid localhost local internal intranet lan corp home private onion alt arpa
+    localdomain""".split()  # noqa: SIM905 - a word a line would be a page
 )
 """Last labels of host names that no registry has (RFC 2606, RFC 6761, RFC 6762), and those of internal networks."""
 
@@ -93,6 +78,8 @@ _NUMBER = re.compile(
     r"(?::\d{1,5})?[/\\?#]"
 )
 _MAIL = re.compile(r"(?i)(?:mailto|sms(?:to)?):")
+_PATH = re.compile(r"[/\\?#]")
+_PORT = re.compile(r":\d*\Z")
 _OPAQUE = re.compile(
     r"(?i)(?:javascript|vbscript|mailto|sms(?:to)?|blob|intent|view-source|data(?=:[\w.+\-/;=]*,)):"
 )
@@ -110,42 +97,16 @@ _GROWS = re.compile(rf"[{_LETTERS}.。｡．․﹒@+:~]")
 """Characters that may go on with a host, or with what stands before one."""
 
 _FETCHED = frozenset(
-    [
-        "src",
-        "href",
-        "action",
-        "formaction",
-        "srcset",
-        "imagesrcset",
-        "poster",
-        "data",
-        "background",
-        "cite",
-        "ping",
-        "style",
-        "srcdoc",
-        "content",
-        "longdesc",
-        "manifest",
-        "archive",
-        "codebase",
-        "classid",
-        "usemap",
-        "profile",
-        "lowsrc",
-        "dynsrc",
-        "xlink:href",
-        "code",
-        "object",
-        "to",
-        "from",
-        "values",
-        "http-equiv",
-    ]
+    """src href action formaction srcset imagesrcset poster data background cite ping style srcdoc
+    content longdesc manifest archive codebase classid usemap profile lowsrc dynsrc xlink:href code
+    object to from values http-equiv""".split()  # noqa: SIM905 - as above
 )
 """Attributes whose values are addresses, or may hold some; `on...` too. Others hold text."""
 
 _OUTSIDE, _OPENED, _NAME, _TAG, _EQUALS, _QUOTED, _BARE = range(7)
+
+_COMMANDS = (("`", "`"), ("${", "}"), ("$(", ")"))
+"""How a command or a value inside a target begins and ends, in which spaces end nothing."""
 
 
 class Insertion:
@@ -196,6 +157,14 @@ class Trusted:
         )
 
 
+_Verdict = bool | Literal["wait"]
+"""Whether an original may stand where it does, or that further text decides that."""
+
+
+_Place = tuple[Insertion, int, int]
+"""Where an original stands in a target or a run: its verdict, where it begins and where it ends."""
+
+
 class _Target:
     """A target that is being read, with the places in it that are undecided.
 
@@ -205,23 +174,14 @@ class _Target:
     """
 
     __slots__ = (
-        "_check",
-        "flat",
-        "hopeless",
-        "host",
-        "joined",
-        "length",
-        "pieces",
-        "places",
-        "trusted",
-    )
+        "_check", "flat", "hopeless", "host", "joined", "length", "pieces", "places", "trusted"
+    )  # fmt: skip
 
     def __init__(self, text: str = "", *, flat: bool = False) -> None:
         self.flat, self.pieces, self.length = flat, [text] if text else [], len(text)
-        self.places: list[tuple[Insertion, int, int]] = []
-        self.host: tuple[int, int] | None = (
-            None  # where it begins and ends, once more text changes nothing
-        )
+        self.places: list[_Place] = []
+        # Where it begins and ends, once more text changes nothing.
+        self.host: tuple[int, int] | None = None
         self.hopeless = self.trusted = False  # no known target begins so; its host is trusted
         self._check = self.joined = 0  # where the last original ends
 
@@ -236,6 +196,12 @@ class _Target:
         self.pieces = [whole]
         return whole
 
+    def cut(self, count: int) -> str:
+        """Takes characters off the end; returns the rest."""
+        rest = self.text()[:-count]
+        self.pieces, self.length = [rest], len(rest)
+        return rest
+
     def join(self, place: Insertion, text: str) -> None:
         """Appends an original."""
         place.waits += 1
@@ -249,13 +215,24 @@ class _Target:
             return False
         return _CLOSED[quote].search("".join(self.pieces[-2:])[-2:] + char) is not None
 
-    def is_due(self) -> bool:
-        """Whether enough was added since the last look for another one; so all looks together are linear."""
-        return bool(self.places) and (self.length >= self._check or self.length < 64)
+    def is_due(self, final: bool) -> bool:
+        """Says whether it has ended, or enough was added since the last look; so all looks together are linear."""
+        grown = self.length >= self._check or self.length < 64
+        return bool(self.places) and (final or grown or self.hopeless)
 
     def looked(self) -> None:
         """Notes a look."""
         self._check = 2 * self.length
+
+    def settle(self) -> None:
+        """Decides all places by the host alone."""
+        for place, _, _ in self.places:
+            place.settle(self.trusted)
+        self.places = []
+
+    def is_lost(self) -> bool:
+        """Says whether only its host decides of all further places, which stand behind it."""
+        return self.hopeless and self.host is not None and self.places[0][1] >= self.host[1]
 
 
 class TargetFinder:
@@ -286,9 +263,9 @@ class TargetFinder:
         self._length = self._scanned = 0
         self._open: _Target | None = None
         self._closer = ""  # the quotation mark that ends the open target, where spaces don't
-        self._tail: list[tuple[Insertion, int, int]] = []
+        self._tail: list[_Place] = []
         self._marked = (
-            False  # whether the run has quotation marks or dollars, so that spaces may not end it
+            False  # whether quotation marks or dollars are in it, so that spaces may not end it
         )
         self._quotes = 0  # in the line before the run
 
@@ -313,8 +290,7 @@ class TargetFinder:
     def _pass_quiet(self, text: str) -> None:
         ended = _ENDED.match(text)
         if ended:
-            self._end_run()
-            self._quotes = 0 if "\n" in text else self._quotes
+            self._end_run(text)
         self._grow(text[ended.end() if ended else 0 :])
         self._last = text[-1]
 
@@ -331,15 +307,20 @@ class TargetFinder:
         if self._after and self._link is not None and _ABSOLUTE.match(self._link.text()):
             self._after = False
             self._link.add(" ")
-        if self._link is not None and not self._after:
-            self._join(self._link, place, text)
-        elif self._value is not None and self._value.flat:
-            self._join(self._value, place, text)
-        elif self._css is not None and _ABSOLUTE.match(self._css.text()):
-            self._join(self._css, place, text)
+        target = self._around()
+        if target is not None:
+            self._join(target, place, text)
         else:
             self._join_run(place, text)
         self._last = ""
+
+    def _around(self) -> _Target | None:
+        """Gives the target that all is a part of which comes next."""
+        if self._link is not None and not self._after:
+            return self._link
+        if self._value is not None and self._value.flat:
+            return self._value
+        return self._css if self._css is not None and _ABSOLUTE.match(self._css.text()) else None
 
     def begin_value(self) -> None:
         """Ends a text and begins another one, which is a string."""
@@ -391,46 +372,14 @@ class TargetFinder:
 
     def _follow_link(self, char: str) -> bool:
         """Follows the destination of a link; whether the character belongs to it."""
-        if self._opening:
-            if char.isspace() and not (char == "\n" and self._last == "\n"):
-                return False
-            self._begin_link(char)
-        elif self._link is None:
-            if char in "(:" and self._last == "]":
-                self._opening = f"]{char}"
-            return False
-        link = self._link
+        link = self._link_at(char)
         if link is None:
             return False
-        if self._angled:
-            ended = (char == ">" and self._last != "\\") or char == "\n"
-            if not link.length and char == "<" and self._last != "<":
-                return True  # the bracket that opens it
-        elif self._after:
-            if char.isspace():
-                return False
-            # A title, the end, or text that lenient readers take for a part of an address.
-            ended = char in "\"'()" or not _ABSOLUTE.match(link.text())
-            self._after = False
-            if not ended:
-                link.add(" ")
-        elif self._in_string and char in ",:;)]}" and link.ends('"', char):
-            closed = link.text()[:-1]
-            link.pieces, link.length = [closed], len(closed)
-            ended = True
-        elif char.isspace():
-            self._after, ended = self._depth > 0, self._depth == 0
-            if not ended:
-                self._end_run()
-                if char == "\n":
-                    self._quotes = 0
-                self._judge(link, final=not _ABSOLUTE.match(link.text()))
-                return False
-        else:
-            self._depth += self._depth > 0 and char == "(" and self._last != "\\"
-            closes = self._depth > 0 and char == ")" and self._last != "\\"
-            self._depth -= closes
-            ended = closes and self._depth == 0
+        if self._angled and not link.length and char == "<" and self._last != "<":
+            return True  # the bracket that opens it
+        ended = self._ends_link(link, char)
+        if ended is None:
+            return False
         if ended:
             self._judge(link, final=True)
             self._link = None
@@ -438,6 +387,50 @@ class TargetFinder:
         link.add(char)
         self._judge(link)
         return True
+
+    def _link_at(self, char: str) -> _Target | None:
+        """Gives the link whose destination a character may belong to; it begins behind `](` or `]:`."""
+        if self._opening:
+            if char.isspace() and not char == self._last == "\n":
+                return None
+            self._begin_link(char)
+        elif self._link is None and char in "(:" and self._last == "]":
+            self._opening = f"]{char}"
+        return self._link
+
+    def _ends_link(self, link: _Target, char: str) -> bool | None:
+        """Says whether a character ends a link's destination; None for a space that is no part of it, or may be one."""
+        escaped = self._last == "\\"
+        if self._angled:
+            return char in ("\n" if escaped else "\n>")
+        if self._after:
+            return None if char.isspace() else self._ends_behind_space(link, char)
+        if self._ends_string(link, char):
+            return True
+        if self._depth and char.isspace():
+            self._after = True
+            self._end_run(char)
+            self._judge(link, final=not _ABSOLUTE.match(link.text()))
+            return None
+        if self._depth and not escaped:
+            self._depth += (char == "(") - (char == ")")
+            return self._depth == 0
+        return char.isspace()
+
+    def _ends_string(self, link: _Target, char: str) -> bool:
+        """Says whether a link ends with the string that it is in, whose quotation mark is no part of it."""
+        ended = self._in_string and char in ",:;)]}" and link.ends('"', char)
+        if ended:
+            link.cut(1)
+        return ended
+
+    def _ends_behind_space(self, link: _Target, char: str) -> bool:
+        """Says whether a title or its bracket ends a link; lenient readers take other text for a part of an address."""
+        self._after = False
+        if char in "\"'()" or not _ABSOLUTE.match(link.text()):
+            return True
+        link.add(" ")
+        return False
 
     def _begin_link(self, char: str) -> None:
         """Begins the destination of a link, if one begins here; its first character is not read yet."""
@@ -460,40 +453,48 @@ class TargetFinder:
             self._css = _Target(flat=True)
 
     def _follow_tag(self, char: str) -> None:
-        state, space = self._tag, char.isspace()
-        if state in (_OUTSIDE, _OPENED):
-            named = state == _OPENED and char.isalpha() and char.isascii()
-            self._tag = _NAME if named else _OPENED if char == "<" else _OUTSIDE
-            self._tag_name, self._attribute = char if named else "", ""
-        elif state == _NAME:
-            if _TAG_NAME.match(char) is None:
-                self._tag = _TAG if space or char == "/" else _OPENED if char == "<" else _OUTSIDE
-                self._based |= self._tag == _TAG and self._tag_name.lower() == "base"
-            else:
-                self._tag_name = (self._tag_name + char)[:64]
-        elif state == _TAG:
-            if char == "=":
-                self._tag = _EQUALS
-            elif char == ">":
-                self._tag = _OUTSIDE
-            else:
-                self._attribute = "" if char in "\"'/" else (self._attribute + char)[-64:]
-        elif state == _EQUALS:
-            if char in "\"'":
-                self._open_value(char)
-            elif char == ">":
-                self._tag = _OUTSIDE
-            elif not space:
-                self._open_value("")
-                self._add_value(char)
-        elif (char == self._quote) if state == _QUOTED else (space or char == ">"):
-            self._tag, self._attribute = _OUTSIDE if char == ">" and state == _BARE else _TAG, ""
-            if self._value is not None:
-                self._judge(self._value, final=True)
-            self._value = None
-            self._end_run()
+        begin, equals = self._begin_tag, self._step_equals
+        steps = (begin, begin, self._name_tag, self._step_tag, equals)
+        (*steps, self._step_value, self._step_value)[self._tag](char)
+
+    def _begin_tag(self, char: str) -> None:
+        named = self._tag == _OPENED and char.isalpha() and char.isascii()
+        self._tag = _NAME if named else _OPENED if char == "<" else _OUTSIDE
+        self._tag_name, self._attribute = char if named else "", ""
+
+    def _name_tag(self, char: str) -> None:
+        if _TAG_NAME.match(char) is not None:
+            self._tag_name = (self._tag_name + char)[:64]
+            return
+        within = char.isspace() or char == "/"
+        self._tag = _TAG if within else _OPENED if char == "<" else _OUTSIDE
+        self._based |= within and self._tag_name.lower() == "base"
+
+    def _step_tag(self, char: str) -> None:
+        if char in "=>":
+            self._tag = _EQUALS if char == "=" else _OUTSIDE
         else:
+            self._attribute = "" if char in "\"'/" else (self._attribute + char)[-64:]
+
+    def _step_equals(self, char: str) -> None:
+        if char == ">":
+            self._tag = _OUTSIDE
+        elif not char.isspace():
+            quoted = char in "\"'"
+            self._open_value(char if quoted else "")
+            if not quoted:
+                self._add_value(char)
+
+    def _step_value(self, char: str) -> None:
+        bare = self._tag == _BARE
+        if not (char.isspace() or char == ">" if bare else char == self._quote):
             self._add_value(char)
+            return
+        self._tag, self._attribute = _OUTSIDE if bare and char == ">" else _TAG, ""
+        if self._value is not None:
+            self._judge(self._value, final=True)
+        self._value = None
+        self._end_run()
 
     def _open_value(self, quote: str) -> None:
         self._tag, self._quote = _QUOTED if quote else _BARE, quote
@@ -528,25 +529,24 @@ class TargetFinder:
             self._run, self._length, self._scanned = [whole[-_OVERLAP:]], _OVERLAP, _OVERLAP
 
     def _step_run(self, char: str) -> None:
-        if self._closer:
+        if self._closer or (char in " \t" and self._goes_on()):
             self._step_closer(char)
         elif char.isspace() or char in "<>":
-            if char in " \t" and self._goes_on():
-                self._step_closer(char)
-                return
-            self._end_run()
-            self._quotes = 0 if char == "\n" else self._quotes
+            self._end_run(char)
         elif self._open is not None:
             self._step_open(char)
         else:
-            self._marked |= char in "\"'`$"
-            if self._tail and (
-                _GROWS.match(char) is None or self._length - self._tail[0][1] > _OVERLAP
-            ):
-                self._resolve(char)
-                if self._open is not None:
-                    self._step_open(char)
-                    return
+            self._step_bare(char)
+
+    def _step_bare(self, char: str) -> None:
+        """Goes on outside of targets."""
+        self._marked |= char in "\"'`$"
+        far = bool(self._tail) and self._length - self._tail[0][1] > _OVERLAP
+        if self._tail and (far or _GROWS.match(char) is None):
+            self._resolve(char)
+        if self._open is not None:
+            self._step_open(char)
+        else:
             self._grow(char)
 
     def _step_open(self, char: str) -> None:
@@ -555,8 +555,7 @@ class TargetFinder:
         assert target is not None, "or there would be nothing to go on with"
         quote = self._run_quote() if char in ",:;)]}\\" else ""
         if quote and target.ends(quote, char):
-            closed = target.text()[: -len(quote)]
-            target.pieces, target.length = [closed], len(closed)
+            closed = target.cut(len(quote))
             self._judge(target, final=True)
             self._open, self._run = None, [self._run_text(), closed]
             self._length += len(closed)
@@ -570,9 +569,8 @@ class TargetFinder:
         """Goes on with a target in quotation marks or `$( )`, in which spaces end nothing."""
         assert self._open is not None, "or nothing would need an end"
         if char in (self._closer, "\n") and self._last != "\\":
-            self._end_run()
+            self._end_run(char)
             self._quotes += char == '"'
-            self._quotes = 0 if char == "\n" else self._quotes
             return
         self._open.add(char)
         self._judge(self._open)
@@ -582,16 +580,19 @@ class TargetFinder:
         if self._open is None and not self._find_open():
             return False
         assert self._open is not None, "or none was found"
-        text, before = self._open.text(), self._run_text()
-        for opens, closes in (("$(", ")"), ("${", "}"), ("`", "`")):
-            if opens in text and closes not in text.rpartition(opens)[2]:
-                self._closer = closes
-        quote = before[-1:]
-        if not self._closer and quote in "\"'`" and quote and not text.endswith(quote):
+        text, quote = self._open.text(), self._run_text()[-1:]
+        inner = (
+            closes
+            for opens, closes in _COMMANDS
+            if opens in text and closes not in text.rpartition(opens)[2]
+        )
+        self._closer = next(inner, "")
+        if not self._closer and quote in ("'", '"', "`") and not text.endswith(quote):
             self._closer = quote
         return bool(self._closer)
 
-    def _end_run(self) -> None:
+    def _end_run(self, behind: str = "") -> None:
+        """Ends the run; at the end of a line, which may come behind it, no quotation mark of it counts any more."""
         if self._tail:
             self._resolve("")
         if self._open is not None:
@@ -599,6 +600,7 @@ class TargetFinder:
         if self._run or self._open is not None:
             whole = "".join(self._run) + ("" if self._open is None else "".join(self._open.pieces))
             self._quotes += _count(whole)
+        self._quotes = 0 if "\n" in behind else self._quotes
         self._run, self._length, self._scanned = [], 0, 0
         self._open, self._closer, self._tail, self._marked = None, "", [], False
 
@@ -610,11 +612,7 @@ class TargetFinder:
     def _quote_before(self, whole: str, start: int) -> str:
         """The quotation mark of the string that a place of the run is in: right before it, or earlier in the line."""
         if whole[start - 1 : start] in _CLOSED:
-            return (
-                whole[start - 2 : start]
-                if whole[start - 2 : start - 1] == "\\"
-                else whole[start - 1]
-            )
+            return whole[start - 1 - (whole[start - 2 : start - 1] == "\\") : start]
         return '"' if (self._quotes + _count(whole[:start])) % 2 else ""
 
     def _find_open(self) -> bool:
@@ -623,24 +621,29 @@ class TargetFinder:
             return False
         whole = self._run_text()
         low = max(0, self._scanned - _OVERLAP)
-        for start in self._opened(whole, low, len(whole)):
-            self._cut(start)
-            return True
-        self._scanned = self._length
-        return False
+        start = next(self._opened(whole, low, len(whole)), None)
+        if start is None:
+            self._scanned = self._length
+            return False
+        self._cut(start)
+        return True
 
     def _cut(self, start: int) -> None:
         """Makes the end of the run, from a place on, its open target."""
         whole = self._run_text()
         self._open = _Target(whole[start:])
         self._run, self._length = [whole[:start]], start
-        for place, begin, end in self._tail:
-            if end > start:
-                self._open.places.append((place, max(0, begin - start), end - start))
+        self._hand_over(self._open, start, len(whole))
+        self._judge(self._open)
+
+    def _hand_over(self, target: _Target, start: int, end: int) -> None:
+        """Gives the places at the end of the run to a target that stands there; those beside it may stay."""
+        for place, begin, stop in self._tail:
+            if begin < end and start < stop:
+                target.places.append((place, max(0, begin - start), min(stop, end) - start))
             else:
                 place.settle(True)
         self._tail = []
-        self._judge(self._open)
 
     def _join_run(self, place: Insertion, text: str) -> None:
         """Steps over an original in a run. Spaces in it end no target, because it may stay a placeholder."""
@@ -702,13 +705,7 @@ class TargetFinder:
                 return
         for start, end in _names(whole, low, called=char == "("):
             if any(start < high and low_ < end for _, low_, high in self._tail):
-                target = _Target(whole[start:end])
-                for place, begin, stop in self._tail:
-                    if begin < end and start < stop:
-                        target.places.append((place, max(0, begin - start), min(stop, end) - start))
-                    else:
-                        place.settle(True)
-                self._tail = []
+                self._hand_over(target := _Target(whole[start:end]), start, end)
                 self._judge(target, final=True)
                 break
         for place, _, _ in self._tail:
@@ -724,62 +721,65 @@ class TargetFinder:
 
     def _judge(self, target: _Target, *, final: bool = False) -> None:
         """Decides the places of a target that can be decided; at its end, all."""
-        if not target.places or not (final or target.is_due() or target.hopeless):
+        if not target.is_due(final):
             return
-        if (
-            target.hopeless
-            and target.host is not None
-            and not final
-            and target.places[0][1] >= target.host[1]
-        ):
-            for place, _, _ in target.places:
-                place.settle(target.trusted)
-            target.places = []
+        if not final and target.is_lost():
+            target.settle()
             return
         text = target.text()
         target.looked()
-        if target.host is None:
-            low, high, complete = authority(text)
-            if complete or final or target.length > 2 * _OVERLAP:
-                target.host = low, high
-                target.trusted = bool(self._trusted.hosts) and self._is_trusted(
-                    text, text[low:high]
-                )
+        self._find_host(target, text, final)
         bare = text.strip().rstrip("\"'`,;\\" if target.flat else _TRAILING)
         waiting = []
-        for place, start, end in target.places:
-            verdict = self._verdict(target, text, place, start, end, final)
+        for each in target.places:
+            verdict = self._by_form(target, text, each, final)
             if verdict is None:
-                verdict = self._is_known(bare, final)
-                target.hopeless = verdict is False
-                verdict = verdict or (
-                    self._has_stood(text, end, target.host) if target.hopeless else verdict
-                )
-            if verdict is None or verdict == "wait":
-                waiting.append((place, start, end))
+                verdict = self._by_host(target, text, each)
+            if verdict is None:
+                verdict = self._by_memory(target, text, bare, each[2], final)
+            if verdict == "wait":
+                waiting.append(each)
             else:
-                place.settle(verdict)
+                each[0].settle(verdict)
         target.places = waiting
 
-    def _verdict(
-        self, target: _Target, text: str, place: Insertion, start: int, end: int, final: bool
-    ) -> bool | Literal["wait"] | None:
-        """Whether an original may stand in a target whatever stood elsewhere; None where that does not say."""
+    def _find_host(self, target: _Target, text: str, final: bool) -> None:
+        """Notes the host of a target, once more text changes nothing."""
+        if target.host is not None:
+            return
+        low, high, complete = authority(text)
+        if complete or final or target.length > 2 * _OVERLAP:
+            target.host = low, high
+            target.trusted = bool(self._trusted.hosts) and self._is_trusted(text, text[low:high])
+
+    def _by_form(self, target: _Target, text: str, at: _Place, final: bool) -> _Verdict | None:
+        """Says whether an original may stand in a target that is nothing else, or mail to it; None where it is not."""
+        _, start, end = at
         behind = text[end : end + 64].strip(_TRAILING + " ")
-        if not text[:start].strip() and not behind and len(text) <= end + 64:  # the whole of it
-            return (
-                "wait"
-                if not final
-                else not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
-            )
-        if not target.flat and _MAIL.fullmatch(text[:start]) and not behind:
-            return True if final else "wait"
+        whole = len(text) <= end + 64 and not text[:start].strip()
+        if behind or not (whole or (not target.flat and _MAIL.fullmatch(text[:start]))):
+            return None
+        if not final:
+            return "wait"
+        return not (target.flat and self._based) or _ABSOLUTE.match(text) is not None
+
+    def _by_host(self, target: _Target, text: str, at: _Place) -> _Verdict | None:
+        """Says whether an original names the host itself, or stands beside a trusted one; None where it does not."""
+        place, start, end = at
         if target.host is None:
             return "wait" if place.type in HOSTED or self._trusted.hosts else None
         low, high = target.host
-        if place.type in HOSTED and start <= low and end >= high and not _OPAQUE.match(text):
+        if place.type in HOSTED and start <= low <= high <= end and not _OPAQUE.match(text):
             return True
         return True if target.trusted and (end <= low or start >= high) else None
+
+    def _by_memory(self, target: _Target, text: str, bare: str, end: int, final: bool) -> _Verdict:
+        """Says whether the same target stood in a protected text, or the beginning of this one did."""
+        known = self._is_known(bare, final)
+        target.hopeless = known is False
+        if target.hopeless:
+            return self._has_stood(text, end, target.host)
+        return "wait" if known is None else known
 
     def _is_trusted(self, text: str, host: str) -> bool:
         return self._trusted.has_host(host.lower().strip("[]")) and is_plain(text)
@@ -823,16 +823,14 @@ def authority(text: str) -> tuple[int, int, bool]:
     """Where the host of an address begins and ends, and whether more text would not change that."""
     start = _START.match(text)
     low = start.end() if start else 0
-    end = min((at for at in (text.find(char, low) for char in "/\\?#") if at >= 0), default=-1)
-    complete = end >= 0
-    end = len(text) if end < 0 else end
+    path = _PATH.search(text, low)
+    end = path.start() if path else len(text)
     low = text.rfind("@", low, end) + 1 or low
-    port = re.search(r":\d*\Z", text[low:end])
-    if (port and not text[low:end].startswith("[")) or (
-        port and "]" in text[low : low + port.start()]
-    ):
+    host = text[low:end]
+    port = _PORT.search(host)
+    if port and (host[0] != "[" or "]" in host[: port.start()]):
         end = low + port.start()
-    return low, end, complete
+    return low, end, path is not None
 
 
 def is_plain(text: str) -> bool:
@@ -915,24 +913,39 @@ def _is_path(text: str, start: int) -> bool:
 def _heads(text: str, low: int) -> Iterator[int]:
     """Where addresses begin that are open at the end of a text: with a scheme, or a host and what follows it."""
     plain = text.translate(_WIDE)
-    if ":" in plain or "//" in plain or "\\" in plain or "www" in plain.lower():
-        for match in _HEAD.finditer(plain, low):
-            if match[0][:3].lower() != "www" or not _is_path(plain, match.start()):
-                yield match.start()
-    if "." in plain or "%" in plain:
-        for match in _HOST.finditer(plain, low):
-            if match["rest"] is None or _is_path(plain, match.start()):
-                continue
-            last, labels = _last_label(match["host"])
-            if last and labels > 1 and not (match["rest"] == ":" and last in _FILES):
-                yield _with_slashes(plain, match.start())
-    if "/" in plain or "\\" in plain or "?" in plain or "#" in plain:
-        for match in _NUMBER.finditer(plain, low):
-            start = _with_slashes(plain, match.start())
-            if not _is_path(plain, match.start()) and _is_number(
-                match["host"], slashes=start < match.start()
-            ):
+    for needed, form, begins in _HEADS:
+        for match in form.finditer(plain, low) if needed.search(plain) else ():
+            if (start := begins(match)) is not None:
                 yield start
+
+
+def _of_scheme(found: re.Match[str]) -> int | None:
+    www = found[0][:3].lower() == "www"
+    return None if www and _is_path(found.string, found.start()) else found.start()
+
+
+def _of_host(found: re.Match[str]) -> int | None:
+    if found["rest"] is None or _is_path(found.string, found.start()):
+        return None
+    last, labels = _last_label(found["host"])
+    if not last or labels < 2 or (found["rest"] == ":" and last in _FILES):
+        return None
+    return _with_slashes(found.string, found.start())
+
+
+def _of_number(found: re.Match[str]) -> int | None:
+    start = _with_slashes(found.string, found.start())
+    if _is_path(found.string, found.start()):
+        return None
+    return start if _is_number(found["host"], slashes=start < found.start()) else None
+
+
+_HEADS = (
+    (re.compile(r"(?i)[:\\]|//|www"), _HEAD, _of_scheme),
+    (re.compile(r"[.%]"), _HOST, _of_host),
+    (_PATH, _NUMBER, _of_number),
+)
+"""How addresses begin: what a text must have (quick), what is looked for then, and where one begins that is found."""
 
 
 def _with_slashes(text: str, start: int) -> int:
@@ -975,11 +988,8 @@ def _names(text: str, low: int, *, called: bool) -> Iterator[tuple[int, int]]:
     for match in _HOST.finditer(plain, low):
         last, labels = _last_label(match["host"])
         user = match.start() < match.start("host")
-        plainly = (
-            user
-            or last in _PLAIN_ENDS
-            or (labels > 2 and not (called and match.end() == len(plain)))
-        )
+        called_so = called and match.end() == len(plain)
+        plainly = user or last in _PLAIN_ENDS or (labels > 2 and not called_so)
         if last and labels > 1 and plainly and not _is_path(plain, match.start()):
             yield match.start(), match.end("host")
 

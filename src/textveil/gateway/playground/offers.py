@@ -87,10 +87,8 @@ class Offers:
         config = self._offers[profile].config
         if _looks(config) and config.protect.level != level:
             config = replace(config, protect=replace(config.protect, level=level))
-        return (
-            config,
-            self.gateway.privatizer if config is self._config else Privatizer.from_config(config),
-        )
+        own = config is self._config
+        return config, self.gateway.privatizer if own else Privatizer.from_config(config)
 
 
 def _looks(config: Config) -> bool:

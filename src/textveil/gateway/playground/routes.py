@@ -167,15 +167,13 @@ class Playground:
         try:
             check_page(request.headers, self._names())
             if handler != self._close:  # it is sent when the page is left, without headers
-                await _in_thread(
-                    self._gateway.current.caller, request.headers
-                )  # who has a key, where there are keys
+                # Who has a key, where there are keys.
+                await _in_thread(self._gateway.current.caller, request.headers)
             asked = await body_of(request, self._gateway.current.policy.limit)
             given = await handler(request, _parsed(body, asked))
             response: Response = given if isinstance(given, Response) else JSONResponse(given)
-        except (
-            Exception
-        ) as error:  # all are caught here: the server would log a message, which may hold text
+        # All are caught here: the server would log a message, which may hold text.
+        except Exception as error:
             refused = _refused(error)
             if record is not None:
                 record.failed(refused)
@@ -236,11 +234,8 @@ class Playground:
         shown = self._pages.page(asks.token).shows(asks.number)
         if not shown.text.strip():
             raise RequestError(400, "there is nothing to ask: the prompt is empty")
-        body = {
-            "model": asks.model,
-            "messages": [{"role": "user", "content": shown.text}],
-            "stream": True,
-        }
+        said = [{"role": "user", "content": shown.text}]
+        body = {"model": asks.model, "messages": said, "stream": True}
         content = json.dumps(body).encode()
         given = iter([{"type": "http.request", "body": content, "more_body": False}])
 
@@ -249,11 +244,10 @@ class Playground:
 
         gateway = self._gateway.current
         if shown.gateway is not gateway:
-            raise RequestError(
-                409,
-                "the policy has changed since this was shown: look again, then ask",
-                code="changed",
+            says = (
+                "the policy has the playground only where other machines cannot reach the gateway"
             )
+            raise RequestError(404, says, code="never")
         self._check_own(shown, asks.model, await _in_thread(gateway.caller, request.headers))
         prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
         return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)
@@ -261,11 +255,8 @@ class Playground:
     async def _activity(self, request: "Request", opened: _Opened) -> dict[str, Any]:
         self._pages.page(opened.token)
         caller = await _in_thread(self._gateway.current.caller, request.headers)
-        seen = [
-            each
-            for each in request.state.process.recent
-            if caller.key is None or each.key == caller.account
-        ]
+        account, recent = caller.account, request.state.process.recent
+        seen = [each for each in recent if caller.key is None or each.key == account]
         return {
             "requests": [read.happened(each) for each in seen],
             "budgets": await _in_thread(self._budgets, caller),
@@ -355,11 +346,8 @@ def _parsed(body: type[_Body], came: dict[str, Any]) -> _Body:
         raise RequestError(
             413, f"a text in the playground may have {LONGEST:,} characters", param=field
         )
-    raise RequestError(
-        400,
-        f"the request is not one of this page{f' ({field})' * bool(field)}: reload it",
-        param=field,
-    )
+    says = f"the request is not one of this page{f' ({field})' * bool(field)}: reload it"
+    raise RequestError(400, says, param=field)
 
 
 def _refused(error: Exception) -> RequestError:

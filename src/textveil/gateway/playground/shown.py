@@ -91,24 +91,16 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
             f"{probability:.0%}" if probability >= risk.LEVELS[0].most else risk.LEVELS[0].meaning
         )
         says += ", and the attacker's best guess is right" if named else ""
-        parts.append(
-            [
-                item.text,
-                f"level{risk.LEVELS.index(step)}{' named' if named else ''}",
-                f"found with {says}",
-            ]
-        )
+        look = f"level{risk.LEVELS.index(step)}{' named' if named else ''}"
+        parts.append([item.text, look, f"found with {says}"])
     _plain(parts, released.gaps[-1])
-    how = (
-        "computed from the law of the draws"
-        if found.evidence == "exact"
-        else "estimated by simulating the draws"
-    )
+    exact = found.evidence == "exact"
+    how = "computed from the law" if exact else "estimated by simulating"
     return {
         "parts": parts,
         "sentence": f"{sentence([found])} {beside}".strip(),
         "caution": caution([found]),
-        "how": f"Chances are {how}, for an attacker who {EXPECTS[found.prior]}.",
+        "how": f"Chances are {how} the draws, for an attacker who {EXPECTS[found.prior]}.",
         "legend": [
             {"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.LEVELS)
         ],
@@ -134,9 +126,8 @@ def restored(shown: Shown, answer: str) -> dict[str, Any]:
 
 def happened(record: RequestRecord) -> dict[str, Any]:
     """What happened to a request, as counts."""
-    hidden = ", ".join(
-        f"{things(type_, count)}" for type_, count in sorted(record.protected.items())
-    )
+    counts = sorted(record.protected.items())
+    hidden = ", ".join(things(type_, count) for type_, count in counts)
     return {
         "time": round(record.began),
         "operation": record.operation,
@@ -167,20 +158,14 @@ def _looks(item: Item, type_: str | None) -> tuple[str, str, str]:
     """The class of an item, what it is counted as, and what it is."""
     if type_ is not None:
         known = types.FAMILIES[types.family(type_)]
-        return (
-            f"type-{types.family(type_)}",
-            type_,
-            f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})",
-        )
+        meaning = f"{things(type_, 1).removeprefix('1 ')} ({known.meaning})"
+        return f"type-{types.family(type_)}", type_, meaning
     label = item.group.partition(" ")[0]
     if item.kind is Kind.NUMBER:
         return "figure", "figure", f"{groups.LOOKS['figure'].meaning}, in place of yours"
     if item.group in GROUPS:
-        return (
-            item.group,
-            item.group,
-            f"drawn in place of your word; its group: {groups.LOOKS[item.group].meaning}",
-        )
+        meaning = groups.LOOKS[item.group].meaning
+        return item.group, item.group, f"drawn in place of your word; its group: {meaning}"
     if label.isupper():
         return "name", "name", f"{groups.LOOKS['name'].meaning}, in place of yours"
     return DRAWN, DRAWN, "drawn in place of your word"

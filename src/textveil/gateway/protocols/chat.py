@@ -20,14 +20,16 @@ from textveil.gateway.leaves import (
     Path,
     each,
     either,
+    fields,
     one_of,
     record,
     shaped,
     tagged,
     text,
+    typed,
     whole,
 )
-from textveil.gateway.protocols.contract import Body, Event, Operation
+from textveil.gateway.protocols.contract import Body, Event, Operation, listed, messages_in
 from textveil.gateway.protocols.openai import error
 
 PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), whole(Act.ARGUMENTS)
@@ -39,12 +41,10 @@ DROPPED, REFUSED, OFFSET = whole(Act.DROP), whole(Act.REFUSE), whole(Act.OFFSET)
 CACHED = record(mode=one_of("implicit", "explicit"), ttl=shaped(r"[0-9]{1,6}[smhd]?"))
 KEPT_UNTIL_HERE = {
     "prompt_cache_breakpoint": CACHED,
-    "cache_control": tagged(
-        "type", ephemeral=record(ttl=one_of("5m", "1h"))
-    ),  # of OpenRouter and LiteLLM
+    # Of OpenRouter and LiteLLM.
+    "cache_control": typed(ephemeral=record(ttl=one_of("5m", "1h"))),
 }
-PART = tagged(
-    "type",
+PART = typed(
     text=record(text=PROTECTED, **KEPT_UNTIL_HERE),
     refusal=record(refusal=PROTECTED),
     image_url=record(image_url=MEDIA, **KEPT_UNTIL_HERE),
@@ -53,10 +53,10 @@ PART = tagged(
 )
 CONTENT = either(PROTECTED, each(PART))
 THOUGHT = record(
-    thinking=either(PROTECTED, each(tagged("type", text=record(text=PROTECTED)))), closed=NUMBER
+    thinking=either(PROTECTED, each(typed(text=record(text=PROTECTED)))), closed=NUMBER
 )
 SPOKEN = either(
-    PROTECTED, each(replace(PART, kinds={**PART.kinds, **tagged("type", thinking=THOUGHT).kinds}))
+    PROTECTED, each(replace(PART, kinds={**PART.kinds, **typed(thinking=THOUGHT).kinds}))
 )
 """What a model says: Mistral's think in parts of their own."""
 SIGNED, SEALED = text(Act.SIGNED), shaped(r"[A-Za-z0-9+/=_\-]*")
@@ -73,8 +73,7 @@ DETAILS = LeafRule(
     },
 )
 """What a model thinks, as OpenRouter writes it: some of it signed, some of it sealed."""
-THINKING = tagged(
-    "type",
+THINKING = typed(
     thinking=record(
         thinking=SIGNED, signature=SEALED, cache_control=KEPT_UNTIL_HERE["cache_control"]
     ),
@@ -85,8 +84,7 @@ EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
 FUNCTION_CALL = record(
     id=ID, index=NUMBER, function=record(name=NAME, arguments=ARGUMENTS), extra_content=EXTRA
 )
-TOOL_CALL = tagged(
-    "type",
+TOOL_CALL = typed(
     FUNCTION_CALL,
     function=FUNCTION_CALL,
     custom=record(id=ID, index=NUMBER, custom=record(name=NAME, input=PROTECTED)),
@@ -118,8 +116,7 @@ MESSAGE = tagged(
     function=record(content=PROTECTED, name=NAME),
 )
 EFFORT = one_of("none", "default", "minimal", "low", "medium", "high", "xhigh", "max")
-TOOL = tagged(
-    "type",
+TOOL = typed(
     function=record(
         function=record(name=NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)
     ),
@@ -147,15 +144,13 @@ OTHERS = {
     "keep_alive": either(NUMBER, shaped("-?[0-9]{1,6}[a-z]{0,2}")),
     "models": each(NAME),
     "provider": record(
-        allow_fallbacks=NUMBER,
         data_collection=one_of("allow", "deny"),
         ignore=each(NAME),
         only=each(NAME),
         order=each(NAME),
         quantizations=each(ID),
-        require_parameters=NUMBER,
         sort=one_of("price", "throughput", "latency"),
-        zdr=NUMBER,
+        **fields(NUMBER, "allow_fallbacks require_parameters zdr"),
     ),
     "route": one_of("fallback"),
     "transforms": each(one_of("middle-out")),
@@ -176,77 +171,57 @@ REQUEST = record(
     **OTHERS,
     model=NAME,
     messages=each(MESSAGE),
-    audio=MEDIA,
-    frequency_penalty=NUMBER,
     function_call=either(one_of("none", "auto"), record(name=NAME)),
     functions=each(record(name=NAME, description=SCHEMA, parameters=SCHEMA)),
-    logit_bias=MEDIA,
-    logprobs=REFUSED,
-    max_completion_tokens=NUMBER,
-    max_tokens=NUMBER,
-    metadata=USER,
     modalities=each(one_of("text", "audio")),
-    moderation=REFUSED,
-    n=NUMBER,
-    parallel_tool_calls=NUMBER,
-    prediction=tagged("type", content=record(content=CONTENT)),
-    presence_penalty=NUMBER,
-    prompt_cache_key=USER,
+    prediction=typed(content=record(content=CONTENT)),
     prompt_cache_options=CACHED,
     prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
     reasoning_effort=EFFORT,
-    response_format=tagged(
-        "type",
+    response_format=typed(
         text=record(),
         json_object=record(schema=SCHEMA),
         json_schema=record(
             json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)
         ),
     ),
-    safety_identifier=USER,
-    seed=NUMBER,
     service_tier=one_of(
         "auto", "default", "flex", "scale", "priority", "fast", "on_demand", "performance"
     ),
     stop=either(PROTECTED, each(PROTECTED)),
-    store=NUMBER,
-    stream=NUMBER,
     stream_options=record(
         include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER
     ),
-    temperature=NUMBER,
     tool_choice=either(
         one_of("none", "auto", "required", "any"),
-        tagged(
-            "type",
+        typed(
             function=record(function=record(name=NAME)),
             custom=record(custom=record(name=NAME)),
             allowed_tools=record(
-                allowed_tools=record(
-                    mode=one_of("auto", "required"), tools=each(whole(Act.SCHEMA))
-                ),
+                allowed_tools=record(mode=one_of("auto", "required"), tools=each(whole(Act.SCHEMA)))
             ),
         ),
     ),
     tools=each(TOOL),
-    top_logprobs=REFUSED,
-    top_p=NUMBER,
-    user=USER,
     verbosity=one_of("low", "medium", "high"),
     web_search_options=record(
         search_context_size=one_of("low", "medium", "high"),
-        user_location=tagged(
-            "type",
+        user_location=typed(
             approximate=record(
                 approximate=record(
                     city=PROTECTED,
                     region=PROTECTED,
                     country=shaped("[A-Za-z]{2}"),
                     timezone=whole(Act.DROP),
-                ),
-            ),
+                )
+            )
         ),
     ),
+    **fields(NUMBER, "frequency_penalty max_completion_tokens max_tokens n parallel_tool_calls"),
+    **fields(NUMBER, "presence_penalty seed store stream temperature top_p"),
+    **fields(REFUSED, "logprobs moderation top_logprobs"),
+    **fields(USER, "metadata prompt_cache_key safety_identifier user"),
+    **fields(MEDIA, "audio logit_bias"),
 )
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -271,63 +246,44 @@ SAID = record(
     tool_calls=each(SAID_CALL),
     function_call=record(name=NAME, arguments=ARGUMENTS),
     audio=record(id=ID, data=whole(Act.PASS), transcript=PROTECTED, expires_at=NUMBER),
-    annotations=each(tagged("type", url_citation=record(url_citation=CITED))),
+    annotations=each(typed(url_citation=record(url_citation=CITED))),
 )
 CHOICE = record(index=NUMBER, message=SAID, delta=SAID, logprobs=DROPPED, finish_reason=ID)
 ANSWER = record(
-    id=ID,
-    object=ID,
     created=NUMBER,
     model=whole(Act.PASS),
     choices=each(CHOICE),
-    metadata=DROPPED,
-    moderation=DROPPED,
-    obfuscation=DROPPED,
-    service_tier=ID,
     system_fingerprint=whole(Act.PASS),
     usage=whole(Act.PASS),
+    **fields(ID, "id object service_tier"),
+    **fields(DROPPED, "metadata moderation obfuscation"),
 )
 """What becomes of the leaves of an answer, and of a chunk."""
 
 
 def messages(body: Body) -> Iterator[tuple[str, Path]]:
     """The messages of a conversation."""
-    said = body.get("messages")
-    for i, message in enumerate(said if isinstance(said, list) else ()):
-        role = message.get("role") if isinstance(message, dict) else None
-        yield (role if isinstance(role, str) else "assistant"), ("messages", i)
+    return messages_in(body, "messages", "assistant")
 
 
 def said(answer: Body) -> list[Body]:
     """The messages of all choices, each also without its reasoning, which many clients leave out."""
-    choices = answer.get("choices")
-    found = [
-        each.get("message")
-        for each in (choices if isinstance(choices, list) else ())
-        if isinstance(each, dict)
-    ]
-    return _with_and_without(
-        [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
-    )
+    choices = (each for each in listed(answer, "choices") if isinstance(each, dict))
+    found = [each.get("message") for each in choices]
+    whole = [{"role": "assistant", **message} for message in found if isinstance(message, dict)]
+    return _with_and_without(whole)
 
 
 REASONING = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "thinking_blocks",
-    "provider_specific_fields",
-)
+    "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "provider_specific_fields"
+)  # fmt: skip
 """Fields of a message with what a model thinks."""
 
 
 def _with_and_without(messages: list[Body]) -> list[Body]:
-    short = [
-        {k: v for k, v in each.items() if k not in REASONING}
-        for each in messages
-        if each.keys() & set(REASONING)
-    ]
-    return messages + short
+    known = set(REASONING)
+    thought = [each for each in messages if each.keys() & known]
+    return messages + [{k: v for k, v in each.items() if k not in known} for each in thought]
 
 
 NUMBERED = ("tool_calls", "reasoning_details", "thinking_blocks")
@@ -341,12 +297,9 @@ class ChatChunks:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        self._texts: dict[
-            int, dict[Path, tuple[Body, Path]]
-        ] = {}  # of each choice, each with where it came last
-        self._items: dict[
-            int, dict[Path, Body]
-        ] = {}  # of each choice: what numbered items hold besides
+        # Of each choice: texts, each with where it came last; and what numbered items hold besides.
+        self._texts: dict[int, dict[Path, tuple[Body, Path]]] = {}
+        self._items: dict[int, dict[Path, Body]] = {}
         self._ids: dict[int, list[str]] = {}  # of each choice: calls of tools that have no index
         self._tools: dict[tuple[int, Any], str] = {}  # that are called, by choice and number
         self._open: set[int] = set()
@@ -365,12 +318,11 @@ class ChatChunks:
         for index, places in self._texts.items():
             for messages, which in ((came, 0), (made, 1)):
                 messages.append({"role": "assistant"})
-                for place, fields in self._items[index].items():
-                    _owner(messages[-1], (*place, "")).update(fields)
+                for place, known in self._items[index].items():
+                    _owner(messages[-1], (*place, "")).update(known)
                 for place in places:
-                    _owner(messages[-1], place)[str(place[-1])] = self._restoring.both(
-                        (index, place)
-                    )[which]
+                    whole = self._restoring.both((index, place))[which]
+                    _owner(messages[-1], place)[str(place[-1])] = whole
         return list(zip(_with_and_without(came), _with_and_without(made), strict=True))
 
     def feed(self, event: Event) -> Iterator[Event]:
@@ -378,23 +330,12 @@ class ChatChunks:
         if event.data == "[DONE]":
             self._done = True
             return
-        choices = event.data.get("choices")
         made = self._restoring.whole({**event.data, "choices": None}, ANSWER)
         self._last = {name: value for name, value in made.items() if name in HEAD}
-        if not isinstance(choices, list):
-            choices = []
         made["choices"] = []
-        for i, choice in enumerate(choices):
+        for i, choice in enumerate(listed(event.data, "choices")):
             index = choice.get("index", i)
-            if index not in self._texts:
-                self._texts[index], self._items[index], self._ids[index] = {}, {}, []
-                self._open.add(index)
-            delta = choice.get("delta") or {}
-            own = self._restoring.whole({**choice, "delta": None}, CHOICE)
-            own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
-            self._note(index, delta)
-            if delta.get("annotations"):
-                own["delta"]["annotations"] = self._annotations(index, delta["annotations"])
+            own = self._choice(index, choice)
             if choice.get("finish_reason") is not None:
                 if own["delta"]:
                     yield self._chunk(index, own["delta"])
@@ -403,6 +344,19 @@ class ChatChunks:
                 own["delta"] = {}
             made["choices"].append(own)
         yield Event(event.name, made)
+
+    def _choice(self, index: int, choice: Body) -> Body:
+        """Gives what a chunk says of a choice, as far as it is certain."""
+        if index not in self._texts:
+            self._texts[index], self._items[index], self._ids[index] = {}, {}, []
+            self._open.add(index)
+        delta = choice.get("delta") or {}
+        own: Body = self._restoring.whole({**choice, "delta": None}, CHOICE)
+        own["delta"] = self._restoring.whole(delta, SAID, partial(self._piece, index, delta))
+        self._note(index, delta)
+        if delta.get("annotations"):
+            own["delta"]["annotations"] = self._annotations(index, delta["annotations"])
+        return own
 
     def close(self) -> Iterator[Event]:
         """See `Stream`."""
@@ -417,11 +371,8 @@ class ChatChunks:
 
     def _annotations(self, index: int, came: Any) -> Any:
         """Annotations of what was said so far: they count its characters."""
-        said = (
-            self._restoring.both((index, ("content",)))[0]
-            if ("content",) in self._texts[index]
-            else ""
-        )
+        place = ("content",)
+        said = self._restoring.both((index, place))[0] if place in self._texts[index] else ""
         return self._restoring.whole({"content": said, "annotations": came}, SAID)["annotations"]
 
     def _piece(self, index: int, delta: Body, path: Path, came: str, act: Act) -> str:
@@ -451,13 +402,11 @@ class ChatChunks:
     def _note(self, index: int, delta: Body) -> None:
         """Keep what a chunk says of numbered items besides their texts."""
         for name in NUMBERED:
-            items = delta.get(name)
-            for i, item in enumerate(items if isinstance(items, list) else ()):
+            for i, item in enumerate(listed(delta, name)):
                 place = self._place(index, delta, (name, i))
                 known = self._items[index].setdefault(place, {"index": place[1]})
-                known |= {
-                    each: value for each, value in item.items() if isinstance(value, str) and value
-                }
+                said = item.items()
+                known |= {name: each for name, each in said if isinstance(each, str) and each}
 
     def _rest(self, index: int) -> Iterator[Event]:
         """What was held back of a choice."""
@@ -466,9 +415,8 @@ class ChatChunks:
                 yield self._chunk(index, branch(delta, path, rest))
 
     def _chunk(self, index: int, delta: Body) -> Event:
-        return Event(
-            "", {**self._last, "choices": [{"index": index, "delta": delta, "finish_reason": None}]}
-        )
+        choice = {"index": index, "delta": delta, "finish_reason": None}
+        return Event("", {**self._last, "choices": [choice]})
 
 
 HEAD = ("id", "object", "created", "model", "system_fingerprint", "service_tier")

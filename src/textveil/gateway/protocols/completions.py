@@ -18,6 +18,7 @@ from textveil.gateway.leaves import (
     Path,
     each,
     either,
+    fields,
     one_of,
     record,
     text,
@@ -37,25 +38,16 @@ REQUEST = record(
     **OTHERS,
     model=NAME,
     prompt=TEXTS,
-    frequency_penalty=NUMBER,
     logit_bias=MEDIA,
-    logprobs=NUMBER,
-    max_tokens=NUMBER,
-    n=NUMBER,
-    presence_penalty=NUMBER,
-    seed=NUMBER,
     service_tier=one_of("auto", "default", "flex", "priority"),
     stop=either(PROTECTED, each(PROTECTED)),
-    stream=NUMBER,
     stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
     suffix=PROTECTED,
-    temperature=NUMBER,
-    top_p=NUMBER,
     user=USER,
+    **fields(NUMBER, "frequency_penalty logprobs max_tokens n presence_penalty seed stream"),
+    **fields(NUMBER, "temperature top_p"),
 )
 ANSWER = record(
-    id=ID,
-    object=ID,
     created=NUMBER,
     model=whole(Act.PASS),
     choices=each(
@@ -64,9 +56,9 @@ ANSWER = record(
         )
     ),
     obfuscation=DROPPED,
-    service_tier=ID,
     system_fingerprint=whole(Act.PASS),
     usage=whole(Act.PASS),
+    **fields(ID, "id object service_tier"),
 )
 """What becomes of the leaves of an answer, and of a chunk."""
 

@@ -38,6 +38,19 @@ ANTHROPIC = {
 """Headers besides the key that are sent on, and their shapes."""
 
 
+def listed(body: Body, name: str) -> list[Any]:
+    """Gives the items of a field; none where it is no list."""
+    value = body.get(name)
+    return value if isinstance(value, list) else []
+
+
+def messages_in(body: Body, name: str, other: str = "") -> Iterator[tuple[str, Path]]:
+    """Gives the roles and places of the messages in a field; see `Operation.messages`."""
+    for i, message in enumerate(listed(body, name)):
+        role = message.get("role") if isinstance(message, dict) else None
+        yield (role if isinstance(role, str) else other), (name, i)
+
+
 class Event(NamedTuple):
     """An event of a stream. Secret.
 
@@ -54,9 +67,8 @@ class Event(NamedTuple):
 
     def written(self) -> str:
         """As the lines of server-sent events."""
-        said = (
-            self.data if isinstance(self.data, str) else json.dumps(self.data, ensure_ascii=False)
-        )
+        data = self.data
+        said = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         return f"event: {self.name}\ndata: {said}\n\n" if self.name else f"data: {said}\n\n"
 
 
@@ -166,6 +178,10 @@ class Operation:
     def route(self) -> str:
         """What rules of a policy call it: its path, without the slash."""
         return self.path.removeprefix("/").replace(":path", "")
+
+    def streamed(self, sent: Body) -> Callable[[Restoring], Stream] | None:
+        """Gives what restores the events of the answer to a request; None where it asks for none."""
+        return self.stream if sent.get("stream") in (True, "true") else None
 
     def target(self, sent: Body) -> tuple[str, Body, Body | None]:
         """The path of a request below the upstream's base URL, its query, and its body."""

@@ -12,12 +12,13 @@ from textveil.gateway.leaves import (
     LeafRule,
     each,
     either,
+    fields,
     mapping,
     one_of,
     record,
     shaped,
-    tagged,
     text,
+    typed,
     whole,
 )
 
@@ -41,8 +42,7 @@ REASONING = record(
     mode=one_of("standard", "pro"),
     summary=BRIEF,
 )
-FORMAT = tagged(
-    "type",
+FORMAT = typed(
     text=record(),
     json_object=record(),
     json_schema=record(name=NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER),
@@ -57,21 +57,17 @@ IMAGE_FORM = one_of("png", "webp", "jpeg", "gif", "svg")
 SIZE = shaped(r"auto|[0-9]{1,5}x[0-9]{1,5}")
 CALLERS = each(one_of("direct", "programmatic"))
 MEMORY = one_of("1g", "4g", "16g", "64g")
-NETWORK = tagged(
-    "type",
-    disabled=record(),
-    allowlist=record(allowed_domains=each(DOMAIN), domain_secrets=REFUSED),
+NETWORK = typed(
+    disabled=record(), allowlist=record(allowed_domains=each(DOMAIN), domain_secrets=REFUSED)
 )
 LOCAL_SKILL = record(name=NAME, description=SCHEMA, path=PROTECTED)
-ENVIRONMENT = tagged(
-    "type",
+ENVIRONMENT = typed(
     container_auto=record(
         file_ids=each(ID),
         memory_limit=MEMORY,
         network_policy=NETWORK,
         skills=each(
-            tagged(
-                "type",
+            typed(
                 skill_reference=record(skill_id=ID, version=ID),
                 inline=record(name=NAME, description=SCHEMA, source=MEDIA),
             )
@@ -86,12 +82,9 @@ COMPARED: dict[str, LeafRule] = {
     "value": either(PROTECTED, NUMBER, each(either(PROTECTED, NUMBER))),
 }
 FILTERS = record(**COMPARED, filters=each(record(**COMPARED, filters=each(record(**COMPARED)))))
+_COUNTRY = shaped("[A-Za-z]{2}")
 USER_LOCATION = record(
-    type=one_of("approximate"),
-    city=PROTECTED,
-    region=PROTECTED,
-    country=shaped("[A-Za-z]{2}"),
-    timezone=DROPPED,
+    type=one_of("approximate"), city=PROTECTED, region=PROTECTED, country=_COUNTRY, timezone=DROPPED
 )
 SEARCH = record(
     external_web_access=NUMBER,
@@ -101,32 +94,21 @@ SEARCH = record(
     user_location=USER_LOCATION,
 )
 TOOLS_NAMED = record(read_only=NUMBER, tool_names=each(NAME))
+_GIVEN = {"allowed_callers": CALLERS, "defer_loading": NUMBER, "async": NUMBER}
 FUNCTION = record(
-    name=NAME,
-    description=SCHEMA,
-    parameters=SCHEMA,
-    output_schema=SCHEMA,
-    strict=NUMBER,
-    allowed_callers=CALLERS,
-    defer_loading=NUMBER,
-    **{"async": NUMBER},
+    **fields(SCHEMA, "description parameters output_schema"), name=NAME, strict=NUMBER, **_GIVEN
 )
 CUSTOM = record(
     name=NAME,
     description=SCHEMA,
-    format=tagged(
-        "type", text=record(), grammar=record(definition=SCHEMA, syntax=one_of("lark", "regex"))
-    ),
-    allowed_callers=CALLERS,
-    defer_loading=NUMBER,
-    **{"async": NUMBER},
+    format=typed(text=record(), grammar=record(definition=SCHEMA, syntax=one_of("lark", "regex"))),
+    **_GIVEN,
 )
-TOOL = tagged(
-    "type",
+TOOL = typed(
     function=FUNCTION,
     custom=CUSTOM,
     namespace=record(
-        name=NAME, description=SCHEMA, tools=each(tagged("type", function=FUNCTION, custom=CUSTOM))
+        name=NAME, description=SCHEMA, tools=each(typed(function=FUNCTION, custom=CUSTOM))
     ),
     file_search=record(
         vector_store_ids=each(ID),
@@ -138,15 +120,12 @@ TOOL = tagged(
             hybrid_search=record(embedding_weight=NUMBER, text_weight=NUMBER),
         ),
     ),
-    web_search=SEARCH,
-    web_search_2025_08_26=SEARCH,
-    web_search_preview=SEARCH,
-    web_search_preview_2025_03_11=SEARCH,
-    computer=record(),
+    **fields(SEARCH, "web_search web_search_2025_08_26"),
+    **fields(SEARCH, "web_search_preview web_search_preview_2025_03_11"),
+    **fields(record(), "computer programmatic_tool_calling local_shell"),
     computer_use_preview=record(
-        display_height=NUMBER,
-        display_width=NUMBER,
         environment=one_of("windows", "mac", "linux", "ubuntu", "browser"),
+        **fields(NUMBER, "display_height display_width"),
     ),
     mcp=record(
         server_label=NAME,
@@ -154,14 +133,13 @@ TOOL = tagged(
         server_url=PLACE,
         allowed_callers=CALLERS,
         allowed_tools=either(each(NAME), TOOLS_NAMED),
-        authorization=REFUSED,
         connector_id=shaped("connector_[a-z]{1,40}"),
         defer_loading=NUMBER,
-        headers=REFUSED,
         require_approval=either(
             one_of("always", "never"), record(always=TOOLS_NAMED, never=TOOLS_NAMED)
         ),
         tunnel_id=ID,
+        **fields(REFUSED, "authorization headers"),
     ),
     code_interpreter=record(
         allowed_callers=CALLERS,
@@ -172,57 +150,42 @@ TOOL = tagged(
             ),
         ),
     ),
-    programmatic_tool_calling=record(),
     image_generation=record(
         action=one_of("generate", "edit", "auto"),
         background=GROUND,
         complexity=VERBOSITY,
-        frame_count=NUMBER,
-        frame_duration_ms=NUMBER,
         input_fidelity=one_of("high", "low"),
         input_image_mask=MEDIA,
         model=NAME,
         moderation=one_of("auto", "low"),
-        output_compression=NUMBER,
         output_format=IMAGE_FORM,
-        partial_images=NUMBER,
         quality=QUALITY,
         size=SIZE,
         svg=record(model=NAME, reasoning=record(effort=EFFORT)),
+        **fields(NUMBER, "frame_count frame_duration_ms output_compression partial_images"),
     ),
-    local_shell=record(),
     shell=record(allowed_callers=CALLERS, environment=ENVIRONMENT),
     tool_search=record(description=SCHEMA, execution=one_of("server", "client"), parameters=SCHEMA),
     apply_patch=record(allowed_callers=CALLERS),
 )
 TOOL_CHOICE = either(
     one_of("none", "auto", "required"),
-    tagged(
-        "type",
+    typed(
         allowed_tools=record(mode=one_of("auto", "required"), tools=each(SCHEMA)),
         function=record(name=NAME),
         mcp=record(server_label=NAME, name=NAME),
         custom=record(name=NAME),
-        file_search=record(),
-        web_search=record(),
-        web_search_preview=record(),
-        web_search_preview_2025_03_11=record(),
-        computer=record(),
-        computer_use=record(),
-        computer_use_preview=record(),
-        image_generation=record(),
-        code_interpreter=record(),
-        programmatic_tool_calling=record(),
-        apply_patch=record(),
-        shell=record(),
+        **fields(record(), "file_search web_search web_search_preview"),
+        **fields(record(), "web_search_preview_2025_03_11 computer computer_use"),
+        **fields(record(), "computer_use_preview image_generation code_interpreter"),
+        **fields(record(), "programmatic_tool_calling apply_patch shell"),
     ),
 )
 
 # ---- items -----------------------------------------------------------------------------------------------------------
 
 OFFSET = whole(Act.OFFSET)
-ANNOTATION = tagged(
-    "type",
+ANNOTATION = typed(
     url_citation=record(title=PROTECTED, url=PROTECTED, start_index=OFFSET, end_index=OFFSET),
     file_citation=record(file_id=ID, filename=PROTECTED, index=OFFSET),
     container_file_citation=record(
@@ -230,27 +193,18 @@ ANNOTATION = tagged(
     ),
     file_path=record(file_id=ID, index=OFFSET),
 )
-STATUS = one_of(
-    "in_progress",
-    "completed",
-    "incomplete",
-    "searching",
-    "generating",
-    "interpreting",
-    "calling",
-    "failed",
-)
+_DOES = ("searching", "generating", "interpreting", "calling", "failed")
+STATUS = one_of("in_progress", "completed", "incomplete", *_DOES)
 BREAKPOINT = record(mode=one_of("explicit"), ttl=one_of("30m", "12h"))
 SHARED = {"id": ID, "status": STATUS, "created_by": ID}
 CALL = {
     **SHARED,
     "call_id": ID,
-    "caller": tagged("type", direct=record(), program=record(caller_id=ID)),
+    "caller": typed(direct=record(), program=record(caller_id=ID)),
     "async": NUMBER,
 }
 KEYS = {"x": NUMBER, "y": NUMBER, "keys": each(PROTECTED)}
-ACTION = tagged(
-    "type",
+ACTION = typed(
     click=record(button=one_of("left", "right", "wheel", "back", "forward"), **KEYS),
     double_click=record(**KEYS),
     drag=record(path=each(record(x=NUMBER, y=NUMBER)), keys=each(PROTECTED)),
@@ -268,19 +222,16 @@ SCREENSHOT = record(type=one_of("computer_screenshot"), file_id=MEDIA, image_url
 
 def _part(citations: LeafRule) -> LeafRule:
     """A part of a message."""
-    return tagged(
-        "type",
+    return typed(
         input_text=record(text=PROTECTED, prompt_cache_breakpoint=BREAKPOINT),
         input_image=record(
             detail=DETAIL, file_id=MEDIA, image_url=MEDIA, prompt_cache_breakpoint=BREAKPOINT
         ),
         input_file=record(
             detail=DETAIL,
-            file_data=MEDIA,
-            file_id=MEDIA,
-            file_url=MEDIA,
             filename=PROTECTED,
             prompt_cache_breakpoint=BREAKPOINT,
+            **fields(MEDIA, "file_data file_id file_url"),
         ),
         output_text=record(text=PROTECTED, annotations=each(citations), logprobs=each(DROPPED)),
         refusal=record(refusal=PROTECTED),
@@ -321,8 +272,7 @@ def _item(part: LeafRule) -> LeafRule:
             **SHARED,
         ),
         "web_search_call": record(
-            action=tagged(
-                "type",
+            action=typed(
                 search=record(
                     query=PROTECTED,
                     queries=each(PROTECTED),
@@ -353,13 +303,11 @@ def _item(part: LeafRule) -> LeafRule:
             action=one_of("generate", "edit", "auto"),
             background=GROUND,
             error=record(
-                code=ID,
                 message=PROTECTED,
                 moderation_details=record(
                     categories=each(NAME), moderation_stage=one_of("input", "output", "unknown")
                 ),
-                param=ID,
-                type=ID,
+                **fields(ID, "code param type"),
             ),
             output_format=IMAGE_FORM,
             quality=QUALITY,
@@ -368,17 +316,14 @@ def _item(part: LeafRule) -> LeafRule:
             size=SIZE,
             svg_usage=record(
                 model=NAME,
-                input_tokens=NUMBER,
-                output_tokens=NUMBER,
-                reasoning_tokens=NUMBER,
-                total_tokens=NUMBER,
+                **fields(NUMBER, "input_tokens output_tokens reasoning_tokens total_tokens"),
             ),
             **SHARED,
         ),
         "code_interpreter_call": record(
             code=PROTECTED,
             container_id=ID,
-            outputs=each(tagged("type", logs=record(logs=PROTECTED), image=record(url=MEDIA))),
+            outputs=each(typed(logs=record(logs=PROTECTED), image=record(url=MEDIA))),
             **SHARED,
         ),
         "local_shell_call": record(
@@ -405,13 +350,13 @@ def _item(part: LeafRule) -> LeafRule:
                     stdout=PROTECTED,
                     stderr=PROTECTED,
                     created_by=ID,
-                    outcome=tagged("type", exit=record(exit_code=NUMBER), timeout=record()),
+                    outcome=typed(exit=record(exit_code=NUMBER), timeout=record()),
                 )
             ),
             **CALL,
         ),
         "apply_patch_call": record(
-            operation=tagged("type", create_file=DIFF, update_file=DIFF, delete_file=DIFF), **CALL
+            operation=typed(create_file=DIFF, update_file=DIFF, delete_file=DIFF), **CALL
         ),
         "apply_patch_call_output": record(output=PROTECTED, **CALL),
         "mcp_list_tools": record(
@@ -427,14 +372,11 @@ def _item(part: LeafRule) -> LeafRule:
             approval_request_id=ID, approve=NUMBER, reason=PROTECTED, **SHARED
         ),
         "mcp_call": record(
-            name=NAME,
-            server_label=NAME,
             arguments=ARGUMENTS,
             approval_request_id=ID,
             error=either(
                 PROTECTED,
-                tagged(
-                    "type",
+                typed(
                     mcp_protocol_error=record(code=NUMBER, message=PROTECTED),
                     mcp_tool_execution_error=record(content=ANY),
                     http_error=record(code=NUMBER, message=PROTECTED),
@@ -442,12 +384,13 @@ def _item(part: LeafRule) -> LeafRule:
             ),
             output=PROTECTED,
             **SHARED,
+            **fields(NAME, "name server_label"),
         ),
         "program": record(code=PROTECTED, fingerprint=OPAQUE, **CALL),
         "program_output": record(result=PROTECTED, **CALL),
         "item_reference": record(id=shaped(r"[A-Za-z0-9_:\-]{1,256}")),
     }
-    return tagged("type", **kinds)
+    return typed(**kinds)
 
 
 PART, SAID_PART = _part(DROPPED), _part(ANNOTATION)

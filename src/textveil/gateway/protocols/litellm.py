@@ -17,18 +17,19 @@ from textveil.gateway.leaves import (
     Path,
     each,
     either,
+    fields,
     one_of,
     rebuilt,
     record,
     shaped,
-    tagged,
     text,
+    typed,
     whole,
 )
 from textveil.gateway.pieces import AnswerPieces, is_json
 from textveil.gateway.protocols import openai
 from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
-from textveil.gateway.protocols.contract import Body, Guardrail, Operation
+from textveil.gateway.protocols.contract import Body, Guardrail, Operation, listed, messages_in
 
 LABELLED = shaped(r"[ -~]{1,255}")
 """What LiteLLM, or a client of its own, calls a call."""
@@ -47,7 +48,7 @@ ROW = replace(
         **MESSAGE.kinds,
         "assistant": replace(
             _ASSISTANT,
-            fields={**(_ASSISTANT.fields or {}), "thinking_blocks": each(tagged("type", **_KINDS))},
+            fields={**(_ASSISTANT.fields or {}), "thinking_blocks": each(typed(**_KINDS))},
         ),
     },
 )
@@ -57,17 +58,13 @@ in it is private, and else it is left out, since whoever signed it would refuse 
 REQUEST = record(
     input_type=one_of("request", "response"),
     litellm_call_id=LABELLED,
-    litellm_trace_id=IGNORED,
-    litellm_version=IGNORED,
-    model=IGNORED,
     structured_messages=each(ROW),
     texts=each(text()),
     tool_calls=each(TOOL_CALL),
     tools=each(TOOL),
     images=each(MEDIA),
-    request_data=IGNORED,
-    request_headers=IGNORED,
-    additional_provider_specific_params=IGNORED,
+    **fields(IGNORED, "litellm_trace_id litellm_version model request_data request_headers"),
+    **fields(IGNORED, "additional_provider_specific_params"),
 )
 """What is ignored here is for the guardrail only, and goes no further by it."""
 
@@ -76,9 +73,9 @@ def _error(refused: RequestError) -> Body:
     return {"action": "BLOCKED", "blocked_reason": refused.said}
 
 
-def _shown(rows: Any) -> Iterator[tuple[Path, str]]:
+def _shown(body: Body) -> Iterator[tuple[Path, str]]:
     """The texts of messages that LiteLLM shows a second time as `texts`, and where they stand."""
-    for i, row in enumerate(rows if isinstance(rows, list) else ()):
+    for i, row in enumerate(listed(body, "structured_messages")):
         content = row.get("content") if isinstance(row, dict) else None
         if isinstance(content, str):
             yield (i, "content"), content
@@ -90,30 +87,29 @@ def _shown(rows: Any) -> Iterator[tuple[Path, str]]:
 def _places(body: Body) -> list[Path | None]:
     """Where each of the texts stands in the messages; None for one that stands in none."""
     known: dict[str, deque[Path]] = defaultdict(deque)
-    for path, said in _shown(body.get("structured_messages")):
+    for path, said in _shown(body):
         known[said].append(path)
-    given = body.get("texts")
-    found = [
-        known.get(said) if isinstance(said, str) else None
-        for said in (given if isinstance(given, list) else ())
-    ]
+    texts = listed(body, "texts")
+    found = [known.get(said) if isinstance(said, str) else None for said in texts]
     return [places.popleft() if places else None for places in found]
 
 
 def _read(body: Body, _: Mapping[str, str]) -> Body:
     """The request without what it says twice, so that no text is drawn twice."""
-    texts, rows = body.get("texts"), body.get("structured_messages")
-    rows = rows if isinstance(rows, list) else []
-    lists = [row.get("tool_calls") for row in rows if isinstance(row, dict)]
-    known = {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
-    made = dict(body)
-    if isinstance(texts, list):
-        made["texts"] = [
-            said for said, place in zip(texts, _places(body), strict=True) if place is None
-        ]
-    if isinstance(body.get("tool_calls"), list):
-        made["tool_calls"] = [each for each in body["tool_calls"] if _call(each) not in known]
+    made, known = dict(body), _called(body)
+    if isinstance(texts := body.get("texts"), list):
+        given = zip(texts, _places(body), strict=True)
+        made["texts"] = [said for said, place in given if place is None]
+    if isinstance(calls := body.get("tool_calls"), list):
+        made["tool_calls"] = [each for each in calls if _call(each) not in known]
     return made
+
+
+def _called(body: Body) -> set[str]:
+    """Gives what is called in messages."""
+    several = listed(body, "structured_messages")
+    lists = [row.get("tool_calls") for row in several if isinstance(row, dict)]
+    return {_call(each) for calls in lists if isinstance(calls, list) for each in calls}
 
 
 def _call(call: Any) -> str:
@@ -124,11 +120,8 @@ def _call(call: Any) -> str:
 
 
 def _messages(body: Body) -> Iterator[tuple[str, Path]]:
-    rows, texts = body.get("structured_messages"), body.get("texts")
-    for i, row in enumerate(rows if isinstance(rows, list) else ()):
-        role = row.get("role") if isinstance(row, dict) else None
-        yield (role if isinstance(role, str) else ""), ("structured_messages", i)
-    for i, _ in enumerate(texts if isinstance(texts, list) else ()):
+    yield from messages_in(body, "structured_messages")
+    for i, _ in enumerate(listed(body, "texts")):
         yield "text", ("texts", i)
 
 
@@ -138,43 +131,48 @@ def _released(body: Body, released: Body) -> Body:
     Raises:
         RequestError: a tool call would have to change that LiteLLM takes from no reply.
     """
-    came, rows = body.get("structured_messages") or [], released.get("structured_messages") or []
-    rows = list(map(_with_thoughts, _bare(came), rows)) if len(came) == len(rows) else rows
-    if not _alike(_bare(came), rows):
-        raise RequestError(
-            400, "structured_messages hold what is not known here, and LiteLLM would send it again"
-        )
-    if released.get("tool_calls", []) != _bare(_read(body, {}).get("tool_calls") or []):
+    came = _list(body, "structured_messages")
+    rows = _rows(came, _list(released, "structured_messages"))
+    if _list(released, "tool_calls") != _bare(_list(_read(body, {}), "tool_calls")):
         raise RequestError(
             400, "tool_calls hold what is private, and LiteLLM changes them in messages only"
         )
-    rest = iter(released.get("texts") or ())
-    texts = [next(rest) if place is None else _at(rows, place) for place in _places(body)]
-    changed = texts != (body.get("texts") or [])
+    rest, places = iter(_list(released, "texts")), _places(body)
+    texts = [next(rest) if place is None else _at(rows, place) for place in places]
     reply: Body = {"texts": texts}
-    alike = {
-        place: said for place, said in zip(_places(body), texts, strict=True) if place is not None
-    }
+    alike: dict[Any, str] = dict(zip(places, texts, strict=True))
     if _bare(rebuilt(came, alike)) != rows:
-        reply["structured_messages"] = [
-            old if _bare(old) == new else new for old, new in zip(came, rows, strict=True)
-        ]
-        changed = True
-    if _bare(body.get("tools") or []) != (released.get("tools") or []):
-        reply["tools"] = released.get("tools") or []
-        changed = True
+        pairs = zip(came, rows, strict=True)
+        reply["structured_messages"] = [old if _bare(old) == new else new for old, new in pairs]
+    if _bare(_list(body, "tools")) != _list(released, "tools"):
+        reply["tools"] = _list(released, "tools")
+    changed = len(reply) > 1 or texts != _list(body, "texts")
     return {"action": "GUARDRAIL_INTERVENED" if changed else "NONE", **reply}
+
+
+def _rows(came: list[Any], made: list[Any]) -> list[Any]:
+    """Gives released messages with the thinking in which nothing changed; an error where one lacks something."""
+    bare = _bare(came)
+    rows = list(map(_with_thoughts, bare, made)) if len(came) == len(made) else made
+    if not _alike(bare, rows):
+        raise RequestError(
+            400, "structured_messages hold what is not known here, and LiteLLM would send it again"
+        )
+    return rows
+
+
+def _list(body: Body, name: str) -> list[Any]:
+    """Gives a list of a request; an empty one where it has none."""
+    found: list[Any] = body.get(name) or []
+    return found
 
 
 def _with_thoughts(came: Body, made: Body) -> Body:
     """A released message with the thinking in which nothing changed."""
     if "thinking_blocks" not in made:
         return made
-    thoughts = [
-        new
-        for old, new in zip(came["thinking_blocks"], made["thinking_blocks"], strict=True)
-        if old == new
-    ]
+    pairs = zip(came["thinking_blocks"], made["thinking_blocks"], strict=True)
+    thoughts = [new for old, new in pairs if old == new]
     rest = {name: value for name, value in made.items() if name != "thinking_blocks"}
     return rest | ({"thinking_blocks": thoughts} if thoughts else {})
 
@@ -227,11 +225,8 @@ def _restored(body: Body, pieces: AnswerPieces) -> Body:
     made = [certain + rest for certain, rest in both]
     held = [len(rest) for _, rest in both]
     changed = made != texts or any(held)
-    return {
-        "action": "GUARDRAIL_INTERVENED" if changed else "NONE",
-        "texts": made,
-        "stream_holdback_chars": held,
-    }
+    action = "GUARDRAIL_INTERVENED" if changed else "NONE"
+    return {"action": action, "texts": made, "stream_holdback_chars": held}
 
 
 GENERIC = Operation(
@@ -249,19 +244,15 @@ GENERIC = Operation(
         restores=lambda body: body.get("input_type") == "response",
         released=_released,
         restored=_restored,
-        status=lambda _: (
-            200
-        ),  # or LiteLLM would send the request as it is where it is told to go on after errors
+        # Or LiteLLM would send the request as it is where it is told to go on after errors.
+        status=lambda _: 200,
     ),
 )
 
 # ---- redact and rehydrate --------------------------------------------------------------------------------------------
 
 SESSION = "session"
-REDACTED = record(
-    texts=each(either(text(), record(json=text(Act.ARGUMENTS)))),
-    session=LABELLED,
-)
+REDACTED = record(texts=each(either(text(), record(json=text(Act.ARGUMENTS)))), session=LABELLED)
 PIECE = {"text": str, "carry": str, "final": bool}
 
 
@@ -282,11 +273,8 @@ def _to_redact(body: Body, headers: Mapping[str, str]) -> Body:
 
 
 def _redacted(_: Body, released: Body) -> Body:
-    return {
-        "texts": [
-            said["json"] if isinstance(said, dict) else said for said in released.get("texts") or ()
-        ]
-    }
+    texts = released.get("texts") or ()
+    return {"texts": [said["json"] if isinstance(said, dict) else said for said in texts]}
 
 
 def _rehydrated(body: Body, pieces: AnswerPieces) -> Body:
@@ -298,10 +286,8 @@ def _piece(body: Body, pieces: AnswerPieces) -> Body:
     if not all(isinstance(body.get(name), kind) for name, kind in PIECE.items()):
         raise RequestError(400, "text and carry must be strings, and final true or false")
     before, piece, final = body["carry"], body["text"], body["final"]
-    return {
-        "text": pieces.piece(before, piece, final=final),
-        "carry": "" if final else before + piece,
-    }
+    certain = pieces.piece(before, piece, final=final)
+    return {"text": certain, "carry": "" if final else before + piece}
 
 
 def _route(path: str, restored: Callable[[Body, AnswerPieces], Body] | None = None) -> Operation:

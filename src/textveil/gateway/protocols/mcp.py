@@ -6,7 +6,7 @@ Not here: who asks, and how arguments are restored (`gateway.toolserver`).
 Here it is the answer that is private: its table says `request`, as that of what goes to a model does elsewhere.
 """
 
-from textveil.gateway.leaves import Act, LeafRule, each, one_of, record, shaped, tagged, text, whole
+from textveil.gateway.leaves import Act, LeafRule, each, one_of, record, shaped, text, typed, whole
 from textveil.gateway.protocols.contract import Operation
 from textveil.gateway.protocols.openai import error
 
@@ -42,8 +42,7 @@ RESOURCE = {
     "_meta": DROPPED,
 }
 PLAYED = record(data=MEDIA, mimeType=KIND, annotations=ANNOTATED, _meta=DROPPED)
-BLOCK = tagged(
-    "type",
+BLOCK = typed(
     text=record(text=SAID, annotations=ANNOTATED, _meta=DROPPED),
     image=PLAYED,
     audio=PLAYED,

@@ -23,23 +23,21 @@ from textveil.gateway.leaves import (
     Path,
     each,
     either,
+    fields,
     one_of,
     rebuilt,
     record,
     shaped,
     tagged,
     text,
+    typed,
     whole,
 )
-from textveil.gateway.protocols.contract import ANTHROPIC, Body, Event, Operation, Pair
+from textveil.gateway.protocols.contract import ANTHROPIC, Body, Event, Operation, Pair, messages_in
 
 PROTECTED, ARGUMENTS, SIGNED = text(), text(Act.ARGUMENTS), text(Act.SIGNED)
-MEDIA, SCHEMA, DROPPED, ANY, PASSED = (
-    whole(Act.MEDIA),
-    whole(Act.SCHEMA),
-    whole(Act.DROP),
-    whole(Act.OBJECT),
-    whole(Act.PASS),
+MEDIA, SCHEMA, DROPPED, ANY, PASSED = map(
+    whole, (Act.MEDIA, Act.SCHEMA, Act.DROP, Act.OBJECT, Act.PASS)
 )
 SEALED = shaped(r"[A-Za-z0-9+/=_\-]*")
 """What only the upstream can read: signatures, encrypted thinking and results."""
@@ -47,32 +45,15 @@ DATE = shaped(r"[0-9A-Za-z:.+\-]{1,40}")
 
 # ---- blocks ----------------------------------------------------------------------------------------------------------
 
-CACHED = tagged("type", ephemeral=record(ttl=one_of("5m", "1h")))
-CITATION = tagged(
-    "type",
-    char_location=record(
-        cited_text=PROTECTED,
-        document_title=PROTECTED,
-        document_index=NUMBER,
-        start_char_index=NUMBER,
-        end_char_index=NUMBER,
-        file_id=ID,
-    ),
-    page_location=record(
-        cited_text=PROTECTED,
-        document_title=PROTECTED,
-        document_index=NUMBER,
-        start_page_number=NUMBER,
-        end_page_number=NUMBER,
-        file_id=ID,
-    ),
+CACHED = typed(ephemeral=record(ttl=one_of("5m", "1h")))
+_OF_DOCUMENT: dict[str, LeafRule] = {
+    "cited_text": PROTECTED, "document_title": PROTECTED, "document_index": NUMBER, "file_id": ID
+}  # fmt: skip
+CITATION = typed(
+    char_location=record(**_OF_DOCUMENT, **fields(NUMBER, "start_char_index end_char_index")),
+    page_location=record(**_OF_DOCUMENT, **fields(NUMBER, "start_page_number end_page_number")),
     content_block_location=record(
-        cited_text=PROTECTED,
-        document_title=PROTECTED,
-        document_index=NUMBER,
-        start_block_index=NUMBER,
-        end_block_index=NUMBER,
-        file_id=ID,
+        **_OF_DOCUMENT, **fields(NUMBER, "start_block_index end_block_index")
     ),
     web_search_result_location=record(
         cited_text=PROTECTED, title=PROTECTED, url=PROTECTED, encrypted_index=SEALED
@@ -81,9 +62,7 @@ CITATION = tagged(
         cited_text=PROTECTED,
         title=PROTECTED,
         source=PROTECTED,
-        search_result_index=NUMBER,
-        start_block_index=NUMBER,
-        end_block_index=NUMBER,
+        **fields(NUMBER, "search_result_index start_block_index end_block_index"),
     ),
 )
 CITED = record(enabled=NUMBER)
@@ -96,8 +75,7 @@ def block(**fields: LeafRule) -> LeafRule:
 
 TEXT = block(text=PROTECTED, citations=each(CITATION))
 IMAGE = block(
-    source=tagged(
-        "type",
+    source=typed(
         base64=record(media_type=NAME, data=MEDIA),
         url=record(url=MEDIA),
         file=record(file_id=MEDIA),
@@ -108,10 +86,9 @@ _MEDIA_TYPE = one_of("text/plain", "application/pdf")
 DOCUMENT = block(
     title=PROTECTED,
     context=PROTECTED,
-    source=tagged(
-        "type",
+    source=typed(
         text=record(data=PROTECTED, media_type=_MEDIA_TYPE),
-        content=record(content=either(PROTECTED, each(tagged("type", text=TEXT, image=IMAGE)))),
+        content=record(content=either(PROTECTED, each(typed(text=TEXT, image=IMAGE)))),
         base64=record(data=MEDIA, media_type=_MEDIA_TYPE),
         url=record(url=MEDIA),
         file=record(file_id=MEDIA),
@@ -119,14 +96,13 @@ DOCUMENT = block(
     citations=CITED,
 )
 SEARCH_RESULT = block(
-    title=PROTECTED, source=PROTECTED, content=each(tagged("type", text=TEXT)), citations=CITED
+    title=PROTECTED, source=PROTECTED, content=each(typed(text=TEXT)), citations=CITED
 )
 TOOL_REFERENCE = block(tool_name=NAME)
 BROWSER = block(
     tabs=each(record(tab_id=ID, title=PROTECTED, url=PROTECTED, active=NUMBER)),
     state_changes=each(
-        tagged(
-            "type",
+        typed(
             tab_opened=record(tab_id=ID),
             download_started=record(download_id=ID, url=PROTECTED),
             download_completed=record(
@@ -136,19 +112,15 @@ BROWSER = block(
         )
     ),
 )
-CALLER = tagged(
-    "type",
+CALLER = typed(
     direct=record(),
-    code_execution_20250825=record(tool_id=ID),
-    code_execution_20260120=record(tool_id=ID),
-    code_execution_20260521=record(tool_id=ID),
+    **{f"code_execution_{date}": record(tool_id=ID) for date in (20250825, 20260120, 20260521)},
 )
 FAILED = record(error_code=ID, error_message=PROTECTED)
 OUTPUTS = each(record(type=ID, file_id=ID))
 RAN = record(stdout=PROTECTED, stderr=PROTECTED, return_code=NUMBER, content=OUTPUTS)
 REFERENCED = record(
-    tool=tagged(
-        "type",
+    tool=typed(
         tool_reference=record(name=NAME),
         mcp_tool_reference=record(name=NAME, server_name=NAME),
         mcp_toolset_reference=record(server_name=NAME),
@@ -160,11 +132,10 @@ REFERENCED = record(
 
 def result(**kinds: LeafRule) -> LeafRule:
     """What a tool of the upstream's answered."""
-    return block(tool_use_id=ID, caller=CALLER, content=tagged("type", **kinds))
+    return block(tool_use_id=ID, caller=CALLER, content=typed(**kinds))
 
 
-BLOCK = tagged(
-    "type",
+BLOCK = typed(
     text=TEXT,
     image=IMAGE,
     document=DOCUMENT,
@@ -173,9 +144,8 @@ BLOCK = tagged(
     redacted_thinking=block(data=SEALED),
     compaction=block(
         content=SIGNED,
-        signature=SEALED,
-        encrypted_content=SEALED,
-        tool_changes=each(tagged("type", tool_addition=REFERENCED, tool_removal=REFERENCED)),
+        tool_changes=each(typed(tool_addition=REFERENCED, tool_removal=REFERENCED)),
+        **fields(SEALED, "signature encrypted_content"),
     ),
     tool_use=block(id=ID, name=NAME, input=ANY, caller=CALLER, toolset_name=NAME),
     tool_result=block(
@@ -185,8 +155,7 @@ BLOCK = tagged(
         content=either(
             PROTECTED,
             each(
-                tagged(
-                    "type",
+                typed(
                     text=TEXT,
                     image=IMAGE,
                     search_result=SEARCH_RESULT,
@@ -203,20 +172,17 @@ BLOCK = tagged(
         caller=CALLER,
         content=either(
             each(
-                tagged(
-                    "type",
+                typed(
                     web_search_result=record(
                         title=PROTECTED, url=PROTECTED, encrypted_content=SEALED, page_age=PROTECTED
-                    ),
+                    )
                 )
             ),
-            tagged("type", web_search_tool_result_error=FAILED),
+            typed(web_search_tool_result_error=FAILED),
         ),
     ),
     web_fetch_tool_result=result(
-        web_fetch_result=record(
-            url=PROTECTED, retrieved_at=DATE, content=tagged("type", document=DOCUMENT)
-        ),
+        web_fetch_result=record(url=PROTECTED, retrieved_at=DATE, content=typed(document=DOCUMENT)),
         web_fetch_tool_result_error=FAILED,
     ),
     code_execution_tool_result=result(
@@ -233,23 +199,17 @@ BLOCK = tagged(
         text_editor_code_execution_view_result=record(
             content=PROTECTED,
             file_type=one_of("text", "image", "pdf"),
-            num_lines=NUMBER,
-            start_line=NUMBER,
-            total_lines=NUMBER,
+            **fields(NUMBER, "num_lines start_line total_lines"),
         ),
         text_editor_code_execution_create_result=record(is_file_update=NUMBER),
         text_editor_code_execution_str_replace_result=record(
-            lines=each(PROTECTED),
-            new_lines=NUMBER,
-            new_start=NUMBER,
-            old_lines=NUMBER,
-            old_start=NUMBER,
+            lines=each(PROTECTED), **fields(NUMBER, "new_lines new_start old_lines old_start")
         ),
         text_editor_code_execution_tool_result_error=FAILED,
     ),
     tool_search_tool_result=result(
         tool_search_tool_search_result=record(
-            tool_references=each(tagged("type", tool_reference=TOOL_REFERENCE))
+            tool_references=each(typed(tool_reference=TOOL_REFERENCE))
         ),
         tool_search_tool_result_error=FAILED,
     ),
@@ -260,7 +220,7 @@ BLOCK = tagged(
     ),
     mcp_tool_use=block(id=ID, name=NAME, server_name=NAME, input=ANY),
     mcp_tool_result=block(
-        tool_use_id=ID, is_error=NUMBER, content=either(PROTECTED, each(tagged("type", text=TEXT)))
+        tool_use_id=ID, is_error=NUMBER, content=either(PROTECTED, each(typed(text=TEXT)))
     ),
     mcp_tool_listing=block(
         mcp_server_name=NAME, tools=each(record(name=NAME, description=SCHEMA, input_schema=SCHEMA))
@@ -293,51 +253,37 @@ _SHARED: dict[str, LeafRule] = {
 }
 TOLD = record(
     **_SHARED,
-    description=SCHEMA,
-    input_schema=SCHEMA,
-    input_examples=SCHEMA,
     eager_input_streaming=NUMBER,
+    **fields(SCHEMA, "description input_schema input_examples"),
 )
 BUILT_IN = record(**_SHARED, input_examples=SCHEMA, configs=SCHEMA, max_characters=NUMBER)
 COMPUTER = record(
     **_SHARED,
     input_examples=SCHEMA,
-    display_height_px=NUMBER,
-    display_width_px=NUMBER,
-    display_number=NUMBER,
-    enable_zoom=NUMBER,
+    **fields(NUMBER, "display_height_px display_width_px display_number enable_zoom"),
 )
 SITES = each(shaped(r"[A-Za-z0-9*._:/\-]{1,256}"))
-_SOURCES = tagged(
-    "type",
-    **{
-        name: record(tools=each(tagged("type", tool_reference=record(name=NAME))))
-        for name in ("only", "except")
-    },
-    all=record(),
-    none=record(),
+_SOURCES = typed(
+    **fields(record(tools=each(typed(tool_reference=record(name=NAME)))), "only except"),
+    **fields(record(), "all none"),
 )
 WEB = record(
     **_SHARED,
     allowed_domains=SITES,
     blocked_domains=SITES,
     citations=CITED,
-    max_content_tokens=NUMBER,
-    max_uses=NUMBER,
     response_inclusion=one_of("full", "excluded"),
     url_sources=record(
         client_tool_results=_SOURCES, server_tool_results=_SOURCES, user_input=_SOURCES
     ),
-    use_cache=NUMBER,
-    user_location=tagged(
-        "type",
+    user_location=typed(
         approximate=record(
             city=PROTECTED, region=PROTECTED, country=shaped("[A-Za-z]{2}"), timezone=DROPPED
-        ),
+        )
     ),
+    **fields(NUMBER, "max_content_tokens max_uses use_cache"),
 )
-TOOL = tagged(
-    "type",
+TOOL = typed(
     **{"": TOLD, "custom": TOLD},
     **{f"bash_{date}": BUILT_IN for date in (20241022, 20250124)},
     **{f"code_execution_{date}": BUILT_IN for date in (20250522, 20250825, 20260120, 20260521)},
@@ -356,23 +302,18 @@ TOOL = tagged(
         **_SHARED, model=NAME, caching=CACHED, max_tokens=NUMBER, max_uses=NUMBER
     ),
     mcp_toolset=record(
-        mcp_server_name=NAME,
-        cache_control=CACHED,
-        configs=SCHEMA,
-        default_config=SCHEMA,
-        tools=SCHEMA,
+        mcp_server_name=NAME, cache_control=CACHED, **fields(SCHEMA, "configs default_config tools")
     ),
 )
 _EFFORT = one_of("low", "medium", "high", "xhigh", "max")
 OUTPUT = record(
     effort=_EFFORT,
-    format=tagged("type", json_schema=record(schema=SCHEMA)),
+    format=typed(json_schema=record(schema=SCHEMA)),
     task_budget=record(type=ID, total=NUMBER, remaining=NUMBER),
 )
 _BOUND = record(prefix_mismatch_behavior=one_of("error", "drop_block"))
 _SHOWN = one_of("summarized", "omitted", "updates")
-THINKING = tagged(
-    "type",
+THINKING = typed(
     enabled=record(budget_tokens=NUMBER, display=_SHOWN, block_binding=_BOUND),
     adaptive=record(display=_SHOWN, block_binding=_BOUND),
     disabled=record(),
@@ -382,14 +323,13 @@ _COUNT = record(type=one_of("input_tokens", "tool_uses", "thinking_turns", "all"
 _ONE_AT_A_TIME = record(disable_parallel_tool_use=NUMBER)
 
 COUNTED: dict[str, LeafRule] = {
-    "system": either(PROTECTED, each(tagged("type", text=TEXT))),
+    "system": either(PROTECTED, each(typed(text=TEXT))),
     "messages": each(MESSAGE),
     "model": NAME,
     "cache_control": CACHED,
     "context_management": record(
         edits=each(
-            tagged(
-                "type",
+            typed(
                 clear_tool_uses_20250919=record(
                     clear_at_least=_COUNT,
                     clear_tool_inputs=either(NUMBER, each(NAME)),
@@ -406,12 +346,11 @@ COUNTED: dict[str, LeafRule] = {
     ),
     "mcp_servers": whole(Act.REFUSE),
     "output_config": OUTPUT,
-    "output_format": tagged("type", json_schema=record(schema=SCHEMA)),
+    "output_format": typed(json_schema=record(schema=SCHEMA)),
     "speed": one_of("fast", "standard"),
     "thinking": THINKING,
     "thread": whole(Act.REFUSE),  # what the upstream keeps of a conversation
-    "tool_choice": tagged(
-        "type",
+    "tool_choice": typed(
         auto=_ONE_AT_A_TIME,
         any=_ONE_AT_A_TIME,
         tool=record(name=NAME, **(_ONE_AT_A_TIME.fields or {})),
@@ -449,14 +388,10 @@ REQUEST = record(
         ),
     ),
     inference_geo=shaped("[a-z_]{1,20}"),
-    max_tokens=NUMBER,
     metadata=record(user_id=whole(Act.USER)),
     service_tier=one_of("auto", "standard_only"),
     stop_sequences=each(PROTECTED),
-    stream=NUMBER,
-    temperature=NUMBER,
-    top_k=NUMBER,
-    top_p=NUMBER,
+    **fields(NUMBER, "max_tokens stream temperature top_k top_p"),
 )
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -465,12 +400,10 @@ _ENDED: dict[str, LeafRule] = {
     "stop_reason": ID,
     "stop_sequence": PROTECTED,
     "stop_details": record(
-        type=ID,
-        category=ID,
         explanation=PROTECTED,
-        recommended_model=PASSED,
-        fallback_credit_token=PASSED,
         fallback_has_prefill_claim=NUMBER,
+        **fields(ID, "type category"),
+        **fields(PASSED, "recommended_model fallback_credit_token"),
     ),
     "container": PASSED,
 }
@@ -479,8 +412,7 @@ _REPORTED = dict.fromkeys(
 )
 ANSWER = record(id=ID, type=ID, role=ID, model=PASSED, content=each(BLOCK), **_ENDED, **_REPORTED)
 FAILURE = record(type=ID, error=record(type=ID, message=PROTECTED), request_id=PASSED)
-DELTA = tagged(
-    "type",
+DELTA = typed(
     text_delta=record(text=PROTECTED),
     input_json_delta=record(partial_json=ARGUMENTS),
     thinking_delta=record(thinking=SIGNED, estimated_tokens=NUMBER),
@@ -490,8 +422,7 @@ DELTA = tagged(
         content=SIGNED, encrypted_content=PASSED, signature=PASSED, tool_changes=PASSED
     ),
 )
-EVENT = tagged(
-    "type",
+EVENT = typed(
     message_start=record(message=ANSWER),
     content_block_start=record(index=NUMBER, content_block=BLOCK),
     content_block_delta=record(index=NUMBER, delta=DELTA),
@@ -518,10 +449,7 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
                 yield "system", ("system", i)
     elif system:
         yield "system", ("system",)
-    said = body.get("messages")
-    for i, message in enumerate(said if isinstance(said, list) else ()):
-        role = message.get("role") if isinstance(message, dict) else None
-        yield (role if isinstance(role, str) else ""), ("messages", i)
+    yield from messages_in(body, "messages")
 
 
 def said(answer: Body) -> list[Body]:
@@ -545,14 +473,16 @@ def _of_type(kind: str, value: Any, path: Path = ()) -> Iterator[tuple[Path, Bod
 
 def _texts(asked: Body) -> list[str]:
     """The documents of a request; "" for those that are no text."""
-    sources = [
+    sources = (
         document.get("source") for _, document in _of_type("document", asked.get("messages"))
-    ]
-    texts = [
-        source.get("data") if isinstance(source, dict) and source.get("type") == "text" else ""
-        for source in sources
-    ]
-    return [text if isinstance(text, str) else "" for text in texts]
+    )
+    return [_text(source) for source in sources]
+
+
+def _text(source: Any) -> str:
+    plain = isinstance(source, dict) and source.get("type") == "text"
+    text = source.get("data") if plain else ""
+    return text if isinstance(text, str) else ""
 
 
 def placed(changed: Pair, asked: Pair) -> Body:
@@ -563,31 +493,32 @@ def placed(changed: Pair, asked: Pair) -> Body:
         return changed[1]
     places: dict[Path, Any] = {}
     for (_, came), (path, made) in zip(old, new, strict=True):
-        index, start = came.get("document_index"), came.get("start_char_index")
-        quote, shown = came.get("cited_text"), made.get("cited_text")
-        if not (isinstance(index, int) and isinstance(start, int) and 0 <= index < len(before)):
-            continue
-        if not (isinstance(quote, str) and isinstance(shown, str) and quote and shown):
-            continue
-        place = _same(before[index], quote, start, after[index], shown)
+        place = _same(came, made, before, after)
         if place >= 0:
-            places |= {
-                (*path, "start_char_index"): place,
-                (*path, "end_char_index"): place + len(shown),
-            }
+            end = place + len(made["cited_text"])
+            ends = ("start_char_index", place), ("end_char_index", end)
+            places |= {(*path, name): at for name, at in ends}
     body: Body = rebuilt(changed[1], places)
     return body
 
 
-def _same(before: str, old: str, start: int, after: str, new: str) -> int:
+def _same(came: Body, made: Body, before: list[str], after: list[str]) -> int:
     """Where the new form of a quotation stands in the new form of its document: as many others are before it; or -1."""
-    if start < 0 or not before.startswith(old, start):
+    match came, made:
+        case (
+            {"document_index": int(index), "start_char_index": int(start), "cited_text": str(old)},
+            {"cited_text": str(new)},
+        ) if old and new and start >= 0 and 0 <= index < len(before):
+            pass
+        case _:
+            return -1
+    if not before[index].startswith(old, start):
         return -1  # the upstream counts in another way
-    place = after.find(new)
-    for _ in range(before.count(old, 0, start)):
+    place = -len(new)
+    for _ in range(before[index].count(old, 0, start) + 1):
+        place = after[index].find(new, place + len(new))
         if place < 0:
             break
-        place = after.find(new, place + len(new))
     return place
 
 
@@ -617,6 +548,14 @@ class _OpenBlock:
         self.came, self.made = came, made
         self.open: list[str] = []
         self.seen: list[str] = []
+
+    def add(self, kind: str, came: Body, made: Body) -> None:
+        """Notes what a delta adds that is no text."""
+        for block, delta in ((self.came, came), (self.made, made)):
+            if kind == "citations_delta":
+                block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+            elif kind == "signature_delta":
+                block["signature"] = block.get("signature", "") + came["signature"]
 
 
 class MessageEvents:
@@ -682,11 +621,9 @@ class MessageEvents:
         first = block.get(field)
         begun = {**block, field: ""} if isinstance(first, str) else block
         own = self._blocks[index] = _OpenBlock(dict(begun), self._restoring.whole(begun, BLOCK))
-        return (
-            {**own.made, field: self._piece(index, kind, first)}
-            if kind and isinstance(first, str)
-            else own.made
-        )
+        if not (kind and isinstance(first, str)):
+            return own.made
+        return {**own.made, field: self._piece(index, kind, first)}
 
     def _delta(self, index: int, data: Body) -> Iterator[Event]:
         """What is certain after a delta."""
@@ -695,21 +632,16 @@ class MessageEvents:
         kind = delta.get("type", "")
         field = PIECES[kind][0] if kind in PIECES else ""
         if isinstance(delta.get(field), str):
-            rest = self._restoring.whole(
-                {name: value for name, value in delta.items() if name != field}, DELTA
-            )
+            bare = {name: value for name, value in delta.items() if name != field}
+            rest = self._restoring.whole(bare, DELTA)
             piece = self._piece(index, kind, delta[field])
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**rest, field: piece}})
             return
         made = placed((delta, self._restoring.whole(delta, DELTA)), self._restoring.asked)
-        if kind == "citations_delta":
-            for block, value in ((own.came, delta), (own.made, made)):
-                block["citations"] = [*(block.get("citations") or ()), value["citation"]]
-        elif kind == "signature_delta":
+        if kind == "signature_delta":
             yield from self._rest(index)  # what is signed is whole before its signature
-            for block in (own.came, own.made):
-                block["signature"] = block.get("signature", "") + delta["signature"]
+        own.add(kind, delta, made)
         yield Event("content_block_delta", {**data, "delta": made})
 
     def _piece(self, index: int, kind: str, came: str) -> str:
@@ -717,9 +649,8 @@ class MessageEvents:
         for types in (own.open, own.seen):
             if kind not in types:
                 types.append(kind)
-        return self._restoring.piece(
-            (index, kind), came, PIECES[kind][1], str(own.came.get("name") or "")
-        )
+        tool = str(own.came.get("name") or "")
+        return self._restoring.piece((index, kind), came, PIECES[kind][1], tool)
 
     def _rest(self, index: int) -> Iterator[Event]:
         """What was held back of a block."""
@@ -728,10 +659,8 @@ class MessageEvents:
             kind = own.open.pop()
             if rest := self._restoring.rest((index, kind)):
                 delta = {"type": kind, PIECES[kind][0]: rest}
-                yield Event(
-                    "content_block_delta",
-                    {"type": "content_block_delta", "index": index, "delta": delta},
-                )
+                event = {"type": "content_block_delta", "index": index, "delta": delta}
+                yield Event("content_block_delta", event)
 
     def _whole(self, index: int) -> tuple[Body, Body]:
         """A block as it came, and as it was restored."""
@@ -765,9 +694,8 @@ ERRORS = {
 
 def error(refused: RequestError) -> Body:
     """An error in Anthropic's form. The type is that of the upstream's error, if it said one."""
-    kind = refused.kind or ERRORS.get(
-        refused.status, ERRORS[400] if refused.status < 500 else ERRORS[500]
-    )
+    usual = ERRORS[400 if refused.status < 500 else 500]
+    kind = refused.kind or ERRORS.get(refused.status, usual)
     return {"type": "error", "error": {"type": kind, "message": refused.said}}
 
 

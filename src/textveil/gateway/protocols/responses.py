@@ -19,6 +19,7 @@ from textveil.gateway.leaves import (
     Path,
     each,
     either,
+    fields,
     mapping,
     one_of,
     record,
@@ -26,7 +27,7 @@ from textveil.gateway.leaves import (
     text,
     whole,
 )
-from textveil.gateway.protocols.contract import REFERENCE, Body, Event, Operation
+from textveil.gateway.protocols.contract import REFERENCE, Body, Event, Operation, listed
 from textveil.gateway.protocols.items import (
     ANNOTATION,
     ANY,
@@ -74,50 +75,34 @@ REQUEST = record(
     instructions=PROTECTED,
     input=INPUT,
     access_programs=record(cyber=one_of("standard", "daybreak_blue", "daybreak_red")),
-    background=NUMBER,
     background_options=record(
         completion_window=one_of("soonest", "2h", "8h"), continuation_id=REFUSED
     ),
-    cache_salt=USER,
     context_management=each(record(type=one_of("compaction"), compact_threshold=NUMBER)),
     conversation=either(NAMED, record(id=NAMED)),
-    frequency_penalty=NUMBER,
     image=record(context_compression=one_of("auto", "enabled", "disabled")),
     include=each(INCLUDED),
-    max_output_tokens=NUMBER,
-    max_tool_calls=NUMBER,
-    metadata=USER,
-    min_p=NUMBER,
     moderation=REFUSED,
-    parallel_tool_calls=NUMBER,
     personality=one_of("friendly", "pragmatic"),
-    presence_penalty=NUMBER,
     previous_response_id=NAMED,
     prompt=record(
         id=NAMED,
         version=shaped(r"[A-Za-z0-9_.\-]{1,64}"),
         variables=mapping(either(PROTECTED, PART)),
     ),
-    prompt_cache_key=USER,
     prompt_cache_options=CACHING,
     prompt_cache_retention=one_of("in-memory", "in_memory", "24h"),
     reasoning=REASONING,
-    repetition_penalty=NUMBER,
-    safety_identifier=USER,
-    seed=NUMBER,
     service_tier=one_of("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
-    store=NUMBER,
-    stream=NUMBER,
     stream_options=record(include_obfuscation=NUMBER),
-    temperature=NUMBER,
     text=record(format=FORMAT, verbosity=VERBOSITY),
     tool_choice=TOOL_CHOICE,
     tools=each(TOOL),
-    top_k=NUMBER,
-    top_logprobs=NUMBER,
-    top_p=NUMBER,
     truncation=one_of("auto", "disabled"),
-    user=USER,
+    **fields(NUMBER, "background frequency_penalty max_output_tokens max_tool_calls min_p"),
+    **fields(NUMBER, "parallel_tool_calls presence_penalty repetition_penalty seed store"),
+    **fields(NUMBER, "stream temperature top_k top_logprobs top_p"),
+    **fields(USER, "cache_salt metadata prompt_cache_key safety_identifier user"),
 )
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -126,41 +111,21 @@ ANSWER = record(
     id=ID,
     output=each(SAID_ITEM),
     instructions=either(PROTECTED, each(SAID_ITEM)),
-    access_programs=PASSED,
-    conversation=PASSED,
     error=ANY,
-    image=PASSED,
-    incomplete_details=PASSED,
     input_transformations=ANY,
-    metadata=PASSED,
-    model=PASSED,
-    moderation=DROPPED,
-    object=PASSED,
-    previous_response_id=PASSED,
     prompt=ANY,
-    prompt_cache_diagnostics=PASSED,
-    prompt_cache_key=DROPPED,
-    prompt_cache_options=PASSED,
-    prompt_cache_retention=PASSED,
-    reasoning=PASSED,
-    safety_identifier=DROPPED,
-    service_tier=PASSED,
-    status=PASSED,
     text=ANY,
-    tool_choice=PASSED,
-    tool_usage=PASSED,
     tools=ANY,
-    truncation=PASSED,
-    usage=PASSED,
-    user=DROPPED,
+    **fields(PASSED, "access_programs conversation image incomplete_details metadata model"),
+    **fields(PASSED, "object previous_response_id prompt_cache_diagnostics"),
+    **fields(PASSED, "prompt_cache_options prompt_cache_retention reasoning service_tier"),
+    **fields(PASSED, "status tool_choice tool_usage truncation usage"),
+    **fields(DROPPED, "moderation prompt_cache_key safety_identifier user"),
 )
 LIST = record(object=PASSED, data=each(SAID_ITEM), first_id=PASSED, last_id=PASSED, has_more=NUMBER)
 EVENT = record(
-    type=PASSED,
-    item_id=PASSED,
     annotation=ANNOTATION,
     arguments=text(Act.ARGUMENTS),
-    background=PASSED,
     code=PROTECTED,
     command=PROTECTED,
     delta=either(PROTECTED, record(stdout=PROTECTED, stderr=PROTECTED)),
@@ -170,15 +135,12 @@ EVENT = record(
     message=PROTECTED,
     obfuscation=DROPPED,
     output=each(record(stdout=PROTECTED, stderr=PROTECTED, created_by=PASSED)),
-    output_format=PASSED,
-    param=PASSED,
     part=SAID_PART,
-    partial_image_b64=PASSED,
-    quality=PASSED,
     refusal=PROTECTED,
     response=ANSWER,
-    size=PASSED,
     text=PROTECTED,
+    **fields(PASSED, "type item_id background output_format param partial_image_b64 quality"),
+    **fields(PASSED, "size"),
 )
 """What becomes of the leaves of any event; texts that come in pieces are restored by `ResponseEvents`."""
 
@@ -189,7 +151,7 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
         came = body.get(field)
         if isinstance(came, str):
             yield "user", (field,)
-        for i, item in enumerate(came if isinstance(came, list) else ()):
+        for i, item in enumerate(listed(body, field)):
             role = None
             if isinstance(item, dict):
                 named = reference(item) if item.get("type") == "item_reference" else None
@@ -199,9 +161,8 @@ def messages(body: Body) -> Iterator[tuple[str, Path]]:
 
 def after(body: Body) -> str | None:
     """What the upstream remembers, and a request goes on from: an answer, a conversation, a summary of one."""
-    came = body.get("input")
-    summaries = [_summary(item) for item in (came if isinstance(came, list) else ())]
-    known = [body.get("previous_response_id"), grows(body), *reversed(summaries)]
+    summaries = map(_summary, reversed(listed(body, "input")))
+    known = [body.get("previous_response_id"), grows(body), *summaries]
     return next((each for each in known if isinstance(each, str)), None)
 
 
@@ -214,19 +175,14 @@ def grows(body: Body) -> str | None:
 
 
 def _summary(item: Any) -> Any:
-    return (
-        item.get("encrypted_content")
-        if isinstance(item, dict) and item.get("type") == "compaction"
-        else None
-    )
+    summed_up = isinstance(item, dict) and item.get("type") == "compaction"
+    return item.get("encrypted_content") if summed_up else None
 
 
 def remembered(answer: Body) -> list[str]:
     """What the upstream calls what it remembers of an answer."""
-    known = [
-        None if answer.get("store") is False else answer.get("id"),
-        *map(_summary, said(answer)),
-    ]
+    own = None if answer.get("store") is False else answer.get("id")
+    known = [own, *map(_summary, said(answer))]
     return [each for each in known if isinstance(each, str)]
 
 
@@ -237,19 +193,13 @@ def reference(item: Body) -> str | None:
 
 def said(answer: Body) -> list[Body]:
     """The items of an answer, which are said one after the other."""
-    items = answer.get("output")
-    return [item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict)]
+    return [item for item in listed(answer, "output") if isinstance(item, dict)]
 
 
 PLACES = ("output_index", "content_index", "summary_index", "command_index")
 """Fields of an event that tell which text of an answer it is about."""
-ENDS = (
-    "response.completed",
-    "response.incomplete",
-    "response.failed",
-    "response.cancelled",
-    "error",
-)
+_OVER = ("completed", "incomplete", "failed", "cancelled")
+ENDS = (*(f"response.{how}" for how in _OVER), "error")
 """The types of the last event of a stream."""
 BINARY = "response.audio.delta"
 
@@ -261,16 +211,14 @@ class ResponseEvents:
 
     def __init__(self, restoring: Restoring) -> None:
         self._restoring = restoring
-        self._open: dict[
-            tuple[str, Places, str], Event
-        ] = {}  # the texts under way, each with its last event
+        # The texts under way, each with its last event.
+        self._open: dict[tuple[str, Places, str], Event] = {}
         self._items: list[tuple[Body, Body]] = []
         self._tools: dict[Any, str] = {}  # by the number of the item that calls one
         self._next: int | None = None
         known = str(restoring.asked[1].get("starting_after"))
-        self._known = (
-            int(known) if known.isdecimal() else -1
-        )  # the client has events until this one
+        # The client has events until this one.
+        self._known = int(known) if known.isdecimal() else -1
         self.remembered: list[str] = []
         self.ended = False
 
@@ -281,11 +229,9 @@ class ResponseEvents:
 
     def feed(self, event: Event) -> Iterator[Event]:
         """See `Stream`. A client that goes on with a stream counts these events, so that all of them are made again."""
-        return (
-            made
-            for made in self._fed(event)
-            if made.data.get("sequence_number", self._known + 1) > self._known
-        )
+        for made in self._fed(event):
+            if made.data.get("sequence_number", self._known + 1) > self._known:
+                yield made
 
     def _fed(self, event: Event) -> Iterator[Event]:
         if event.data == "[DONE]":
@@ -300,15 +246,20 @@ class ResponseEvents:
         elif kind.endswith(".done"):
             yield from self._rest(_places(event.data), kind)
         made = self._whole(event.data)
-        if kind == "response.output_item.added" and isinstance(event.data.get("item"), dict):
-            self._tools[event.data.get("output_index")] = str(event.data["item"].get("name") or "")
-        if kind == "response.output_item.done" and isinstance(event.data.get("item"), dict):
-            self._items.append((event.data["item"], made["item"]))
-        if isinstance(answer := event.data.get("response"), dict):
+        self._note(kind, event.data, made)
+        yield self._numbered(Event(event.name, made))
+
+    def _note(self, kind: str, came: Body, made: Body) -> None:
+        """Keeps what an event says of the answer: tools that are called, items, and what the upstream remembers."""
+        item, answer = came.get("item"), came.get("response")
+        if kind == "response.output_item.added" and isinstance(item, dict):
+            self._tools[came.get("output_index")] = str(item.get("name") or "")
+        if kind == "response.output_item.done" and isinstance(item, dict):
+            self._items.append((item, made["item"]))
+        if isinstance(answer, dict):
             self.remembered = remembered(answer)
             if kind in ENDS and not self._items:
                 self._items = list(zip(said(answer), said(made["response"]), strict=True))
-        yield self._numbered(Event(event.name, made))
 
     def close(self) -> Iterator[Event]:
         """See `Stream`."""
@@ -322,10 +273,8 @@ class ResponseEvents:
 
     def _piece(self, kind: str, event: Event) -> Iterator[Event]:
         """What is certain of one text, or of several: the output of a shell has two."""
-        delta, act = (
-            event.data.get("delta"),
-            Act.ARGUMENTS if kind.endswith("_arguments.delta") else Act.PROTECT,
-        )
+        delta, is_json = event.data.get("delta"), kind.endswith("_arguments.delta")
+        act = Act.ARGUMENTS if is_json else Act.PROTECT
         pieces = {}
         for field, came in delta.items() if isinstance(delta, dict) else [("", delta)]:
             if isinstance(came, str):
@@ -334,18 +283,15 @@ class ResponseEvents:
                 pieces[field] = self._restoring.piece(key, came, act, tool)
                 self._open[key] = event
         if any(pieces.values()) or not pieces or delta == "":
-            yield self._numbered(
-                _with(
-                    event, {**delta, **pieces} if isinstance(delta, dict) else pieces.get("", delta)
-                )
-            )
+            whole = isinstance(delta, dict)
+            made = {**delta, **pieces} if whole else pieces.get("", delta)
+            yield self._numbered(_with(event, made))
 
     def _rest(self, places: Places, kind: str = "") -> Iterator[Event]:
         """What was held back of all texts at some places; of those that an event ends, where it names no place."""
         only = kind.replace(".done", ".delta") if not places else ""
-        for key in [
-            key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])
-        ]:
+        own = [key for key in self._open if set(places) <= set(key[1]) and only in ("", key[0])]
+        for key in own:
             event, field = self._open.pop(key), key[2]
             if rest := self._restoring.rest(key):
                 yield self._numbered(_with(event, {field: rest} if field else rest))
@@ -354,13 +300,9 @@ class ResponseEvents:
         """An event with whole texts. Placeholders that stay were counted when the texts came in pieces."""
         counted = self._restoring.unresolved
         tool = self._tools.get(data.get("output_index"), "")
-        if (
-            isinstance(data.get("arguments"), str) and "name" not in data
-        ):  # the event does not say whose they are
-            data = {
-                **data,
-                "arguments": self._restoring.text(data["arguments"], Act.ARGUMENTS, tool),
-            }
+        said = data.get("arguments")
+        if isinstance(said, str) and "name" not in data:  # the event does not say whose they are
+            data = {**data, "arguments": self._restoring.text(said, Act.ARGUMENTS, tool)}
         made: Body = self._restoring.whole(data, EVENT)
         annotation, key = data.get("annotation"), ("response.output_text.delta", _places(data), "")
         if annotation is not None and key in self._open:
@@ -391,9 +333,9 @@ def _places(data: Body) -> Places:
 def _with(event: Event, delta: Any) -> Event:
     """An event with another piece of text, and without what is about the one that came."""
     kept = {name: value for name, value in event.data.items() if name != "obfuscation"}
-    return Event(
-        event.name, {**kept, "delta": delta} | ({"logprobs": []} if "logprobs" in kept else {})
-    )
+    if "logprobs" in kept:
+        kept["logprobs"] = []
+    return Event(event.name, {**kept, "delta": delta})
 
 
 def _as_json(body: Body) -> bool:

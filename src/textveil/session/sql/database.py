@@ -153,9 +153,8 @@ class Database:
         now = time.monotonic()
         if not self.name or (self._file is None and now < self._same_until):
             return
-        driver: Any = (
-            connection.connection.driver_connection
-        )  # asked with each transaction, so without any ado
+        # Asked with each transaction, so without any ado.
+        driver: Any = connection.connection.driver_connection
         with suppress(self._engine.dialect.loaded_dbapi.Error):
             known = driver.execute("SELECT name FROM textveil_store").fetchall()
             if known == [(self.name,)]:
@@ -244,12 +243,8 @@ class Database:
             rows: sealed contents by name.
             replaced: whether they take the place of rows that are there; else those stay.
         """
-        if (
-            connection.execute(
-                self._statements.used, {"of_session": number, **self._used()}
-            ).rowcount
-            != 1
-        ):
+        change = {"of_session": number, **self._used()}
+        if connection.execute(self._statements.used, change).rowcount != 1:
             self.version(connection, number)
         if rows:
             written = self._statements.anew if replaced else self._statements.once
@@ -269,11 +264,8 @@ class Database:
 
     def reader(self, number: int) -> RowReader:
         """What reads the rows of a session."""
-        return RowReader(
-            partial(self._rows, number, "name"),
-            partial(self._rows, number, "tag"),
-            partial(self._rows, number, ""),
-        )
+        rows = partial(self._rows, number)
+        return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
 
     def _rows(self, number: int, column: str, values: Sequence[bytes] = (b"",)) -> list[SealedRow]:
         """The rows of a session in which a column has one of these values; all rows without a column."""
@@ -343,9 +335,8 @@ def failures(what: str) -> Iterator[None]:
         reason = type(getattr(error, "orig", None) or error).__name__
         if isinstance(error, sa.exc.OperationalError):
             reason += ": is it there, may it be written, and is no other program holding it?"
-    raise StoreError(
-        f"the store cannot be {what} ({reason})"
-    ) from None  # or it would be chained where `with` ends
+    # Or it would be chained where `with` ends.
+    raise StoreError(f"the store cannot be {what} ({reason})") from None
 
 
 def _engine(url: str) -> "Engine":
@@ -370,9 +361,8 @@ def _engine(url: str) -> "Engine":
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise StoreError("a store must name a file in a folder that exists")
     try:
-        os.close(
-            os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        )  # SQLite gives its other files the same mode
+        # SQLite gives its other files the same mode.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise StoreError(f"the store cannot be opened: {error.strerror}") from None
     engine = sa.create_engine(parsed, connect_args={"timeout": WAIT}, **pool)

@@ -54,6 +54,8 @@ class Drawer(Protocol):
             content: as long as what was.
             synced: whether it must be there after a power cut; else what was may be.
         """
+        if (self.get(name) or b"") < content:
+            self.put(name, content)
 
     def destroy(self, name: str) -> None:
         """Destroy what lies there, if anything does."""
@@ -148,7 +150,7 @@ class Folder:
         return path
 
 
-class Keyring:
+class Keyring(Drawer):
     """The keyring of the operating system.
 
     Raises:
@@ -174,9 +176,8 @@ class Keyring:
     def add(self, name: str, content: bytes) -> bytes:
         """See `Drawer`."""
         os.makedirs(_default(), mode=0o700, exist_ok=True)
-        with locked(
-            os.path.join(_default(), "keyring")
-        ):  # a keyring itself would let two processes add at once
+        # A keyring itself would let two processes add at once.
+        with locked(os.path.join(_default(), "keyring")):
             if self.get(name) is None:
                 self.put(name, content)
             return self.get(name) or content
@@ -185,11 +186,6 @@ class Keyring:
         """See `Drawer`."""
         with _unlocked():
             self._keyring.set_password("textveil", name, content.hex())
-
-    def advance(self, name: str, content: bytes, *, synced: bool) -> None:
-        """See `Drawer`."""
-        if (self.get(name) or b"") < content:
-            self.put(name, content)
 
     def destroy(self, name: str) -> None:
         """See `Drawer`."""

@@ -56,6 +56,11 @@ SIGNS: Mapping[What, int] = {"reserve": 1, "release": -1}
 TOTALS = ("epsilon", "ldp", "releases", "infinite")
 
 
+NOTHING = Spend(metric="", table="", epsilon=0, ldp=0, words=0)
+FIRST = SimpleNamespace(number=0, link=bytes(32))
+"""What the first entry of an account follows."""
+
+
 class Cap(NamedTuple):
     """The limit of a period, as it is stored."""
 
@@ -153,9 +158,8 @@ class Ledger:
         self._links = derived(key, b"ledger", store.name)
         self._labels = Cipher(derived(key, b"labels of the ledger", store.name), store.name)
         self._known: set[bytes] = set()
-        self._linked = lru_cache(REMEMBERED)(
-            self._hmac
-        )  # the newest links are checked again and again
+        # The newest links are checked again and again.
+        self._linked = lru_cache(REMEMBERED)(self._hmac)
         self._statements = of_ledger(store.tables, store.dialect, NEWEST)
 
     # ---- spending ----------------------------------------------------------------------------------------------------
@@ -216,14 +220,9 @@ class Ledger:
         check(subject, "ledger")
         self._register(connection, [(subject, each.metric, each.table) for each in spends])
         made = []
-        for spend in sorted(
-            spends, key=lambda spend: (spend.metric, spend.table)
-        ):  # so that nobody waits in a ring
-            own = (
-                None
-                if key is None
-                else f"{key} {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
-            )
+        for spend in sorted(spends, key=_order):  # so that nobody waits in a ring
+            sums = f" {spend.epsilon} {spend.ldp} {spend.words} {spend.infinite}"
+            own = None if key is None else key + sums
             made.append(self.reserve(subject, spend, key=own, connection=connection))
         return made
 
@@ -262,23 +261,10 @@ class Ledger:
             days: the period after which counting begins again; None for never.
             alone: whether limits with other periods are lifted; where it is as it should be, nothing is written.
         """
-        import sqlalchemy as sa
-
         check(subject, "ledger")
-        if epsilon is not None and not 0 <= epsilon < 1e9:
-            raise ConfigError("a limit must be an epsilon from 0 on, below a billion")
-        period = LIFETIME if days is None else round(days * DAY)
-        if days is not None and period < 1:
-            raise ConfigError("a period must be longer than a second")
-        limits, label = self._store.tables.limits, [subject, metric, table]
-        most = None if epsilon is None else int(epsilon * MICRO)
-        if alone:
-            with self._reading() as connection:
-                found = connection.execute(
-                    sa.select(limits).where(limits.c.account == self._name(label))
-                ).all()
-            if {row.period: row.most for row in found} == ({} if most is None else {period: most}):
-                return
+        most, period, label = _most_of(epsilon), _period_of(days), [subject, metric, table]
+        if alone and self._limits(label) == ({} if most is None else {period: most}):
+            return
         with self._writing() as connection:
             account = self._opened(connection, label)
             caps = {} if alone else dict(account.caps)
@@ -287,13 +273,17 @@ class Ledger:
                 begun = Cap(most, _now(), account.row.epsilon if period == LIFETIME else 0)
                 caps[period] = account.caps.get(period, begun)._replace(most=most)
             if caps != account.caps:
-                self._append(
-                    connection,
-                    account,
-                    "limit",
-                    caps=caps,
-                    note=json.dumps([period, most]).encode(),
-                )
+                note = json.dumps([period, most]).encode()
+                self._append(connection, account, "limit", caps=caps, note=note)
+
+    def _limits(self, label: Sequence[str]) -> dict[int, int]:
+        """Gives the limits of an account by period, as they are stored."""
+        import sqlalchemy as sa
+
+        limits = self._store.tables.limits
+        asked = sa.select(limits).where(limits.c.account == self._name(label))
+        with self._reading() as connection:
+            return {row.period: row.most for row in connection.execute(asked)}
 
     # ---- what was spent ----------------------------------------------------------------------------------------------
 
@@ -366,9 +356,8 @@ class Ledger:
             asked = asked.where(
                 accounts.c.subject.in_([self._subject(subject), self._subject(REGISTER[0])])
             )
-        with (
-            self._reading() as connection
-        ):  # before the moment: what is kept apart must not be ahead of it
+        # Before the moment: nothing that is kept apart is ahead of it.
+        with self._reading() as connection:
             names = connection.execute(asked.with_only_columns(accounts.c.name)).scalars()
             kept = {name: self._store.head(name) for name in names}
         kept.setdefault(self._name(REGISTER), self._store.head(self._name(REGISTER)))
@@ -392,10 +381,8 @@ class Ledger:
         if name in rows:
             register = self._checked(connection, rows.pop(name), REGISTER, kept[name])
             if subject is None:
-                listed = [
-                    self._label(self._name(REGISTER), each.note)
-                    for each in self._walked(connection, register)
-                ]
+                walked = self._walked(connection, register)
+                listed = [self._label(name, each.note) for each in walked]
             else:
                 listed = self._listed(connection, register, subject)
         for label in listed:
@@ -406,7 +393,7 @@ class Ledger:
                 account = self._checked(connection, row, label, kept.get(row.name))
             yield account
         for row in rows.values():
-            raise self._changed(row)
+            raise _error(self._labelled(row), CHANGED)
 
     def _label(self, name: bytes, sealed: bytes) -> list[str]:
         """What an account is of: subject, metric, table; as it was sealed for an account."""
@@ -480,24 +467,16 @@ class Ledger:
         import sqlalchemy as sa
 
         accounts = self._store.tables.accounts
-        found = set(
-            connection.execute(
-                sa.select(accounts.c.name).where(accounts.c.name.in_(names))
-            ).scalars()
-        )
+        asked = sa.select(accounts.c.name).where(accounts.c.name.in_(names))
+        found = set(connection.execute(asked).scalars())
         return [name for name in names if name not in found]
 
     def _make(self, connection: "Connection", label: Sequence[str]) -> None:
         """Add the row of an account; it is an error when it is opened where more of it is kept apart."""
         name = self._name(label)
-        row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0) | {
-            "name": name,
-            "link": bytes(32),
-        }
-        row |= {
-            "subject": self._subject(label[0]),
-            "label": self._labels.seal(json.dumps(list(label)).encode(), name),
-        }
+        row: dict[str, Any] = dict.fromkeys(("entries", *TOTALS), 0)
+        row |= {"name": name, "link": bytes(32), "subject": self._subject(label[0])}
+        row["label"] = self._labels.seal(json.dumps(list(label)).encode(), name)
         row["seal"] = self._seal(row, {})
         made = inserted(self._store.tables.accounts, self._store.dialect).values(row)
         connection.execute(made.on_conflict_do_nothing())
@@ -526,13 +505,10 @@ class Ledger:
         charged = {}
         for period, cap in caps.items():
             began, spent = _period(period, cap)
-            change, lift = (
-                "change the limit with `textveil ledger limit`",
-                "lift the limit with `textveil ledger limit`",
-            )
-            if (
-                spend.table == ALL
-            ):  # which only a gateway charges, for its keys, and only its policy limits
+            change = "change the limit with `textveil ledger limit`"
+            lift = "lift the limit with `textveil ledger limit`"
+            # Only a gateway charges it, for its keys, and its policy limits it.
+            if spend.table == ALL:
                 change = "ask the operator of the gateway to raise `budget` in its policy"
                 lift = "ask the operator of the gateway to take `budget` out of its policy"
             if spend.infinite:
@@ -541,11 +517,8 @@ class Ledger:
                     f"{lift}. Nothing was drawn"
                 )
             if spent + spend.epsilon > cap.most:
-                when = (
-                    ""
-                    if period == LIFETIME
-                    else f" until {time.strftime('%F %R', time.gmtime(began + period))} UTC"
-                )
+                ends = time.strftime("%F %R", time.gmtime(began + period))
+                when = "" if period == LIFETIME else f" until {ends} UTC"
                 raise LimitReached(
                     f"this release would spend {spend.epsilon / MICRO:g}, and {max(0, cap.most - spent) / MICRO:g} of "
                     f"{cap.most / MICRO:g} are left{when}; release less, or {change}. Nothing was drawn"
@@ -559,9 +532,8 @@ class Ledger:
         """An idempotency key as it is stored, and the reservation that has it; None where none has that counts."""
         turn = 0
         while True:
-            sealed = derived(self._links, b"key", account.row.name, key.encode(), b"%d" % turn)[
-                :NAME
-            ]
+            name = account.row.name
+            sealed = derived(self._links, b"key", name, key.encode(), b"%d" % turn)[:NAME]
             known = self._found(connection, account, "key", [sealed])
             if not known or not self._ended(connection, account, known[0].number, by=("release",)):
                 return sealed, known[0].number if known else None
@@ -578,9 +550,8 @@ class Ledger:
         asked = {"of_account": account.row.name, "values": list(values)}
         found = list(connection.execute(self._statements.found[column], asked))
         for each in found:
-            if each.link != self._link(
-                account.row.name, bytes(32) if each.number == 1 else each.before or b"", each
-            ):
+            before = bytes(32) if each.number == 1 else each.before or b""
+            if each.link != self._link(account.row.name, before, each):
                 raise _error(account.label, CHANGED)
         return found
 
@@ -600,7 +571,7 @@ class Ledger:
         what: What,
         *,
         of: int = 0,
-        spend: Spend | None = None,
+        spend: Any = NOTHING,
         caps: Mapping[int, Cap] | None = None,
         key: bytes | None = None,
         note: bytes | None = None,
@@ -612,34 +583,25 @@ class Ledger:
             account: which.
             what: kind of entry.
             of: the reservation that it ends.
-            spend: what it charges or gives back.
+            spend: what it charges or gives back, or the entry that says so.
             caps: the limits from now on; None where they stay.
             key: under which it is found.
             note: what else it says.
         """
         row, sign = account.row, SIGNS.get(what, 0)
-        epsilon, ldp, words, infinite = (
-            (0, 0, 0, "")
-            if spend is None
-            else (spend.epsilon, spend.ldp, spend.words, spend.infinite)
-        )
         entry: dict[str, Any] = {"number": row.entries + 1, "what": what, "of": of, "made": _now()}
-        entry |= {"epsilon": sign * epsilon, "ldp": sign * ldp, "words": sign * words}
-        entry |= {"infinite": infinite, "key": key, "note": note}
+        entry |= {name: sign * getattr(spend, name) for name in ("epsilon", "ldp", "words")}
+        entry |= {"infinite": spend.infinite, "key": key, "note": note}
         entry["link"] = self._link(row.name, row.link, SimpleNamespace(**entry))
         grown: dict[str, Any] = {"entries": entry["number"], "link": entry["link"]}
         grown |= {"epsilon": row.epsilon + entry["epsilon"], "ldp": row.ldp + entry["ldp"]}
-        grown |= {"releases": row.releases + sign, "infinite": row.infinite + sign * bool(infinite)}
+        infinite = row.infinite + sign * bool(spend.infinite)
+        grown |= {"releases": row.releases + sign, "infinite": infinite}
         caps = account.caps if caps is None else caps
         grown["seal"] = self._seal({**row._mapping, **grown}, caps)
         values = {f"new_{name}": value for name, value in entry.items()}
         values |= {"of_account": row.name} | {f"now_{name}": value for name, value in grown.items()}
-        changed = [
-            {"of_account": row.name, "cap_period": period}
-            | {f"cap_{name}": value for name, value in cap._asdict().items()}
-            for period, cap in caps.items()
-            if account.caps.get(period) != cap
-        ]
+        changed = _changed_caps(account, caps)
         for each in changed[1:]:
             connection.execute(self._statements.cap, each)
         for statement in self._statements.append[bool(changed)]:
@@ -655,70 +617,46 @@ class Ledger:
             with self._writing() as opened:
                 self._close(reservation, what, opened)
             return
-        row = self._row(connection, reservation.account)
-        account = (
-            None
-            if row is None
-            else self._checked(connection, row, None, self._store.head(row.name))
-        )
-        if account is None:
+        row, number = self._row(connection, reservation.account), reservation.number
+        if row is None:
             raise StoreError(f"an account of the ledger {OLDER}")
-        number = reservation.number
+        account = self._checked(connection, row, self._labelled(row), self._store.head(row.name))
         known = [each for each in account.newest[:NEWEST] if each.number == number]
-        for reserved in known or self._found(connection, account, "number", [number]):
-            if reserved.what != "reserve" or self._ended(
-                connection, account, number, by=("confirm", "release")
-            ):
-                break
-            spend = Spend(
-                metric="",
-                table="",
-                epsilon=reserved.epsilon,
-                ldp=reserved.ldp,
-                words=reserved.words,
-                infinite=reserved.infinite,
-            )
-            caps = account.caps
-            if what == "release":
-                caps = {
-                    period: cap._replace(spent=cap.spent - spend.epsilon)
-                    if cap.began <= reserved.made
-                    else cap
-                    for period, cap in caps.items()
-                }
-            self._append(connection, account, what, of=number, spend=spend, caps=caps)
-            return
-        raise StoreError("a reservation can be confirmed or released once, and this one was")
+        reserved = next(iter(known or self._found(connection, account, "number", [number])), None)
+        ends: tuple[What, What] = "confirm", "release"
+        known_one = reserved is not None and reserved.what == "reserve"
+        if not known_one or self._ended(connection, account, number, by=ends):
+            raise StoreError("a reservation can be confirmed or released once, and this one was")
+        caps = account.caps if what == "confirm" else _given_back(account.caps, reserved)
+        self._append(connection, account, what, of=number, spend=reserved, caps=caps)
 
     # ---- what holds an account together ------------------------------------------------------------------------------
 
     def _checked(
-        self, connection: "Connection", row: Any, label: Sequence[str] | None, kept: bytes | None
+        self, connection: "Connection", row: Any, label: Sequence[str], kept: bytes | None
     ) -> Opened:
         """An account whose totals and limits are those of its newest link.
 
         Args:
             connection: where to ask.
             row: of the account.
-            label: of the account; None to read it.
+            label: of the account.
             kept: what is kept apart of it.
         """
         newest, caps = self._state(connection, row.name)
-        links: list[Any] = [*newest, *([] if len(newest) > NEWEST else [None])]
-        whole = (newest[0].number, newest[0].link) if newest else (0, bytes(32))
-        if whole != (row.entries, row.link) or not hmac.compare_digest(
-            row.seal or b"", self._seal(row._mapping, caps)
-        ):
-            raise self._changed(row, label)
-        for each, before in pairwise(links):
-            number, link = (0, bytes(32)) if before is None else (before.number, before.link)
-            if each.number != number + 1 or each.link != self._link(row.name, link, each):
-                raise self._changed(row, label)
-        if kept and not self._follows(connection, row, kept, newest):
-            raise self._changed(row, label, OLDER)
-        return Opened(
-            label=self._labelled(row) if label is None else label, row=row, caps=caps, newest=newest
+        chain: list[Any] = newest if len(newest) > NEWEST else [*newest, FIRST]
+        linked = all(
+            each.number == before.number + 1
+            and each.link == self._link(row.name, before.link, each)
+            for each, before in pairwise(chain)
         )
+        sealed = hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps))
+        whole = (chain[0].number, chain[0].link) == (row.entries, row.link)
+        if not (linked and sealed and whole):
+            raise _error(label, CHANGED)
+        if kept and not self._follows(connection, row, kept, newest):
+            raise _error(label, OLDER)
+        return Opened(label=label, row=row, caps=caps, newest=newest)
 
     def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
         """The newest entries of an account, the last one first, and its limits by period."""
@@ -745,38 +683,21 @@ class Ledger:
             for i, more in enumerate((each.epsilon, each.ldp, sign, sign * bool(each.infinite))):
                 sums[i] += more
             yield each
-        if (number, link, *sums) != (
-            row.entries,
-            row.link,
-            *(getattr(row, name) for name in TOTALS),
-        ):
+        totals = (getattr(row, name) for name in TOTALS)
+        if (number, link, *sums) != (row.entries, row.link, *totals):
             raise _error(account.label, CHANGED)
 
     def _seal(self, row: Mapping[Any, Any], caps: Mapping[int, Cap]) -> bytes:
         """What binds the totals and limits of an account to its newest link."""
-        state = [
-            row["entries"],
-            *(row[name] for name in TOTALS),
-            *([period, *caps[period]] for period in sorted(caps)),
-        ]
+        limits = ([period, *caps[period]] for period in sorted(caps))
+        state = [row["entries"], *(row[name] for name in TOTALS), *limits]
         parts = (row["name"], row["subject"], row["label"], row["link"], json.dumps(state).encode())
         return derived(self._links, b"state", *parts)
 
     def _link(self, account: bytes, before: bytes, row: Any) -> bytes:
         """The link of an entry."""
-        sums = row.epsilon, row.ldp, row.words
-        return self._linked(
-            account,
-            before,
-            row.number,
-            row.what,
-            row.of,
-            row.made,
-            *sums,
-            row.infinite,
-            key=row.key,
-            note=row.note,
-        )
+        fields = row.number, row.what, row.of, row.made, row.epsilon, row.ldp, row.words
+        return self._linked(account, before, *fields, row.infinite, key=row.key, note=row.note)
 
     def _hmac(
         self,
@@ -790,12 +711,6 @@ class Ledger:
         # As entries of earlier versions are linked, which have neither.
         more = () if key is note is None else (key or b"", note or b"")
         return derived(self._links, b"link", account, before, json.dumps(fields).encode(), *more)
-
-    def _changed(
-        self, row: Any, label: Sequence[str] | None = None, how: str | None = None
-    ) -> StoreError:
-        """The error about an account."""
-        return _error(self._labelled(row) if label is None else label, how or CHANGED)
 
     def _labelled(self, row: Any) -> Sequence[str]:
         """The label that a row says it has; its name where it cannot be read."""
@@ -828,9 +743,8 @@ class Ledger:
         for row in connection.execute(sa.select(accounts)).all():
             with suppress(StoreError):
                 label, kept = self._label(row.name, row.label), self._store.head(row.name)
-                account = Opened(
-                    label=label, row=row, caps=self._state(connection, row.name)[1], newest=()
-                )
+                caps = self._state(connection, row.name)[1]
+                account = Opened(label=label, row=row, caps=caps, newest=())
                 for _ in self._walked(connection, account):
                     pass
                 if kept is None or self._follows(connection, row, kept):
@@ -852,11 +766,8 @@ OLDER = (
 def _error(label: Sequence[str], how: str) -> StoreError:
     """The error about an account; its label is no secret."""
     subject, metric, table = label
-    which = (
-        "the register of the ledger"
-        if label == REGISTER
-        else f"the ledger's account of {subject!r} ({metric}, {table})"
-    )
+    which = f"the ledger's account of {subject!r} ({metric}, {table})"
+    which = "the register of the ledger" if label == REGISTER else which
     return StoreError(f"{which} {how}")
 
 
@@ -873,6 +784,41 @@ def _readable(label: Sequence[str]) -> Iterator[None]:
 
 def _named(label: Sequence[str]) -> dict[str, Any]:
     return dict(zip(("subject", "metric", "table"), label, strict=True))
+
+
+def _order(spend: Spend) -> tuple[str, str]:
+    return spend.metric, spend.table
+
+
+def _most_of(epsilon: float | None) -> int | None:
+    if epsilon is not None and not 0 <= epsilon < 1e9:
+        raise ConfigError("a limit must be an epsilon from 0 on, below a billion")
+    return None if epsilon is None else int(epsilon * MICRO)
+
+
+def _period_of(days: float | None) -> int:
+    period = LIFETIME if days is None else round(days * DAY)
+    if days is not None and period < 1:
+        raise ConfigError("a period must be longer than a second")
+    return period
+
+
+def _changed_caps(account: Opened, caps: Mapping[int, Cap]) -> list[dict[str, Any]]:
+    """Gives the limits that an account had not, or not so, as values of a statement."""
+    return [
+        {"of_account": account.row.name, "cap_period": period}
+        | {f"cap_{name}": value for name, value in cap._asdict().items()}
+        for period, cap in caps.items()
+        if account.caps.get(period) != cap
+    ]
+
+
+def _given_back(caps: Mapping[int, Cap], reserved: Any) -> dict[int, Cap]:
+    """Gives the limits without what a reservation of the same period charged."""
+    return {
+        period: cap._replace(spent=cap.spent - reserved.epsilon * (cap.began <= reserved.made))
+        for period, cap in caps.items()
+    }
 
 
 def _period(period: int, cap: Cap) -> tuple[int, int]:

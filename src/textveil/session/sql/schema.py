@@ -5,15 +5,15 @@ Not here: what is in them (`store`, `view`).
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textveil.config.extras import needed
 from textveil.errors import StoreError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Column, Connection, Table
 
 HEAD = "0003"
 """The last step of `migrations`."""
@@ -54,25 +54,23 @@ def tables() -> Tables:
     with needed():
         import sqlalchemy as sa
     data = sa.MetaData()
+    binary, whole = partial(_needed, sa.LargeBinary), partial(_needed, sa.BigInteger)
     store = sa.Table(
         "textveil_store",
         data,
         sa.Column("name", sa.LargeBinary, primary_key=True),
-        sa.Column("proof", sa.LargeBinary, nullable=False),
-        sa.Column("made", sa.BigInteger, nullable=False),
+        *binary("proof"),
+        *whole("made"),
     )
     number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     sessions = sa.Table(
         "textveil_sessions",
         data,
         sa.Column("number", number, primary_key=True, autoincrement=True),
-        sa.Column("account", sa.LargeBinary, nullable=False),
+        *binary("account"),
         sa.Column("place", sa.LargeBinary, nullable=False, unique=True),
-        sa.Column("label", sa.LargeBinary, nullable=False),
-        sa.Column("version", sa.BigInteger, nullable=False),
-        sa.Column("last", sa.BigInteger, nullable=False),
-        sa.Column("made", sa.BigInteger, nullable=False),
-        sa.Column("used", sa.BigInteger, nullable=False),
+        *binary("label"),
+        *whole("version", "last", "made", "used"),
         sa.Column("expires", sa.BigInteger, index=True),
         sqlite_autoincrement=True,
     )
@@ -83,31 +81,25 @@ def tables() -> Tables:
             "session", sa.BigInteger, sa.ForeignKey("textveil_sessions.number"), primary_key=True
         ),
         sa.Column("name", sa.LargeBinary, primary_key=True),
-        sa.Column("number", sa.BigInteger, nullable=False),
-        sa.Column("kind", sa.Text, nullable=False),
+        *whole("number"),
+        *_needed(sa.Text, "kind"),
         sa.Column("tag", sa.LargeBinary),
-        sa.Column("content", sa.LargeBinary, nullable=False),
+        *binary("content"),
         sqlite_with_rowid=False,
     )
     sa.Index("textveil_tags", facts.c.tag, facts.c.session, sqlite_where=facts.c.tag.is_not(None))
     keys = sa.Table(
-        "textveil_keys",
-        data,
-        sa.Column("name", sa.Text, primary_key=True),
-        sa.Column("content", sa.LargeBinary, nullable=False),
+        "textveil_keys", data, sa.Column("name", sa.Text, primary_key=True), *binary("content")
     )
     accounts = sa.Table(
         "textveil_accounts",
         data,
         sa.Column("name", sa.LargeBinary, primary_key=True),
         sa.Column("subject", sa.LargeBinary, nullable=False, index=True),
-        sa.Column("label", sa.LargeBinary, nullable=False),
-        sa.Column("entries", sa.BigInteger, nullable=False),
-        sa.Column("link", sa.LargeBinary, nullable=False),
-        sa.Column("epsilon", sa.BigInteger, nullable=False),
-        sa.Column("ldp", sa.BigInteger, nullable=False),
-        sa.Column("releases", sa.BigInteger, nullable=False),
-        sa.Column("infinite", sa.BigInteger, nullable=False),
+        *binary("label"),
+        *whole("entries"),
+        *binary("link"),
+        *whole("epsilon", "ldp", "releases", "infinite"),
         sa.Column("seal", sa.LargeBinary),
     )
     entries = sa.Table(
@@ -117,27 +109,17 @@ def tables() -> Tables:
             "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
         ),
         sa.Column("number", sa.BigInteger, primary_key=True),
-        sa.Column("what", sa.Text, nullable=False),
-        sa.Column("of", sa.BigInteger, nullable=False),
-        sa.Column("made", sa.BigInteger, nullable=False),
-        sa.Column("epsilon", sa.BigInteger, nullable=False),
-        sa.Column("ldp", sa.BigInteger, nullable=False),
-        sa.Column("words", sa.BigInteger, nullable=False),
-        sa.Column("infinite", sa.Text, nullable=False),
+        *_needed(sa.Text, "what"),
+        *whole("of", "made", "epsilon", "ldp", "words"),
+        *_needed(sa.Text, "infinite"),
         sa.Column("key", sa.LargeBinary),
-        sa.Column("link", sa.LargeBinary, nullable=False),
+        *binary("link"),
         sa.Column("note", sa.LargeBinary),
         sa.UniqueConstraint("account", "key"),
     )
     end = entries.c.of != 0
-    sa.Index(
-        "textveil_ends",
-        entries.c.account,
-        entries.c.of,
-        unique=True,
-        sqlite_where=end,
-        postgresql_where=end,
-    )
+    ends = entries.c.account, entries.c.of
+    sa.Index("textveil_ends", *ends, unique=True, sqlite_where=end, postgresql_where=end)
     limits = sa.Table(
         "textveil_limits",
         data,
@@ -145,19 +127,16 @@ def tables() -> Tables:
             "account", sa.LargeBinary, sa.ForeignKey("textveil_accounts.name"), primary_key=True
         ),
         sa.Column("period", sa.BigInteger, primary_key=True),
-        sa.Column("most", sa.BigInteger, nullable=False),
-        sa.Column("began", sa.BigInteger, nullable=False),
-        sa.Column("spent", sa.BigInteger, nullable=False),
+        *whole("most", "began", "spent"),
     )
-    return Tables(
-        store=store,
-        sessions=sessions,
-        facts=facts,
-        keys=keys,
-        accounts=accounts,
-        entries=entries,
-        limits=limits,
-    )
+    return Tables(store, sessions, facts, keys, accounts, entries, limits)
+
+
+def _needed(type_: Any, *names: str) -> "list[Column[Any]]":
+    """Gives columns of a type that are never empty."""
+    import sqlalchemy as sa
+
+    return [sa.Column(name, type_, nullable=False) for name in names]
 
 
 def revision(connection: "Connection") -> str | None:

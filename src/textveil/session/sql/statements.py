@@ -4,6 +4,7 @@ In: the tables, the kind of database. Out: `StoreStatements`, `LedgerStatements`
 Not here: when they are asked, and in which transaction (`store`, `ledger`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +84,13 @@ def inserted(table: Any, dialect: str) -> Any:
     return insert(table)
 
 
+def _given(prefix: str, columns: Iterable[Any]) -> dict[str, Any]:
+    """Gives values of columns, to be given by name when a statement is executed."""
+    import sqlalchemy as sa
+
+    return {each.name: sa.bindparam(f"{prefix}_{each.name}", type_=each.type) for each in columns}
+
+
 @dataclass(frozen=True)
 class LedgerStatements:
     """Those of a ledger.
@@ -146,19 +154,11 @@ def of_ledger(tables: Tables, dialect: str, checked: int) -> LedgerStatements:
     caps = [as_entry.get(each.name, sa.literal(0)) for each in read]
     state = sa.union_all(sa.select(newest), sa.select(*caps).where(limits.c.account == account))
 
-    new: dict[str, Any] = {
-        each.name: sa.bindparam(f"new_{each.name}", type_=each.type) for each in read
-    }
+    new = _given("new", read)
     entry = sa.insert(entries).values(new | {"account": account})
     grown = ("entries", "link", "seal", "epsilon", "ldp", "releases", "infinite")
-    now: dict[str, Any] = {
-        name: sa.bindparam(f"now_{name}", type_=accounts.c[name].type) for name in grown
-    }
-    totals = sa.update(accounts).where(own).values(now)
-    values = {
-        name: sa.bindparam(f"cap_{name}", type_=sa.BigInteger)
-        for name in ("period", "most", "began", "spent")
-    }
+    totals = sa.update(accounts).where(own).values(_given("now", map(accounts.c.get, grown)))
+    values = _given("cap", [each for each in limits.c if each.name != "account"])
     cap = inserted(limits, dialect).values(values | {"account": account})
     same = {name: cap.excluded[name] for name in ("most", "began", "spent")}
     cap = cap.on_conflict_do_update(index_elements=["account", "period"], set_=same)

@@ -11,7 +11,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 
@@ -19,6 +19,8 @@ from textveil.detect import PrivateValue, Sought, Span, beginnings, could_stand
 from textveil.session.placeholders import Given
 from textveil.session.snapshot import FACTS, Facts, SessionDelta, Snapshot
 from textveil.session.sql.seal import Seal
+
+T = TypeVar("T")
 
 FORM = "form"
 """The kind of a row that says which private value a form belongs to (`protect.Sought`)."""
@@ -87,10 +89,15 @@ class KnownForm(NamedTuple):
 @cache
 def _codecs() -> dict[str, tuple[TypeAdapter[Any], TypeAdapter[Any]]]:
     """How keys and values of each kind are written."""
+    return {kind: (TypeAdapter(key), TypeAdapter(value)) for kind, (key, value) in _types().items()}
+
+
+@cache
+def _types() -> dict[str, tuple[Any, Any]]:
+    """Gives the types of keys and values of each kind."""
     hints = get_type_hints(Facts)
-    found: dict[str, tuple[Any, Any]] = {name: get_args(hints[name]) for name in FACTS}
-    found |= {FORM: (str, KnownForm), BEGINNING: (str, int)}
-    return {kind: (TypeAdapter(key), TypeAdapter(value)) for kind, (key, value) in found.items()}
+    found: dict[str, Any] = {name: get_args(hints[name]) for name in FACTS}
+    return found | {FORM: (str, KnownForm), BEGINNING: (str, int)}
 
 
 class StoredFacts(Mapping[Any, Any]):
@@ -192,9 +199,7 @@ class StoredFacts(Mapping[Any, Any]):
 
 @cache
 def _pair(kind: str) -> TypeAdapter[tuple[Any, Any]]:
-    own: dict[str, tuple[Any, Any]] = {FORM: (str, KnownForm), BEGINNING: (str, int)}
-    types = own[kind] if kind in own else get_args(get_type_hints(Facts)[kind])
-    pair: Any = tuple.__class_getitem__(types)
+    pair: Any = tuple.__class_getitem__(_types()[kind])
     return TypeAdapter(pair)
 
 
@@ -223,14 +228,8 @@ class StoredSnapshot(Snapshot):
     @classmethod
     def _made(cls, version: int, last: int, facts: Mapping[str, StoredFacts]) -> "StoredSnapshot":
         chains: dict[str, Any] = {kind: ChainMap[Any, Any](facts[kind]) for kind in FACTS}  # type: ignore[arg-type]
-        return cls(
-            version=version,
-            last=last,
-            standing=facts[FORM],
-            longest=facts[BEGINNING],
-            facts=facts,
-            **chains,
-        )
+        own: dict[str, Any] = {"standing": facts[FORM], "longest": facts[BEGINNING], "facts": facts}
+        return cls(version=version, last=last, **own, **chains)
 
     def with_written(self, rows: int, added: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
         """The next snapshot, which remembers what this process has just written."""
@@ -262,10 +261,8 @@ class StoredSnapshot(Snapshot):
         """What of all that was found to be private may stand in some texts; more can be added to it."""
         known = self.standing.several(could_stand(texts, self.longest.several))
         # What is in them already is not new, even where nothing would be looked for.
-        found = {
-            PrivateValue(span.type, texts[span.text][span.start : span.end], span.score).key
-            for span in spans
-        }
+        said = ((each, texts[each.text][each.start : each.end]) for each in spans)
+        found = {PrivateValue(each.type, text, each.score).key for each, text in said}
         forms: list[KnownForm] = sorted(known.values())
         sought = Sought(PrivateValue(form.type, form.text, form.score) for form in forms)
         for value in self.facts["private"].several(found).values():
@@ -279,22 +276,16 @@ class StoredSnapshot(Snapshot):
         rows: list[SealedRow] = []
         for kind, facts in added.items():
             stored = self.facts[kind]
-            rows += [
-                stored.row(self.last + i, *each)
-                for i, each in enumerate(facts.items(), len(rows) + 1)
-            ]
+            numbered = enumerate(facts.items(), len(rows) + 1)
+            rows += [stored.row(self.last + i, *each) for i, each in numbered]
         return rows, added
 
     def _forms(self, values: Sequence[PrivateValue]) -> tuple[dict[str, KnownForm], dict[str, int]]:
-        forms = [
-            (order, value, form)
-            for order, value in enumerate(values, self.last)
-            for form in value.forms
-        ]
+        known_from = enumerate(values, self.last)
+        forms = [(order, value, form) for order, value in known_from for form in value.forms]
         texts = [form.text for *_, form in forms]
         heads = [head for *_, form in forms for head in beginnings(form)]
-        if forms:
-            StoredFacts.look_up([(self.standing, texts), (self.longest, heads)])
+        StoredFacts.look_up([(self.standing, texts), (self.longest, heads)])
         known: dict[str, KnownForm] = self.standing.several(texts)
         longest: dict[str, int] = self.longest.several(heads)
         now, reach = dict(known), dict(longest)
@@ -303,7 +294,9 @@ class StoredSnapshot(Snapshot):
                 now[form.text] = KnownForm(order, value.type, value.text, value.score, form.whole)
                 for head in beginnings(form):
                     reach[head] = max(reach.get(head, 0), len(form.text))
-        return (
-            {text: form for text, form in now.items() if form != known.get(text)},
-            {head: length for head, length in reach.items() if length != longest.get(head)},
-        )
+        return _new(now, known), _new(reach, longest)
+
+
+def _new(now: Mapping[str, T], known: Mapping[str, T]) -> dict[str, T]:
+    """Gives what is there now and was not, or was another."""
+    return {key: value for key, value in now.items() if value != known.get(key)}
