@@ -1,11 +1,10 @@
 """The ruler of detection: each part was measured or is a guard, and is switched off and on again."""
 
 import json
-from types import SimpleNamespace
 
 from tests.detect.test_patterns import EXAMPLES
 from training.ablation import ROWS, Counts, Part, count, fired, idle, parts, switched_off
-from training.labels import marked_texts
+from training.labels import Labelled, marked_texts
 
 from textveil.detect import Span, patterns, stages
 
@@ -16,7 +15,7 @@ def test_each_part_earns_its_place_or_is_a_guard():
 
 
 def test_each_guard_finds_an_example_that_nothing_else_finds():
-    examples = [SimpleNamespace(text=text) for text in EXAMPLES]
+    examples = [Labelled("", "en", "", text, [], "train") for text in EXAMPLES]
     where, find = fired(examples), patterns.Patterns().find
     found = [find([text]) for text in EXAMPLES]
 

@@ -1,7 +1,7 @@
 r"""Bounds: what no span crosses or cuts, as the structure of its text tells, whatever found the span.
 
 In: a text, and spans that any detector found in it. Out: its `Bounds`; the spans within them.
-Not here: what escapes stand for (`escapes`), the detectors, and where words are cut (`textveil.text.Tokens.cut`).
+Not here: what escapes stand for (`encodings`), the detectors, and where words are cut (`textveil.text.Tokens.cut`).
 
 Walls are in no span: separators and quotes of tables, quotes of strings in code and data, tags, marks of Markdown, what
 stands between a value and the key of the next line, fields of cards, ends of sentences. Escapes are in a span as a

@@ -1,4 +1,4 @@
-"""Relations: words that say that the writer knows whom a name is of ("my neighbour"), or that it is an illness's.
+"""Context cues: kinship words before a name make it private, disease words behind it make it nobody.
 
 In: the text before a name, or behind it. Out: whether it ends or begins with such words.
 Not here: whether it is a name (`detectors`).

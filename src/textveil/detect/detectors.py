@@ -1,4 +1,4 @@
-"""Running detectors: look them up by name, run them under a time limit, check their spans.
+"""Detectors: looks them up by name, runs them under a time limit, checks their spans.
 
 In: detectors and texts. Out: the checked spans of all detectors, which may overlap.
 Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and what happens to a span (`stages`).

@@ -1,7 +1,7 @@
-"""Titles: where a name begins and ends in what was found, without the words by which people are called.
+"""Name bounds: where a name begins and ends in a span, without titles and forms of address.
 
 In: the text of a name's span. Out: its bounds; whether it is nobody's name.
-Not here: what counts as the same name (`spelling`).
+Not here: what counts as the same name (`normalization`).
 
 What textveil itself takes for a name may reach further than the name: over "and", or over
 what an apostrophe joins to a name (`names`).

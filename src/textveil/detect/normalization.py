@@ -1,7 +1,7 @@
-"""Spellings: what counts as the same value however it is written, and the parts of a name.
+"""Normalization: what counts as the same value however it is written, and the parts of a name.
 
 In: values and texts. Out: their atoms (runs of letters or digits, folded), and the roles of a name's parts.
-Not here: where a value stands again in a text (`spread`), and the placeholders of parts (`textveil.session`).
+Not here: where a value stands again in a text (`occurrences`), and the placeholders of parts (`textveil.session`).
 """
 
 import unicodedata

@@ -1,7 +1,7 @@
-"""Spread: what was found to be private once is private wherever else it stands, whole or in parts that tell of it.
+"""Occurrences: every other place of a detected value, also respelled, or only a telling part of it.
 
 In: texts with the spans that detectors found, and what a session found earlier. Out: spans of the other places.
-Not here: what counts as the same and what the parts of a name are (`spelling`), and what a session keeps
+Not here: what counts as the same and what the parts of a name are (`normalization`), and what a session keeps
 (`textveil.session`).
 
 Folded words are looked up in a table, so the time is linear in the texts, however many values there are.

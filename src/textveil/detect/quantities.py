@@ -1,7 +1,7 @@
-"""Figures: dates, ages and amounts as they are written, and the same form with another value.
+"""Quantities: dates, ages and amounts as they are written, and the same form with another value.
 
 In: what a detector found, its type. Out: its value, and the text with another value in its place.
-Not here: by how much a value is moved (`mechanism.moved_figures`), and what finds figures (`patterns`, `structure`).
+Not here: by how much a value is moved (`mechanism.moved_figures`), and what finds figures (`patterns`, `keyvalue`).
 
 What cannot be read with certainty is not read. What is written shows the other value and the form of the first, and
 the form is never one that only some values have: a leading zero would tell that a day is before the 10th, a thousands

@@ -1,8 +1,8 @@
-"""Odds: how probable it is that what was found is private, by how it looks and by what else its text holds.
+"""Scoring: how probable it is that a span is private, by how it looks and by what else its text holds.
 
 In: spans of textveil's own detectors, among them those of which the bundled tagger is in doubt; the words of their
 texts. Out: the same spans with this probability. Weights come from `training/odds.py` of the repository.
-Not here: the detectors (`adapters`, `structure`), and which spans count (`grouping`).
+Not here: the detectors (`adapters`, `keyvalue`), and which spans count (`stages`).
 
 A single word that may be a name says little alone. Beside other private names it is likely to be one, too; in a text
 that holds nothing else it is not. So a candidate, which is all spans of the same words, is judged twice. A small

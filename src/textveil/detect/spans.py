@@ -1,7 +1,7 @@
 """Spans: the sensitive parts that a detector finds in a text, and the interface of a detector.
 
 In: nothing. Out: `Span`, the protocol `Detector`, and the names of types.
-Not here: the detectors (`patterns`, `adapters`, `lists`), and what happens to a span (`grouping`, `budget`).
+Not here: the detectors (`patterns`, `adapters`, `lists`), and what happens to a span (`stages`).
 """
 
 import re
@@ -94,7 +94,7 @@ class Span(NamedTuple):
         source: the detector's name.
         private: how probable it is that the part belongs to somebody private, from 0 to 1, and not to somebody or
             something public; 1 where the detector cannot tell. `protect.level` decides from .5 on.
-        evidence: what the bundled tagger read there, for `odds`; None from other detectors.
+        evidence: what the bundled tagger read there, for `scoring`; None from other detectors.
     """
 
     text: int

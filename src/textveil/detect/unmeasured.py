@@ -1,7 +1,7 @@
-"""Scripts and languages for which it was not measured how much is found.
+"""Unmeasured: scripts and languages for which it was not measured how much is found.
 
 In: texts. Out: the names of those scripts and languages in a text, and the parts written in them.
-Not here: what is found in the measured ones (the modules beside), and what follows from it (`grouping`).
+Not here: what is found in the measured ones (the modules beside), and what follows from it (`stages`).
 
 A script is known by its letters; a language in a measured script by letters that only it has, or by its common words.
 """

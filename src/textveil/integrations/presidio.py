@@ -1,7 +1,7 @@
 """Presidio: what textveil hides as a recognizer, and what it puts in its place as operators.
 
 In: texts for an analyzer; spans for an anonymizer. Out: results of a recognizer; placeholders of a session, or draws.
-Not here: Presidio as a detector (`protect.adapters`).
+Not here: Presidio as a detector (`detect.adapters`).
 """
 
 import re

@@ -1,7 +1,7 @@
 """spaCy: a component that puts the release of a document beside it, as `doc._.textveil`.
 
 In: documents. Out: the same documents, which stay as they are, with their releases.
-Not here: a spaCy pipeline as a detector (`protect.adapters`).
+Not here: a spaCy pipeline as a detector (`detect.adapters`).
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """Moved figures: a date, an age or an amount gives way to one near it, by discrete Laplace noise with an exact law.
 
 In: figures by their type; how much is lost for each day, year or unit. Out: what is added to each, what that promises.
-Not here: how figures are read and written (`protect.figures`), which of them are equal (`pipeline.consistent`).
+Not here: how figures are read and written (`detect.quantities`), which of them are equal (`pipeline.consistent`).
 """
 
 import math

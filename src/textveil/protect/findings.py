@@ -1,7 +1,7 @@
 """Findings: what was found in a text, with the reason why it is hidden or stays, for the owner of the text.
 
 In: what detectors found in texts, with all places where it stands again. Out: the findings of each text.
-Not here: what is found and what is hidden (`grouping`).
+Not here: what is found (`textveil.detect`), and what is hidden (`grouping`).
 """
 
 import math

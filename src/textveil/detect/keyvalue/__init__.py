@@ -1,7 +1,7 @@
 """Structure: private values that their keys give away.
 
 In: texts: prose, data or code, or both. Out: spans of values; keys and code stay.
-Not here: what keys mean (`keys`), which values fit (`values`), where they stand (`pairs`, `tables`), and
+Not here: what keys mean (`keys`), which values fit (`values`), where they stand (`parsers`, `tables`), and
 identifiers that need no key (`patterns`).
 
 A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if its neighbours show

@@ -1,7 +1,7 @@
 """Keys: what a name of a field, column, element or header says about its value, in many languages.
 
 In: a key as it stands, `customerFirstName`, `date_of_birth`, `Geburtsdatum`, `お客様名`. Out: the kind of its value.
-Not here: whether a value fits its key (`values`), and how keys are found (`pairs`, `tables`).
+Not here: whether a value fits its key (`values`), and how keys are found (`parsers`, `tables`).
 """
 
 import unicodedata

@@ -1,7 +1,7 @@
 """Tables: cells with the header of their column, in CSV, TSV, Markdown, aligned columns and SQL.
 
 In: a text. Out: `KeyedValues`, a record per row.
-Not here: what headers mean (`keys`), whether cells fit (`values`), pairs of keys and values (`pairs`).
+Not here: what headers mean (`keys`), whether cells fit (`values`), pairs of keys and values (`parsers`).
 """
 
 import re

@@ -1,7 +1,7 @@
 """Values: whether what stands behind a key fits it, and where exactly it begins and ends.
 
 In: a text, a place in it, the kind that the key announced. Out: the type and place of the value, and how telling it is.
-Not here: keys (`keys`), and what the neighbours of a value add (`structure`).
+Not here: keys (`keys`), and what the neighbours of a value add (`keyvalue`).
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """Patterns: structured identifiers, recognized by form, check digits and nearby words.
 
 In: texts. Out: spans that do not overlap.
-Not here: the form of each identifier (`accounts`, `net`, `keys`, `people`, `references`, `vehicles`,
+Not here: the form of each identifier (`accounts`, `net`, `secrets`, `people`, `references`, `vehicles`,
 `addresses`, `places`, `phones`), names
 (`textveil.models`), and users' own lists (`lists`).
 """

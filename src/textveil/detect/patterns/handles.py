@@ -1,7 +1,7 @@
 """Handles: user names and logins, in paths, logs, configuration, chats and prose.
 
 In: a text in plain form. Out: `RULES`, and the names that only the whole text tells (`find_handles`).
-Not here: mail addresses and profiles as URLs (`net`), passwords (`keys`).
+Not here: mail addresses and profiles as URLs (`net`), passwords (`secrets`).
 """
 
 from collections import Counter

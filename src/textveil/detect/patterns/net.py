@@ -1,7 +1,7 @@
 """Internet addresses: e-mail, URLs, hosts, and devices.
 
 In: nothing. Out: `RULES`, and what makes a URL a secret.
-Not here: which of them are public (`hosts`), keys and passwords on their own (`keys`), user names (`handles`).
+Not here: which of them are public (`hosts`), keys and passwords on their own (`secrets`), user names (`handles`).
 """
 
 import base64

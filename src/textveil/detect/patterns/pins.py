@@ -1,7 +1,7 @@
 """Codes: PINs, codes of cards, and codes of doors, gates, alarms and safes, in figures or told in words.
 
 In: nothing. Out: `RULES`.
-Not here: passwords and keys (`keys`).
+Not here: passwords and keys (`secrets`).
 """
 
 import regex

@@ -1,7 +1,7 @@
 """Rules: how to tell an identifier from other text.
 
 In: patterns, checks, words. Out: `Rule`.
-Not here: the identifiers (`accounts`, `net`, `keys`, `people`, `addresses`), and how rules are applied (`patterns`).
+Not here: the identifiers (`accounts`, `net`, `secrets`, `people`, `addresses`), and how rules are applied (`patterns`).
 
 Rules run on text in plain form: ASCII digits, dashes, quotes and spaces; in it, letters of scripts that need no space
 between a word and a number (Chinese, Korean, Arabic, Hindi, ...) are one mark, `FOREIGN`, which ends words. Every loop

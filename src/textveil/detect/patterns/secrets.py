@@ -2,7 +2,7 @@
 
 In: nothing. Out: `RULES`.
 Not here: the well-known forms of secrets (`data/secrets.toml`), URLs with a key in them (`net`),
-PINs and codes of doors (`codes`).
+PINs and codes of doors (`pins`).
 """
 
 import base64
