@@ -9,26 +9,10 @@ from collections.abc import Sequence
 from textveil.detect.context_cues import REACH, is_beside_relation, is_relation
 from textveil.detect.normalization import atoms
 from textveil.detect.spans import NAMES, PRIVATE, Span
-from textveil.text import is_country
+from textveil.text import is_country, vocabulary
 
 LONGEST_COUNTRY = 60
 """Letters of a name that is looked for among countries."""
-
-NAMESAKES = frozenset(
-    {
-        "chad",
-        "england",
-        "france",
-        "georgia",
-        "holland",
-        "india",
-        "ireland",
-        "israel",
-        "jordan",
-        "kenya",
-    }
-)
-"""Countries that people are called, too."""
 
 NAMING = 4
 """Letters of a longer word of a name."""
@@ -48,7 +32,7 @@ def publish_country(span: Span, texts: Sequence[str]) -> Span:
         return span  # what a user listed stays sensitive, whatever it is
     if len(name) > LONGEST_COUNTRY or not is_country(name):
         return span
-    somebody = span.type == "PERSON" and name.lower() in NAMESAKES
+    somebody = span.type == "PERSON" and name.lower() in vocabulary.words("country_namesakes")
     return span if somebody else span._replace(type="LOCATION", private=0.0)
 
 
