@@ -132,3 +132,11 @@ def test_a_page_is_a_file_of_its_own(run, tmp_path):
         assert "--html must be a file of its own" in err
         assert out == ""
     assert prompt.read_text() == PROMPT
+
+
+def test_what_was_not_measured_is_said_once(run):
+    said = "Recall was not measured for Khmer text; names in it may pass.\n"
+    code, out, err = run("--lines", *LEAN, stdin="សួស្តី\nសួស្តី\n".encode())
+    assert (code, out, err.count(said)) == (0, "", 1)
+    assert said not in run("--lines", "--json", *LEAN, stdin="សួស្តី\n".encode())[2]
+    assert said not in run(PROMPT, *LEAN)[2]

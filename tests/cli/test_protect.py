@@ -76,7 +76,7 @@ def test_what_was_not_measured_is_said_and_strict_says_that_it_is_hidden(run):
     code, out, err = run("protect", "សួស្តី", *LEAN, "-o", "protect.unmeasured=strict")
     assert (code, out) == (0, "<TEXT_1>\n")
     assert err.startswith("1 passage replaced; ")
-    assert err.endswith("for Khmer text; all of it but public words was replaced.\n")
+    assert err.endswith("for Khmer text; all of it but public words is replaced.\n")
 
 
 def test_where_nothing_is_found_that_is_said(run):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import progress, shell, texts
+from textveil.cli.telling import say_unmeasured
 from textveil.cli.verbs import verb
 from textveil.files import streams
 
@@ -51,7 +52,8 @@ def find(
         streams.output(None) as sink,
     ):
         kept, asked = tee(given)
-        rows = zip(kept, Protector.from_config(config).find_many(asked), strict=True)
+        guard, unmeasured = Protector.from_config(config), set[str]()
+        rows = zip(kept, guard.find_many(asked), strict=True)
         found = progress.counted(rows) if lines else progress.read(rows)
         if html is not None:
             from textveil.show import findings as shown
@@ -62,6 +64,7 @@ def find(
         for number, (prompt, own) in enumerate(found, 1):
             here = sum(each.hidden for each in own)
             hidden, stay = hidden + here, stay + len(own) - here
+            unmeasured.update(guard.unmeasured(prompt))
             if as_json:
                 sink.write(streams.json_line({"findings": [each.to_json() for each in own]}))
                 continue
@@ -73,6 +76,8 @@ def find(
         shell.note("textveil: warning: the input is empty, so there is nothing to find")
     elif not as_json:
         shell.note(shell.wrap(_said(hidden, stay)))
+        if unmeasured:
+            say_unmeasured(unmeasured, strict=config.protect.unmeasured == "strict")
 
 
 def _said(hidden: int, stay: int) -> str:

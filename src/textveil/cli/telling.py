@@ -89,11 +89,9 @@ class Telling:
 
         note(wrap(hidden(releases, earlier)))
         if unmeasured:
-            named = " and ".join(sorted(unmeasured))
             chosen = guarantees[0].claim.options["protect"]
             strict = isinstance(chosen, dict) and chosen["unmeasured"] == "strict"
-            so = "all of it but public words was replaced" if strict else "names in it may pass"
-            note(wrap(f"Recall was not measured for {named} text; {so}."))
+            say_unmeasured(unmeasured, strict=strict)
         if self.how != "summary":
             self.say(guarantees)
 
@@ -125,3 +123,10 @@ def together(guarantees: "Sequence[Guarantee]") -> "Guarantee":
     from textveil.guarantee import summarize
 
     return guarantees[0] if len(guarantees) == 1 else summarize(list(guarantees))
+
+
+def say_unmeasured(names: Collection[str], *, strict: bool) -> None:
+    """Print that it was not measured how much is found in texts of some scripts and languages."""
+    named = " and ".join(sorted(names))
+    so = "all of it but public words is replaced" if strict else "names in it may pass"
+    note(wrap(f"Recall was not measured for {named} text; {so}."))

@@ -413,8 +413,8 @@ class Privatizer(Parts):
         shown[protection.named] = rows[protection.named]
         return shown
 
-    def _unmeasured(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
-        """The unmeasured scripts and languages of each text, where all other words pass and show them anyway."""
+    def unmeasured_in(self, texts: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Names the unmeasured scripts and languages of each text, where all other words pass and show them anyway."""
         if self.grouping is None or not (
             isinstance(self.budget, Grouped) and math.isinf(self.budget.budgets[-1])
         ):
@@ -458,7 +458,7 @@ class Privatizer(Parts):
             done=first,
         )
         positions = plan.block.layout.positions
-        foreign = self._unmeasured(tokens.texts)
+        foreign = self.unmeasured_in(tokens.texts)
         same = self.words.consistent or repeats is not None
         stated = partial(self._stated, protection, plan, release, again, here, notes, same)
         made = [

@@ -120,6 +120,10 @@ class Protector:
             )
         return self.privatizer.found_in(_several(texts, "find"))
 
+    def unmeasured(self, text: str) -> tuple[str, ...]:
+        """Names the scripts and languages of a text for which it was not measured how much is found."""
+        return tuple(self.privatizer.unmeasured_in([text])[0])
+
     def _of(self, source: Source) -> Privatizer:
         if source not in get_args(Source):
             raise ConfigError(f"source must be one of {', '.join(get_args(Source))}")
