@@ -392,6 +392,7 @@ def test_a_number_of_json_or_code_gives_way_to_a_string_so_that_what_was_valid_s
         ({"detectors": ["patterns", "structure"], "level": "personal"}, True),
         ({"detectors": ["patterns"], "level": "names"}, True),
         ({"detectors": ["patterns"], "always": ["owl"], "level": "personal"}, True),
+        ({"detectors": ["patterns"], "unmeasured": "strict"}, True),
         ({"detectors": ["patterns"], "level": "identifiers"}, False),
         ({"detectors": ["patterns"], "types": ["EMAIL"]}, False),
         ({"detectors": ["patterns", "tagger"], "level": "personal"}, False),

@@ -224,6 +224,7 @@ ATTACKS = BOUND | {
     "a forged link": lambda write, a, *_: forged(write, a),
     "an entry that says less": changed(ENTRIES, "epsilon = 1"),
     "a link that is a text": changed(ENTRIES, "link = 'text'"),
+    "a newest link that is a text": changed(ACCOUNTS, "link = 'text'"),
     "an idempotency key of another entry": changed(ENTRIES, "key = :a"),
     "a link of another account": lambda write, a, b, _: write(
         f"{ENTRIES} link = (select link from textveil_entries where account = :b and number = 5) "

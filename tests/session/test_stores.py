@@ -27,6 +27,7 @@ from tests.readable import readable
 
 from textveil.session.sql import seal
 from textveil.session.sql.database import Database
+from textveil.session.sql.view import WHOLE, StoredFacts
 from textveil.session.stored import SWEPT, SQLStore
 
 CANARIES = (
@@ -443,3 +444,12 @@ def test_postgresql(postgres):
             assert sum(pool.map(spent, range(24))) == 10
         entries = list(kept.ledger.entries())
         assert len([each for each in entries if each["what"] != "limit"]) == 20
+
+
+def test_an_answer_is_restored_without_reading_all_names(url, monkeypatch):
+    kept, read, all_of = SQLStore(url), set(), StoredFacts._all
+    release(kept.open("chat"), *(("PERSON", f"Quill{i} Zyx{i}") for i in range(20)))
+    monkeypatch.setattr(StoredFacts, "_all", lambda facts: read.add(facts._kind) or all_of(facts))
+    restored = kept.open("chat").restore("<PERSON_1>, <PERSON_2_FAMILY>")
+    assert restored == "Quill0 Zyx0, Zyx1"
+    assert read <= {*WHOLE}

@@ -34,8 +34,8 @@ from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarn
 from textveil.randomness import Flags
 from textveil.text import Tokens
 
-KEYED = frozenset(("patterns", "structure", "lists"))
-"""Detectors that find names only behind a key, or from a list."""
+KEYED, LISTING = frozenset(("patterns", "structure")), frozenset(("lists", "unmeasured"))
+"""Detectors that find names only behind a key; and those that find what a user lists, or all of a text."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,12 +91,26 @@ class Detection:
     @property
     def finds_names(self) -> bool:
         """Whether names are found that stand behind no key, or nothing asks for names."""
-        names = [each.name for each in self.settings.detectors]
+        names = {each.name for each in self.settings.detectors} - LISTING
         types = self.settings.types
         asked = types is None or not types.isdisjoint(NAMES)
         if self.settings.level == "identifiers" or not asked or not names:
             return True
-        return not {*names} <= KEYED
+        return not names <= KEYED
+
+    def check_measured(self, texts: Sequence[str]) -> None:
+        """Refuses texts with parts in a script or language that was not measured, if the options say so.
+
+        Raises:
+            InputError: there are such parts, and `protect.unmeasured` is `refuse`.
+        """
+        if self.options.unmeasured != "refuse":
+            return
+        if named := sorted({*chain.from_iterable(self.unmeasured(texts))}):
+            raise InputError(
+                f"nothing is released: recall was not measured for {' and '.join(named)} text; take it out, or set "
+                "protect.unmeasured to strict, which hides it, or say, which lets it pass"
+            )
 
     def detect(self, tokens: Tokens, important: Flags) -> Detections:
         """Finds what detectors find in the texts of a batch.
@@ -107,16 +121,7 @@ class Detection:
 
         Raises:
             DetectorError: a detector failed, and `protect.on_failure` is `refuse`.
-            InputError: a text has parts in a script or language that was not measured, and `protect.unmeasured` is
-                `refuse`.
         """
-        if self.options.unmeasured == "refuse" and (
-            named := sorted({*chain.from_iterable(self.unmeasured(tokens.texts))})
-        ):
-            raise InputError(
-                f"nothing is released: recall was not measured for {' and '.join(named)} text; take it out, or set "
-                "protect.unmeasured to strict, which hides it, or say, which lets it pass"
-            )
         found = Detections(tokens=tokens, important=important)
         try:
             return stages.run(stages.STAGES, found, self.settings)
@@ -150,8 +155,8 @@ class Detection:
         return is_at_level(span, self.options.level)
 
     def staying(self, found: Detections) -> tuple[Span, ...]:
-        """Merges what stays of what was found: public names, and what the user never wants protected."""
-        stays = replace(found, spans=(*found.public, *found.spared))
+        """Merges what stays of what was found: what is not sensitive, and what the user never wants protected."""
+        stays = replace(found, spans=(*found.others, *found.spared))
         return stages.run(stages.MERGING, stays, self.settings).spans
 
     def unmeasured(self, texts: Sequence[str]) -> list[tuple[str, ...]]:

@@ -21,7 +21,7 @@ class Detections:
         tokens: the N words of the texts.
         important: bool [N], words that matter to the task; carried along where words are cut.
         spans: sensitive parts; after the last stage no word is in two of them.
-        public: names that detectors take for public.
+        others: what was found and is not sensitive: it is public, or `protect.level` lets it pass.
         spared: what would be sensitive, but that the user never wants protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
         new_values: for each text the private values that were not known before.
@@ -30,7 +30,7 @@ class Detections:
     tokens: Tokens
     important: Flags
     spans: tuple[Span, ...] = ()
-    public: tuple[Span, ...] = ()
+    others: tuple[Span, ...] = ()
     spared: tuple[Span, ...] = ()
     failed: bool = False
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()

@@ -76,7 +76,7 @@ GUESSED = "tagger"
 """The detector that judges identifiers by how they look; what others know by a form or a key they know better."""
 
 REPEATED = "spread"
-"""The source of spans that hold again what was found elsewhere."""
+"""The source of spans that hold again what was found elsewhere, as JSON names it."""
 
 TYPE_NAME = re.compile("[A-Z0-9_]{1,64}")
 """The form of a type name."""
@@ -108,12 +108,12 @@ class Span(NamedTuple):
 
     @property
     def is_own(self) -> bool:
-        """Whether one of textveil's own detectors found it."""
-        return self.source.partition(":")[0] in OWN
+        """Whether one of textveil's own detectors found it; a tagger of a user's own is none."""
+        return self.source in OWN
 
     @property
     def is_guess(self) -> bool:
-        """Whether a tagger found it, which judges by looks."""
+        """Whether a tagger found it, the bundled one or a user's, which judges by looks."""
         return self.source.partition(":")[0] == GUESSED
 
 

@@ -80,12 +80,12 @@ def _select_types(found: Detections, settings: Settings) -> Detections:
     return replace(found, spans=tuple(span for span in found.spans if span.type in types))
 
 
-def _separate_public(found: Detections, settings: Settings) -> Detections:
+def _separate_others(found: Detections, settings: Settings) -> Detections:
     private: list[Span] = []
-    public: list[Span] = []
+    others: list[Span] = []
     for span in found.spans:
-        (private if visibility.is_at_level(span, settings.level) else public).append(span)
-    return replace(found, spans=tuple(private), public=tuple(public))
+        (private if visibility.is_at_level(span, settings.level) else others).append(span)
+    return replace(found, spans=tuple(private), others=tuple(others))
 
 
 def _spare(found: Detections, settings: Settings) -> Detections:
@@ -98,7 +98,7 @@ def _spare(found: Detections, settings: Settings) -> Detections:
 
 def _repeat(found: Detections, settings: Settings) -> Detections:
     texts = found.tokens.texts
-    repeated, values = find_occurrences(texts, found.spans, settings.known, found.public)
+    repeated, values = find_occurrences(texts, found.spans, settings.known, found.others)
     if settings.never is not None:
         repeated = settings.never.without(repeated, texts)
     spans = (*settings.reserved, *found.spans, *repeated)
@@ -116,7 +116,6 @@ BOUNDS = Stage(
 )
 
 MERGING = (
-    BOUNDS,
     Stage(
         name="words",
         apply=lambda found, _: overlaps.cut_words(found),
@@ -163,6 +162,7 @@ STAGES = (
         why="finds spans, in each text as it reads, and in what is encoded in it",
         guard="without it there is nothing to find; each detector is measured alone",
     ),
+    BOUNDS,
     Stage(
         name="odds",
         apply=_spans(judged),
@@ -227,7 +227,7 @@ STAGES = (
     ),
     Stage(
         name="level",
-        apply=_separate_public,
+        apply=_separate_others,
         why="what is public stays",
     ),
     Stage(
@@ -247,6 +247,7 @@ PROPAGATING = (
         apply=_repeat,
         why="what is private once is private wherever else it stands",
     ),
+    BOUNDS,
     *MERGING,
 )
 """From spans to these and all other places of what they cover, in order; in a session behind its lock."""

@@ -15,7 +15,7 @@ from textveil.detect.name_bounds import LONGEST as LONGEST_TITLE
 from textveil.detect.name_bounds import SHORT, bounds, is_called, is_nobody, names
 from textveil.detect.patterns.times import whole_date
 from textveil.detect.quantities import AGE, age_end
-from textveil.detect.spans import NAMES, NUMBERS, Span
+from textveil.detect.spans import GUESSED, NAMES, NUMBERS, Span
 
 _FIGURE = regex.compile(r"\d{1,3}(?!\d)")
 """The years of an age, before their unit."""
@@ -43,7 +43,7 @@ _CONSTANT, _CONSTANT_BEFORE = (
 
 def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     """Tells whether a person is only titles ("Herr Dr."), also one cut short ("geom."), so nobody."""
-    if span.type != "PERSON" or not span.is_own:
+    if span.type != "PERSON" or not (span.is_own or span.is_guess):
         return False
     text = texts[span.text]
     word = text[span.start : span.end]
@@ -52,7 +52,7 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
 
 def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
     """Tells whether a guess is a part of a variable's name in capitals: SENTRY_AUTH_TOKEN."""
-    if not span.is_guess:
+    if span.source != GUESSED:
         return False
     text = texts[span.text]
     before = _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start)
@@ -81,23 +81,27 @@ def trim(span: Span, texts: Sequence[str]) -> list[Span]:
     ends with the full stop of its sentence.
     """
     text = texts[span.text]
-    if span.type == "ORGANIZATION" and span.is_guess and is_called(text[span.start : span.end]):
+    if (
+        span.type == "ORGANIZATION"
+        and span.source == GUESSED
+        and is_called(text[span.start : span.end])
+    ):
         span = span._replace(type="PERSON")
     if span.type in NAMES:
         return _trim_name(span, text)
-    if not span.is_own:
-        return [span]
+    if span.is_own:
+        span = _trim_own(span, text)
+    return _trim_number(span, text) if span.is_guess and span.type in NUMBERS else [span]
+
+
+def _trim_own(span: Span, text: str) -> Span:
     stop = _STOPPED.get(span.type)
     if stop and stop.search(text[span.start : span.end]):
         span = span._replace(end=span.end - 1)
     if span.type == "DATE":
         start, end = whole_date(text, span.start, span.end)
-        return [span._replace(start=start, end=end)]
-    if not span.is_guess:
-        return [span]
-    if span.type == AGE:
-        return [_trim_age(span, text)]
-    return _trim_number(span, text) if span.type in NUMBERS else [span]
+        return span._replace(start=start, end=end)
+    return _trim_age(span, text) if span.type == AGE and span.is_guess else span
 
 
 def _trim_name(span: Span, text: str) -> list[Span]:

@@ -1,6 +1,6 @@
-"""Visibility: which of the spans are private, and which are public or of nobody's concern.
+"""Visibility: which spans are private, and which are public.
 
-In: spans and their texts. Out: spans with `private` settled, or left out.
+In: spans and their texts. Out: the same spans, with `private` settled.
 Not here: what detectors are in doubt of (`scoring`), and the order of steps (`stages`).
 """
 
@@ -28,7 +28,7 @@ def is_at_level(span: Span, level: str) -> bool:
 def publish_country(span: Span, texts: Sequence[str]) -> Span:
     """Makes a whole country public that textveil found, unless it may be a person's name."""
     name = texts[span.text][span.start : span.end]
-    if not span.is_own or span.type not in (*NAMES, "ADDRESS"):
+    if not (span.is_own or span.is_guess) or span.type not in (*NAMES, "ADDRESS"):
         return span  # what a user listed stays sensitive, whatever it is
     if len(name) > LONGEST_COUNTRY or not is_country(name):
         return span

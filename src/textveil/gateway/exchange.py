@@ -119,7 +119,9 @@ class Exchange:
             asked = Asked(operation, self._body, gateway.policy, self._pseudonym)
             links = gateway.store.links(account)
             self._check_retry(links, retry)
-            keys = self._limit(links)
+            keys = self._gateway.policy.keys is not None
+            if keys:
+                self._limit(links)
             made = partial(MessageChain, links, account, heads=gateway.heads, summed=keys)
             said = asked.messages, asked.besides
             if operation.guardrail is None:
@@ -138,15 +140,13 @@ class Exchange:
         if retry is not None and not MessageChain.is_retry(links, retry, self._all()):
             raise RequestError(422, OTHER, code="idempotency")
 
-    def _limit(self, links: Links) -> bool:
-        """Limits what a key may spend, each time, since other workers do so, too; whether there are keys."""
-        policy, ledger = self._gateway.policy, links.ledger
-        if policy.keys is None:
-            return False
-        if ledger is not None:
-            limit = {"epsilon": None} if policy.budget is None else vars(policy.budget)
-            ledger.limit(self._account, "ldp", ALL, **limit, alone=True)
-        return True
+    def _limit(self, links: Links) -> None:
+        """Limits what a key may spend, each time, since other workers do so, too."""
+        if links.ledger is None:
+            return
+        most = self._gateway.policy.budget
+        epsilon, days = (None, None) if most is None else (most.epsilon, most.days)
+        links.ledger.limit(self._account, "ldp", ALL, epsilon, days=days, alone=True)
 
     def released(self, begun: Begun) -> tuple[dict[str, Any], dict[str, str]]:
         """The body that may be sent, and the headers that say what was promised and hidden."""

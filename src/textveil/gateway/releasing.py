@@ -115,6 +115,8 @@ class Releasing:
         high = end + AROUND
         around = self._places(text, max(low, end - AROUND), high)
         stop = max((stop for begin, stop in around if begin < end < stop < high), default=end)
+        if stop == end:
+            return end
         next_ones = self._places(text, end, high)
         behind = max((last for begin, last in next_ones if begin == end), default=end)
         own = self._places(text, max(start, end - AROUND), end)

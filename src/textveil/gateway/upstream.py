@@ -205,7 +205,7 @@ def worded(
         refused.status,
         texts["message"],
         param=texts.get("param"),
-        code=texts.get("code"),
+        code=texts.get("code") or None,
         kind=texts.get("type"),
         headers=refused.headers,
         own=False,

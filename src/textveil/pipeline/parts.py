@@ -196,7 +196,7 @@ def _parameters(setup: Setup, mechanism: Mechanism) -> Iterator[tuple[EmbeddingT
 def _epsilons(chosen: Budget | None) -> dict[int, float]:
     """The finite epsilons above 0 that a rule of the package gives to words, of groups by their number."""
     given: Sequence[float] = chosen.budgets if isinstance(chosen, Grouped) else ()
-    given = (chosen.epsilon,) if isinstance(chosen, Uniform) else given
+    given = (chosen.epsilon,) if type(chosen) is Uniform else given
     return {i: each for i, each in enumerate(given) if 0 < each < math.inf}
 
 

@@ -181,6 +181,7 @@ class Grouping:
             InputError: queries are missing, or not one per text; or a text has parts in a script or language that was
                 not measured, and `protect.unmeasured` is `refuse`.
         """
+        self.detection.check_measured(tokens.texts)
         return self.detection.detect(tokens, self._important(tokens, queries))
 
     def propagate(

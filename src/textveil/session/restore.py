@@ -500,8 +500,9 @@ class Restorer:
         known = self._was_said(before) and not is_public(before)  # everybody says "will"
         if before[:1].isupper() and not known and sentences.may_be_given(before, key.shown):
             return True
-        named = bool(_marks(before) & (lexicon.NAME | lexicon.PUBLIC))
-        return named and self._is_stranger(before, shouted)
+        if not self._is_stranger(before, shouted):
+            return False
+        return bool(_marks(before) & (lexicon.NAME | lexicon.PUBLIC))
 
     def _is_alone_in_sentence(self, at: int, end: int, shouted: bool) -> bool | None:
         """Whether no word in the sentence of a key may be a part of another name; None if further text decides that."""

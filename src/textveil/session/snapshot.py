@@ -52,7 +52,7 @@ class Facts:
 
     Attributes:
         placeholders: by value, to the character.
-        values: the number and part of each value, by (type, value as it is compared); see `protect.alike`.
+        values: the number and part of each value, by (type, value as it is compared); see `detect.alike`.
         parts: the number and part of whatever may stand for a name, in the same way.
         forms: how many spellings there are, by (type, number, part).
         counts: the last number of each type, or how many there are where numbers follow from a key.
@@ -190,7 +190,7 @@ class Snapshot(Facts):
         """What placeholders stand for; also those of parts of names, which an answer may use unasked."""
         found = {given.shown: given.value for given in placeholders}
         found |= {f"<{given.inner}>": given.value for given in placeholders if given.quoted}
-        for given in placeholders if self.parts else ():
+        for given in placeholders:
             for shown, word in self._parts_of(given):
                 found.setdefault(shown, word)
         return found

@@ -22,7 +22,7 @@ def words(name: str, *languages: str) -> frozenset[str]:
 
     Args:
         name: of the list.
-        languages: whose words, by ISO 639-1; `any` are those of no language. None: of all.
+        languages: whose words, by ISO 639-1; `any` are those of no language; without one, those of all.
 
     Raises:
         KeyError: there is no such list.
@@ -51,8 +51,8 @@ def _lists() -> dict[str, dict[str, tuple[str, ...]]]:
     found: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     folder = files("textveil") / "data" / "vocabulary"
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
-        language = file.name.removesuffix(".yaml")
-        if language == "keys":
+        language, _, ending = file.name.partition(".")
+        if ending != "yaml" or language == "keys":
             continue
         for heading, listed in yaml.load(file.read_bytes(), _LOADER).items():
             below = {"": listed} if isinstance(listed, str) else listed

@@ -78,11 +78,12 @@ def test_nothing_of_the_originals_is_sent_or_shown(openai_server, small_table):
     texts = [f"The {CANARY} near anchor of {CANARY}", f"{CANARY.upper()} and river"]
     case = case_of(small_table, texts, lambda table, block: (block.secret + 7) % len(table))
     attacker = Reconstruction(url=openai_server, model="echo", key=KEY)
+    before = len(json.loads(journal(openai_server)))  # of other tests
     findings = attack(case, [attacker], rng=RNG)
     assert findings.rows
-    sent = journal(openai_server)
-    assert CANARY not in sent.lower()
-    bodies = [entry["body"] for entry in json.loads(sent)]
+    sent = json.loads(journal(openai_server))[before:]
+    assert CANARY not in json.dumps(sent).lower()
+    bodies = [entry["body"] for entry in sent]
     assert {released.text for released in case.view.released} <= {
         body["messages"][1]["content"]
         for body in bodies

@@ -1,7 +1,7 @@
 """Detectors with a cache, because a sweep privatizes the same texts in every cell.
 
 In: the name of a detector. Out: a detector that remembers what it found in a text.
-Not here: the detectors (`textveil.protect`), and what happens to a span (`protect.grouping`).
+Not here: the detectors (`textveil.detect`), and what happens to a span (`detect.stages`).
 """
 
 from collections.abc import Sequence

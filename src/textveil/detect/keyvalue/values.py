@@ -364,7 +364,7 @@ def _number(text: str, start: int, end: int, *, whole: bool) -> Value | None:
 
 def _is_nobodys(value: str) -> bool:
     """Whether a user name is a system's, of documents, or a constant's."""
-    listed = vocabulary.words("system_users") | vocabulary.words("nobody_names")
+    listed = vocabulary.words("nobody_users") | vocabulary.words("nobody_names")
     return value.lower() in listed or (value.isupper() and _digits(value) < 2)
 
 

@@ -1,4 +1,4 @@
-"""Codes: PINs, codes of cards, and codes of doors, gates, alarms and safes, in figures or told in words.
+"""PINs: PINs, codes of cards, and codes of doors, gates, alarms and safes, in figures or told in words.
 
 In: nothing. Out: `RULES`.
 Not here: passwords and keys (`secrets`).

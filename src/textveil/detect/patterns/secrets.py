@@ -1,4 +1,4 @@
-"""Keys: passwords, tokens and other credentials.
+"""Secrets: passwords, tokens and other credentials.
 
 In: nothing. Out: `RULES`.
 Not here: the well-known forms of secrets (`data/secrets.toml`), URLs with a key in them (`net`),

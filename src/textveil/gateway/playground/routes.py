@@ -244,10 +244,8 @@ class Playground:
 
         gateway = self._gateway.current
         if shown.gateway is not gateway:
-            says = (
-                "the policy has the playground only where other machines cannot reach the gateway"
-            )
-            raise RequestError(404, says, code="never")
+            says = "the policy has changed since this was shown: look again, then ask"
+            raise RequestError(409, says, code="changed")
         self._check_own(shown, asks.model, await _in_thread(gateway.caller, request.headers))
         prepared = Prepared(shown.privatizer, _Released(shown), shown.store(gateway.store))
         return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)

@@ -95,7 +95,7 @@ def at_risk(found: Risk, beside: str) -> dict[str, Any]:
         parts.append([item.text, look, f"found with {says}"])
     _plain(parts, released.gaps[-1])
     exact = found.evidence == "exact"
-    how = "computed from the law" if exact else "estimated by simulating"
+    how = "computed from the law of" if exact else "estimated by simulating"
     return {
         "parts": parts,
         "sentence": f"{sentence([found])} {beside}".strip(),

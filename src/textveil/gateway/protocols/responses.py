@@ -225,7 +225,7 @@ class ResponseEvents:
     @property
     def messages(self) -> list[tuple[Body, Body]]:
         """See `Stream`."""
-        return self._items
+        return [*self._items]
 
     def feed(self, event: Event) -> Iterator[Event]:
         """See `Stream`. A client that goes on with a stream counts these events, so that all of them are made again."""

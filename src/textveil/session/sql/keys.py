@@ -11,10 +11,10 @@ import os
 import re
 import stat
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from textveil.config.extras import library
 from textveil.errors import ConfigError, StoreError
@@ -34,15 +34,18 @@ DEPLOYMENT = "deployment"
 """The name of the key of the deployment."""
 
 
-class Drawer(Protocol):
+class Drawer(ABC):
     """Where small secrets lie under names of letters, digits, hyphens and slashes."""
 
+    @abstractmethod
     def get(self, name: str) -> bytes | None:
         """What lies there; None where nothing does."""
 
+    @abstractmethod
     def add(self, name: str, content: bytes) -> bytes:
         """Put something there, unless something is: gives what then lies there."""
 
+    @abstractmethod
     def put(self, name: str, content: bytes) -> None:
         """Put something there, in place of what was."""
 
@@ -57,11 +60,12 @@ class Drawer(Protocol):
         if (self.get(name) or b"") < content:
             self.put(name, content)
 
+    @abstractmethod
     def destroy(self, name: str) -> None:
         """Destroy what lies there, if anything does."""
 
 
-class Folder:
+class Folder(Drawer):
     """A folder of files that only their owner can read.
 
     Args:

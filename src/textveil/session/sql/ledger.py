@@ -643,20 +643,22 @@ class Ledger:
             label: of the account.
             kept: what is kept apart of it.
         """
-        newest, caps = self._state(connection, row.name)
-        chain: list[Any] = newest if len(newest) > NEWEST else [*newest, FIRST]
-        linked = all(
-            each.number == before.number + 1
-            and each.link == self._link(row.name, before.link, each)
-            for each, before in pairwise(chain)
-        )
-        sealed = hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps))
-        whole = (chain[0].number, chain[0].link) == (row.entries, row.link)
-        if not (linked and sealed and whole):
-            raise _error(label, CHANGED)
-        if kept and not self._follows(connection, row, kept, newest):
-            raise _error(label, OLDER)
-        return Opened(label=label, row=row, caps=caps, newest=newest)
+        with _readable(label):
+            newest, caps = self._state(connection, row.name)
+            chain: list[Any] = newest if len(newest) > NEWEST else [*newest, FIRST]
+            if (chain[0].number, chain[0].link) != (row.entries, row.link):
+                raise _error(label, CHANGED)
+            if not hmac.compare_digest(row.seal or b"", self._seal(row._mapping, caps)):
+                raise _error(label, CHANGED)
+            if not all(
+                each.number == before.number + 1
+                and each.link == self._link(row.name, before.link, each)
+                for each, before in pairwise(chain)
+            ):
+                raise _error(label, CHANGED)
+            if kept and not self._follows(connection, row, kept, newest):
+                raise _error(label, OLDER)
+            return Opened(label=label, row=row, caps=caps, newest=newest)
 
     def _state(self, connection: "Connection", account: bytes) -> tuple[list[Any], dict[int, Cap]]:
         """The newest entries of an account, the last one first, and its limits by period."""
