@@ -357,3 +357,10 @@ def test_what_stands_for_nobody_behind_a_key_is_no_more_private_than_elsewhere()
     (span,) = STRUCTURE.find(["ADMIN_MAIL=okonkwo@example.com"])
     assert span.private == 1.0
     assert not STRUCTURE.find(['iban: "NL00 BANK 0000 0000 00"'])
+
+
+@pytest.mark.parametrize("name", ["travis", "jovyan", "dev", "airflow"])
+def test_a_login_behind_its_key_may_be_a_name_of_services_elsewhere(name):
+    text = f'{{"user": {{"email": "a.b@example.net", "username": "{name}"}}}}'
+    spans = Structure().find([text])
+    assert name in [text[span.start : span.end] for span in spans]

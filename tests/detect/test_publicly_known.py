@@ -5,7 +5,7 @@ import pytest
 from textveil import Protector
 from textveil.detect.lists import Lists
 from textveil.detect.spans import Span
-from textveil.detect.trimming import is_only_title
+from textveil.detect.trimming import is_illness_name, is_only_title, is_part_of_key, trim
 from textveil.detect.visibility import publish_country
 from textveil.text import is_country
 
@@ -70,3 +70,20 @@ def test_what_a_user_lists_is_hidden_whatever_it_is(name: str, type_: str) -> No
 def test_a_title_alone_names_nobody(name: str, alone: bool) -> None:
     assert is_only_title(Span(0, 0, len(name), "PERSON", 0.9, "tagger"), [name]) == alone
     assert not is_only_title(Span(0, 0, len(name), "PERSON", 0.9, "lists"), [name])
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "type_"),
+    [
+        ("He was diagnosed with Hashimoto today.", "Hashimoto", "PERSON"),
+        ("set SENTRY_AUTH_TOKEN now", "AUTH", "PERSON"),
+    ],
+)
+def test_a_tagger_of_a_users_own_means_what_it_finds(text, word, type_):
+    at = text.index(word)
+    found = Span(0, at, at + len(word), type_, 0.9, "tagger:mine")
+    ours = found._replace(source="tagger")
+    assert is_illness_name(ours, [text]) or is_part_of_key(ours, [text])
+    assert not is_illness_name(found, [text])
+    assert not is_part_of_key(found, [text])
+    assert trim(found, [text]) == [found]

@@ -58,3 +58,29 @@ def test_forms_are_read_when_they_are_first_sought():
         "assert 'compiled' in vars(patterns.secrets.RULES[0].pattern)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+CODE = (
+    "org.springframework.NamedParameterJdbcTemplate.update.something_really_long_for_it_x",
+    "MaximumLikelihoodEstimator.fitted.covariance_matrix_of_parameters",
+    "NetworkConnectivityManager.status.isReachableViaWirelessNetwork",
+    "import gldt-something-else-really-long-name",
+    "pays $5$10,000-20,000 a year",
+)
+
+
+@pytest.mark.parametrize("text", CODE)
+def test_names_of_code_and_amounts_are_no_secrets(text):
+    assert found_secrets(text) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{SSHA}" + "abcdEFGH1234" * 3,
+        "{ssha512}" + "abcdEFGH1234" * 3,
+        "{crypt}$6$salt!salt$" + "abcd" * 20,
+    ],
+)
+def test_schemes_of_ldap_are_read_in_any_case(value):
+    assert found_secrets(f"userPassword: {value}") == [value]
