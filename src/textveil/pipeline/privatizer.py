@@ -460,25 +460,31 @@ class Privatizer(Parts):
         positions = plan.block.layout.positions
         foreign = self.unmeasured_in(tokens.texts)
         same = self.words.consistent or repeats is not None
-        stated = partial(self._stated, protection, plan, release, again, here, notes, same)
-        made = [
-            stated(span, released, Private(text=text, words=tuple(tokens.words[span])))
-            for text, span, released in zip(tokens.texts, tokens.spans, releases, strict=True)
-        ]
+
+        def stated(span: slice, released: Released) -> tuple[Released, Guarantee]:
+            """A text with its statement, and with what its session has lost until then."""
+            lost: tuple[Loss, ...] = ()
+            if notes is not None:
+                lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
+            if any(loss.alike for loss in lost):
+                released = released.showing_equality()
+            return released, state(self, released, span, protection, plan, release, again, lost)
+
+        made = [stated(*each) for each in zip(tokens.spans, releases, strict=True)]
         # finer digits would tell of the words
         seconds = float(f"{(time.perf_counter() - start) / max(1, len(tokens.texts)):.2g}")
-        each = zip(made, earlier, foreign, strict=True)
+        each = zip(tokens.texts, tokens.spans, made, earlier, foreign, strict=True)
         rehearsal = Rehearsal(
             results=tuple(
                 Result(
                     released=released,
                     guarantee=guarantee,
-                    private=private,
+                    private=Private(text=text, words=tuple(tokens.words[span])),
                     seconds=seconds,
                     sent_earlier=passed,
                     unmeasured=names,
                 )
-                for (released, guarantee, private), passed, names in each
+                for text, span, (released, guarantee), passed, names in each
             ),
             words=tuple(tokens.words),
             protection=protection,
@@ -489,31 +495,6 @@ class Privatizer(Parts):
             named=drawn[protection.named.nonzero()[0]],
         )
         return rehearsal, SessionDelta(since=0) if notes is None else notes.delta()
-
-    def _stated(
-        self,
-        protection: Protection,
-        plan: Plan,
-        release: Release,
-        again: Flags,
-        here: Flags,
-        notes: Notes | None,
-        same: bool,
-        span: slice,
-        released: Released,
-        private: Private,
-    ) -> tuple[Released, Guarantee, Private]:
-        """A text with its statement, and with what its session has lost until then."""
-        lost: tuple[Loss, ...] = ()
-        if notes is not None:
-            lost = note_losses(self, span, protection, plan, release, here, notes, alike=same)
-        if any(loss.alike for loss in lost):
-            released = released.showing_equality()
-        return (
-            released,
-            state(self, released, span, protection, plan, release, again, lost),
-            private,
-        )
 
     def __repr__(self) -> str:
         """Name and table, no words."""
