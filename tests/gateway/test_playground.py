@@ -232,6 +232,12 @@ def test_the_risk_is_that_of_the_release_that_is_shown(opened):
         found["sentence"],
     )
     assert "Choosing among draws" in found["caution"]
+    assert found["how"].startswith(
+        (
+            "Chances are computed from the law of the draws",
+            "Chances are estimated by simulating the draws",
+        )
+    )
     assert all(len(part) == 1 or part[1].startswith("level") for part in found["parts"])
     token, _ = opened.shows(PROMPT)
     assert (
