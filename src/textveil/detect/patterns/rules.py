@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import regex
 
 from textveil.detect.patterns.checksums import compact
+from textveil.detect.spans import NUMBERS
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
@@ -29,19 +30,7 @@ _SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{
     \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
 _LETTERS = regex.compile(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
 
-NUMBERED = {
-    "PHONE",
-    "CARD",
-    "IBAN",
-    "ACCOUNT",
-    "NATIONAL_ID",
-    "MEDICAL_RECORD",
-    "LICENCE",
-    "PLATE",
-    "VIN",
-    "BOOKING",
-    "ID",
-}
+NUMBERED = NUMBERS | {"PLATE"}
 """Types that have figures in them."""
 _COUNTED = frozenset(("1234567890" * 3)[:size] for size in range(10, 31)) | {"0123456789"}
 
