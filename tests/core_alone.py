@@ -13,7 +13,7 @@ from textveil import Privatizer
 from textveil.cli import main
 
 HEAVY = {"matplotlib", "pyarrow", "scipy", "sklearn", "torch", "transformers"}
-LARGEST = 450
+LARGEST = 340
 """MiB of the environment, pip included."""
 
 TEXT = "Anna owes the bank nine hundred pounds"

@@ -209,7 +209,7 @@ def main() -> None:
     lowrank.shorten(network, SHORT)
     short = replace(run, folder=where.work / "masked-lm-short", schedule=SHORT_SCHEDULE, every=100)
     fit(model, short, lambda step: loss_of(run.steps + step), measure)
-    about = {"config": {}, "base": minilm.SHA256, "rank": SHORT}
+    about = {"config": {}, "base": minilm.SHA256["model.safetensors"], "rank": SHORT}
     lowrank.write(where.out, "masked-lm", lowrank.changes(network), about)
 
 

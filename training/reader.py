@@ -106,7 +106,7 @@ def main() -> None:
         folder=where.work / "reader", rate=RATE, schedule=SCHEDULE, every=200, device=where.device
     )
     fit(model, run, loss_of, dict)
-    about = {"config": {}, "base": minilm.SHA256, "rank": RANK}
+    about = {"config": {}, "base": minilm.SHA256["model.safetensors"], "rank": RANK}
     lowrank.write(where.out, "reader", lowrank.changes(model), about)
 
 

@@ -213,7 +213,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (tmp_path / "one.safetensors").write_bytes(data)
     about = {
-        "base": minilm.SHA256,
+        "base": minilm.SHA256["model.safetensors"],
         "config": {},
         "files": {"one.safetensors": hashlib.sha256(data).hexdigest()},
     }

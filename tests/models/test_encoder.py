@@ -62,10 +62,16 @@ def test_numbers_are_those_of_the_network_on_torch(job, layers):
         assert np.abs(found - expected).max() < 1e-4
 
 
-def test_sentence_vectors_are_those_of_sentence_transformers(monkeypatch):
+def test_sentence_vectors_are_those_of_sentence_transformers(monkeypatch, tmp_path):
+    """The oracle gets the same weights: in a folder as transformers writes it."""
+    module = foreign.bundled_network("sentences", None, "cpu").module
+    module.save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "config.json"):
+        (tmp_path / name).write_bytes((bundled.bundled_folder() / name).read_bytes())
     monkeypatch.setattr(bundled, "precision", lambda job: "float32")
     texts = [*TEXTS, "東京 is far [SEP] away", "The weather was mild. " * 40]
-    expected = SentenceTransformer(str(bundled.bundled_folder()), device="cpu")
+    expected = SentenceTransformer(str(tmp_path), device="cpu")
+    expected.max_seq_length = 256
     expected.tokenizer.split_special_tokens = True
     found = load_sentences().encode(texts)
     full = [i for i, text in enumerate(texts) if text]
@@ -113,6 +119,29 @@ def test_sums_of_two_products_fit_into_16_bits():
     }
     assert largest == {bundled.LARGEST}
     assert 2 * 255 * bundled.LARGEST < 2**15
+
+
+def saturated(states: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Products [n, m] of uint8 [n, d] and int8 [d, m] as VPMADDUBSW adds them: two at a time, in int16."""
+    each = states.astype(np.int64)[:, :, None] * weights.astype(np.int64)[None]
+    pairs = each[:, ::2] + each[:, 1::2]
+    return pairs.clip(-(2**15), 2**15 - 1).sum(axis=1)
+
+
+@pytest.mark.parametrize("job", ["tagger", "masked-lm", "sentences"])
+def test_products_without_vnni_are_exact(job):
+    """Weights of the whole range of int8 would be cut off: another package found nothing on such processors."""
+    encoder = bundled.load(job)
+    weight = encoder.weights["bert.encoder.layer.1.intermediate.dense.weight"]
+    whole, _ = bundled.integers(weight[:50])
+    states = np.random.default_rng(0).integers(0, 256, (4, whole.shape[1]), np.uint8)
+    states[:2] = [[255], [0]]
+    states[3] = np.where(whole[0] > 0, 255, 0)
+    exact = states.astype(np.int64) @ whole.T.astype(np.int64)
+    assert (saturated(states, whole.T) == exact).all()
+    wide = np.rint(whole.astype(np.float32) * 127 / bundled.LARGEST).astype(np.int8)
+    wide[0] = 127
+    assert (saturated(states, wide.T) != states.astype(np.int64) @ wide.T.astype(np.int64)).any()
 
 
 @pytest.mark.parametrize("job", ["tagger", "masked-lm", "sentences"])

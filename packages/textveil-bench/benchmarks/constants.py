@@ -121,6 +121,8 @@ def main() -> None:
 
     for name, metric in product(TABLES, METRICS):
         if not sys.argv[1:] or f"{name}-{metric}" in sys.argv[1:]:
+            # a table refuses constants of other rows
+            (FOLDER / f"{name}-{metric}.json").unlink(missing_ok=True)
             write(name, metric, load_table(name, metric=metric).vectors)
     if not sys.argv[1:] or "cape" in sys.argv[1:]:
         write_cape()

@@ -4,8 +4,8 @@ In: an adapter's manifest and files in `data/adapters`. Out: the weights of a wh
 Not here: networks and tokenizers (`networks`), and how adapters are trained (`training/` of the repository).
 
 A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight NAME: their product is
-added when it is asked for, so that running costs nothing extra. A tensor NAME of int8 is multiplied by NAME.scale, row
-by row. Any other tensor is used as it is.
+added when it is asked for, so that running costs nothing extra. A tensor NAME of int8, of the base or of the adapter,
+is multiplied by NAME.scale, row by row. Any other tensor is used as it is.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from textveil.table import minilm
 FOLDER = "data/adapters"
 
 BASES = {"tagger": e5.SHA256["words.safetensors"]}
-"""The checksum of what an adapter was trained on, where it is not `minilm.SHA256`."""
+"""The checksum of what an adapter changes, where it is not the model of `minilm`."""
 
 
 def manifest(name: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def manifest(name: str) -> dict[str, Any]:
         raise ModelError(
             f"cannot read the manifest of the adapter {name!r}; reinstall textveil"
         ) from error
-    if base != (needed := BASES.get(name, minilm.SHA256)):
+    if base != (needed := BASES.get(name, minilm.SHA256["model.safetensors"])):
         raise ModelError(
             f"the adapter {name!r} needs the base model with sha256 {needed}; reinstall textveil"
         )
@@ -91,8 +91,9 @@ class Merged(Mapping[str, Floats]):
         self._base, self._changes = base, changes
         for key in changes:
             self._check(key)
-        own = [key for key in changes if not key.endswith((".up", ".down", ".scale"))]
-        self._names = dict.fromkeys([*base, *own])
+        self._names = dict.fromkeys(
+            key for key in [*base, *changes] if not key.endswith((".up", ".down", ".scale"))
+        )
 
     def _check(self, key: str) -> None:
         """Refuses a part of an adapter that lacks another, or the tensor that it changes."""
@@ -110,18 +111,12 @@ class Merged(Mapping[str, Floats]):
             raise ModelError(f"an adapter has {key} without {other}; reinstall textveil")
 
     def __getitem__(self, name: str) -> Floats:
-        if f"{name}.scale" in self._changes:
-            whole: Floats = self._changes[name] * self._changes[f"{name}.scale"][:, None]
-            return whole
-        if name in self._changes:
-            own: Floats = self._changes[name]
-            return own
+        held = self._changes if name in self._changes else self._base
+        found: Floats = held[name]
+        if f"{name}.scale" in held:
+            found = found * held[f"{name}.scale"].reshape(-1, 1)
         if f"{name}.up" in self._changes:
-            changed: Floats = (
-                self._base[name] + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
-            )
-            return changed
-        found: Floats = self._base[name]
+            found = found + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
         return found
 
     def __iter__(self) -> Iterator[str]:

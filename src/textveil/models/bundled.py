@@ -68,14 +68,14 @@ SMALLEST = np.float32(1e-20)
 
 
 def bundled_folder() -> Path:
-    """The small encoder's folder, after verifying its checksum."""
+    """The folder of the small encoder's tokenizer and settings, after verifying the checksum of its weights."""
     folder = minilm.locate()
     minilm.weights(folder)
     return folder
 
 
-def stored(job: BundledJob) -> dict[str, Any]:
-    """The weights of a job's encoder that were not trained here."""
+def stored(job: BundledJob | Literal["classifier"]) -> dict[str, Any]:
+    """The weights of a job's encoder that were not trained here, as they are stored; `adapters.Merged` reads them."""
     if job == "tagger":
         return {WORDS: e5.words()}
     return {f"bert.{name}": array for name, array in minilm.weights(minilm.locate()).items()}
@@ -144,7 +144,7 @@ class Encoder:
 
     def output(self) -> tuple[Floats, Floats]:
         """The output layer for pieces: rows [P, d] and bias [P]."""
-        return self._words, self.weights["cls.predictions.bias"]
+        return np.asarray(self._words, np.float32), self.weights["cls.predictions.bias"]
 
     def head(self, rows: Floats, bias: Floats) -> "BundledHead":
         """An output layer of other rows [V, d] with a bias [V]."""
@@ -153,13 +153,13 @@ class Encoder:
     def _embedded(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
             raise ValueError("a batch of the bundled encoder must have sequences of one length")
-        found: Floats = self._words[ids]
+        found = self._words[ids].astype(np.float32, copy=False)
         found += self._types[0] if types is None else self._types[types]
         found += self._positions[: ids.shape[1]]
         return found
 
     @cached_property
-    def _words(self) -> Floats:
+    def _words(self) -> Any:  # rows in float16, or in 4 bits
         return self.weights[WORDS]
 
     @cached_property

@@ -106,7 +106,7 @@ def words() -> Packed:
     Raises:
         ModelError: their file is missing or broken.
     """
-    return Packed(mapped(_checked("words.safetensors"), "words").view(np.uint8))
+    return Packed(mapped(_checked("words.safetensors"))["words"])
 
 
 @lru_cache(maxsize=2)

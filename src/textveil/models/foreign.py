@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +34,8 @@ BUNDLED = {
     "masked-lm": "BertForMaskedLM",
     "tagger": "BertForTokenClassification",
     "reader": "BertForQuestionAnswering",
+    "classifier": "BertForSequenceClassification",
+    "sentences": "BertModel",
 }
 
 
@@ -111,6 +113,8 @@ class TorchNetwork:
             output = self.module(**self.inputs(ids, lengths, types))
             if hasattr(output, "start_logits"):
                 return _numpy(torch.stack([output.start_logits, output.end_logits], dim=-1))
+            if hasattr(output, "last_hidden_state"):
+                return _numpy(output.last_hidden_state)
             return _numpy(output.logits)
 
     def saliency(self, ids: Ints, lengths: Ints, classes: Ints) -> Values:
@@ -280,13 +284,23 @@ def bundled_network(job: BundledJob, layers: int | None, device: str) -> TorchNe
         ModelError: an adapter's file is missing, broken, or does not fit.
     """
     loaded = bundled.load(job, layers)
-    network: Any = backbone(job, loaded.weights, **adapters.manifest(job)["config"])
-    network.bert.encoder.layer = network.bert.encoder.layer[: loaded.layers]
+    config = {} if job == "sentences" else adapters.manifest(job)["config"]
+    network: Any = backbone(job, loaded.weights, **config)
+    encoder = network.base_model.encoder
+    encoder.layer = encoder.layer[: loaded.layers]
     network.config.num_hidden_layers = loaded.layers
     return _ready("the bundled encoder", network, device)
 
 
-def backbone(job: BundledJob, weights: Mapping[str, Floats] | None, **config: Any) -> nn.Module:
+def bundled_classifier(labels: int, device: str) -> TorchNetwork:
+    """The bundled encoder with a sequence classifier's head, initialized at random."""
+    network = backbone("classifier", None, num_labels=labels)
+    return _ready("the bundled encoder", network, device)
+
+
+def backbone(
+    job: BundledJob | Literal["classifier"], weights: Mapping[str, Floats] | None, **config: Any
+) -> nn.Module:
     """A bundled encoder with a head as a module of transformers.
 
     Args:
@@ -297,7 +311,7 @@ def backbone(job: BundledJob, weights: Mapping[str, Floats] | None, **config: An
     import transformers
 
     kind = getattr(transformers, BUNDLED[job])
-    given = bundled.stored(job) if weights is None else weights
+    given = adapters.Merged(bundled.stored(job), {}) if weights is None else weights
     size = {"vocab_size": len(given[bundled.WORDS])}
     config = {"attn_implementation": "sdpa", **size, **config}
     settings = transformers.BertConfig.from_pretrained(bundled_folder(), **config)
@@ -307,6 +321,8 @@ def backbone(job: BundledJob, weights: Mapping[str, Floats] | None, **config: An
         state[types] = state[types][:1].repeat(settings.type_vocab_size, 1)
     with quiet():
         network: nn.Module = kind(settings)
+        if job == "sentences":  # the encoder itself
+            state = {name.removeprefix("bert."): weight for name, weight in state.items()}
         network.load_state_dict(state, strict=False)
     return network
 

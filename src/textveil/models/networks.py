@@ -182,15 +182,15 @@ def untrained(
         ModelError: there is no such model.
     """
     check_device(device)
-    where = bundled.bundled_folder() if source is None else str(source)
+    if source is None:
+        network = _torch().bundled_classifier(labels, device)
+        network.module.requires_grad_(True)
+        return _minilm(ENCODER, network), ("classifier.bias", "classifier.weight")
     found = _torch().load(
-        "classifier", where, device, num_labels=labels, ignore_mismatched_sizes=True
+        "classifier", str(source), device, num_labels=labels, ignore_mismatched_sizes=True
     )
     found.network.module.requires_grad_(True)
-    model = _framed(
-        found.name if source else ENCODER, found.network, found.tokenizer, **found.special
-    )
-    return model, found.missing
+    return _framed(found.name, found.network, found.tokenizer, **found.special), found.missing
 
 
 def check_device(device: str) -> None:
@@ -212,15 +212,19 @@ def _torch() -> Any:
     return foreign
 
 
+def load_bundled(job: bundled.BundledJob, layers: int | None, device: str) -> Network:
+    """The bundled encoder for a job: on torch, if the device is not "cpu"."""
+    if device == "cpu":
+        return bundled.load(job, layers)
+    network: Network = _torch().bundled_network(job, layers, device)
+    return network
+
+
 def _bundled(job: Job, layers: int | None, device: str) -> Model:
     """The encoder with its adapter. With fewer layers, the head reads the output of the last one kept."""
     if job == "causal-lm" or job == "classifier":
         raise ConfigError(f"no model for {job} is bundled; give a folder or a hub id")
-    network: Network = (
-        bundled.load(job, layers)
-        if device == "cpu"
-        else _torch().bundled_network(job, layers, device)
-    )
+    network = load_bundled(job, layers, device)
     part = (
         ""
         if layers in (None, bundled.LAYERS[job])
@@ -231,11 +235,14 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
         return _framed(
             f"{e5.MODEL}{part} + {job}", network, e5.read_tokenizer(), **special, bundled=True
         )
+    return _minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
+
+
+def _minilm(name: str, network: Network, **options: Any) -> Model:
+    """A network that reads the pieces of the bundled small encoder."""
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     mask, unknown = map(tokenizer.token_to_id, ("[MASK]", "[UNK]"))
-    return _framed(
-        f"{ENCODER}{part} + {job}", network, tokenizer, mask=mask, unknown=unknown, bundled=True
-    )
+    return _framed(name, network, tokenizer, mask=mask, unknown=unknown, **options)
 
 
 def _foreign(job: Job, source: str, device: str) -> Model:

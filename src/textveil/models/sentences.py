@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from textveil.config.extras import library, require
 from textveil.errors import ConfigError, ModelError
 from textveil.models import bundled
-from textveil.models.networks import ENCODER, check_device
+from textveil.models.networks import ENCODER, check_device, load_bundled
 from textveil.models.ragged import batches
 from textveil.randomness import Floats
 from textveil.table import fast, fetch, minilm
@@ -114,19 +114,18 @@ def load_sentences(
 
     Raises:
         ConfigError: an option is out of range.
-        MissingExtra: sentence-transformers is not installed, and this is not the bundled encoder on the processor.
+        MissingExtra: torch or sentence-transformers is not installed, and this is not the bundled encoder on the
+            processor.
         ModelError: there is no such model.
     """
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    return (
-        _bundled(batch) if source is None and device == "cpu" else _foreign(source, batch, device)
-    )
+    return _bundled(batch, device) if source is None else _foreign(source, batch, device)
 
 
-def _bundled(batch: int) -> Sentences:
-    network = bundled.load("sentences")
+def _bundled(batch: int, device: str) -> Sentences:
+    network = load_bundled("sentences", None, device)
     tokenizer = minilm.read_tokenizer(bundled.bundled_folder())
     tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
 
@@ -150,7 +149,7 @@ def _bundled(batch: int) -> Sentences:
     )
 
 
-def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
+def _foreign(source: str | Path, batch: int, device: str) -> Sentences:
     require("torch", "transformers", "sentence_transformers")
     from textveil.models import foreign
 
@@ -164,8 +163,7 @@ def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
         )
         return model, foreign.places(model[0].auto_model)
 
-    where = bundled.bundled_folder() if source is None else source
-    name, (model, most) = fetch(where, "sentence encoder", load)
+    name, (model, most) = fetch(source, "sentence encoder", load)
     if not getattr(model.tokenizer, "is_fast", False) or model.tokenizer.pad_token_id is None:
         raise ModelError(f"{name!r} needs a fast tokenizer (tokenizer.json) with a padding piece")
     model.tokenizer.split_special_tokens = True  # "[SEP]" in a text is just these letters
@@ -188,7 +186,7 @@ def _foreign(source: str | Path | None, batch: int, device: str) -> Sentences:
         return np.asarray(found, np.float32)
 
     return Sentences(
-        name=ENCODER if source is None else name,
+        name=name,
         dimension=model.get_embedding_dimension() or 0,
         network=model,
         tokenizer=tokenizer,

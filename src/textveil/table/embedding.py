@@ -64,11 +64,11 @@ class PieceVectors:
 
     Args:
         tokenizer: splits a word into pieces; no truncation, no padding.
-        vectors: one raw row per piece id, float32 [P, d].
+        vectors: one raw row per piece id, float32 or float16 [P, d].
     """
 
     tokenizer: Tokenizer = field(repr=False)
-    vectors: Floats = field(repr=False)
+    vectors: Stored = field(repr=False)
 
     def compose(self, words: Sequence[str]) -> tuple[Floats, Flags]:
         """The mean piece vector [n, d] of each word, and whether the word has any piece."""

@@ -92,13 +92,13 @@ def _stored(where: str, config: Any, local: bool) -> Any:
     if (file := _file(where, parts, local)) is not None:
         holder = json.loads(file.read_text("utf-8"))["weight_map"]
     elif (file := _file(where, whole, local)) is not None:
-        holder = dict.fromkeys(tensor_names(file), whole)
+        holder = dict.fromkeys(mapped(file), whole)
     else:
         return None
     # in the file of a larger network the name has the encoder's prefix ("bert.")
     found = [each for each in holder if each == name or each.endswith(f".{name}")]
     file = _file(where, holder[found[0]], local) if len(found) == 1 else None
-    return None if file is None else mapped(file, found[0])
+    return None if file is None else mapped(file)[found[0]]
 
 
 def _file(where: str, name: str, local: bool) -> Path | None:
@@ -114,32 +114,33 @@ def _file(where: str, name: str, local: bool) -> Path | None:
 
 # ---- tensors in a file -----------------------------------------------------------------------------------------------
 
-KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "V2"}
-"""Floating-point numbers of safetensors; numpy has no bfloat16, which is the upper half of a float32."""
+KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "V2"} | {
+    f"{sign}{8 * size}": f"<{sign.lower()}{size}" for sign in "IU" for size in (1, 2, 4, 8)
+}
+"""Types of safetensors; numpy has no bfloat16, which is the upper half of a float32."""
 
 
-def tensor_names(file: Path) -> list[str]:
-    """The names of the tensors of a safetensors file, after checking that it is sound.
+def mapped(file: Path) -> dict[str, NDArray[Any]]:
+    """The tensors of a safetensors file by name, memory-mapped; bytes in a row where numpy has no such type.
+
+    The library would load them whole, and cannot read bfloat16 without torch.
 
     Raises:
-        SafetensorError: it is not.
+        SafetensorError: the file is not sound.
     """
-    with safe_open(file, framework="numpy") as held:
-        return list(held.keys())
-
-
-def mapped(file: Path, name: str) -> NDArray[Any]:
-    """A tensor of a sound safetensors file, memory-mapped; of type int8 if its numbers are not floating-point.
-
-    The library would load it whole, and cannot read bfloat16 without torch.
-    """
-    with file.open("rb") as held:
-        size = int.from_bytes(held.read(8), "little")
-        known = json.loads(held.read(size))[name]
-    kind, shape = KINDS.get(known["dtype"], "i1"), tuple(known["shape"])
-    if not all(shape):
-        return np.empty(shape, kind)
-    return np.memmap(file, kind, "r", 8 + size + known["data_offsets"][0], shape)
+    with safe_open(file, framework="numpy"):
+        pass  # checked
+    held = np.memmap(file, np.uint8, "r")
+    start = 8 + int.from_bytes(held[:8].tobytes(), "little")
+    known = json.loads(held[8:start].tobytes())
+    known.pop("__metadata__", None)
+    found = {}
+    for name, about in known.items():
+        first, last = (start + place for place in about["data_offsets"])
+        kind = KINDS.get(about["dtype"])
+        part = held[first:last]
+        found[name] = part if kind is None else part.view(kind).reshape(about["shape"])
+    return found
 
 
 def single(rows: NDArray[Any]) -> Floats:

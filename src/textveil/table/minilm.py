@@ -1,7 +1,8 @@
-"""The default tables: the input embeddings of all-MiniLM-L6-v2, offline and verified.
+"""The default tables: the input embeddings of all-MiniLM-L6-v2 in half precision, offline and verified.
 
-In: the model's files in `data/minilm`, which the build puts there. Out: `EmbeddingTable`s by name.
-Not here: what a table can do (`embedding`), and the model's other layers (only the first is read).
+In: the model's files in `data/minilm`, which the build puts there. Out: `EmbeddingTable`s by name, and the model's
+weights as they are stored: word rows in float16, other matrices in int8 with a scale for each row.
+Not here: what a table can do (`embedding`), and the model's other layers (`models.bundled`).
 """
 
 import hashlib
@@ -9,19 +10,27 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from textveil.errors import TableError
-from textveil.randomness import Floats
 from textveil.table.constants import stored
 from textveil.table.embedding import EmbeddingTable, Metric, PieceVectors
-from textveil.table.inputs import mapped, single, tensor_names
+from textveil.table.inputs import mapped
 
 MODEL = "all-MiniLM-L6-v2"
 """What errors call the model."""
 
-SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+SHA256 = {
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "model.safetensors": "04b9a4ee829edbc2b37379dc29a20e523b521875b5d2c0ecd9884338b01671dc",
+}
+"""Of the files. The public table is what the last one holds, bit for bit."""
+
 VOCABULARY_SHA256 = "0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973"
 """SHA-256 of the tokenizer's pieces in order, one per line: they decide which row belongs to which word."""
 EMBEDDINGS = "embeddings.word_embeddings.weight"
@@ -76,7 +85,7 @@ def _select(
     return EmbeddingTable.build(
         name=name,
         words=[words[row] for row in chosen],
-        vectors=rows[chosen],
+        vectors=rows[chosen].astype(np.float32),
         metric=metric,
         device=device,
         pieces=PieceVectors(tokenizer=tokenizer, vectors=rows),
@@ -102,7 +111,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
 def checked(folder: Path) -> Path:
     """The model's file, after verifying its checksum."""
-    path = folder / "model.safetensors"
+    path, known = folder / "model.safetensors", SHA256["model.safetensors"]
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -110,15 +119,15 @@ def checked(folder: Path) -> Path:
         raise TableError(
             f"cannot read {path.name} of {MODEL} ({error.strerror}); reinstall textveil"
         ) from error
-    if found != SHA256:
+    if found != known:
         raise TableError(
-            f"{path.name} of {MODEL} must have sha256 {SHA256}, got {found}; reinstall textveil"
+            f"{path.name} of {MODEL} must have sha256 {known}, got {found}; reinstall textveil"
         )
     return path
 
 
-def weights(folder: Path) -> dict[str, Floats]:
-    """All weights of the model, memory-mapped, after verifying the checksum.
+def weights(folder: Path) -> dict[str, NDArray[Any]]:
+    """All weights of the model as they are stored, memory-mapped, after verifying the checksum.
 
     Args:
         folder: the model's.
@@ -126,17 +135,16 @@ def weights(folder: Path) -> dict[str, Floats]:
     Raises:
         TableError: the file is missing or broken.
     """
-    return _mapped(folder, SHA256)
+    return _mapped(folder, SHA256["model.safetensors"])
 
 
 @lru_cache(maxsize=1)
-def _mapped(folder: Path, _: str) -> dict[str, Floats]:
-    path = checked(folder)
-    return {name: single(mapped(path, name)) for name in tensor_names(path)}
+def _mapped(folder: Path, _: str) -> dict[str, NDArray[Any]]:
+    return mapped(checked(folder))
 
 
-def _rows(folder: Path) -> Floats:
-    """The input embeddings [30522, 384]."""
+def _rows(folder: Path) -> NDArray[np.float16]:
+    """The input embeddings, float16 [30522, 384]."""
     found = weights(folder)
     if EMBEDDINGS not in found:
         raise TableError(

@@ -29,7 +29,7 @@ from textveil.errors import ConfigError, TableError
 from textveil.randomness import Flags, Floats
 from textveil.table.embedding import UNFIT
 from textveil.table.hub import HUB_ID
-from textveil.table.inputs import input_layer, mapped, single, tensor_names
+from textveil.table.inputs import input_layer, mapped, single
 
 Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
 
@@ -805,7 +805,7 @@ def _npz(
 def _safetensors(
     path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut
 ) -> tuple[int, Iterator[WordBlock]]:
-    held = {name: mapped(path, name) for name in tensor_names(path)}
+    held = mapped(path)
     rows = held[_choose([name for name, each in held.items() if each.ndim == 2], member, left_out)]
     words = _fitting(rows.shape, lambda count: _words(vocabulary, count, left_out), left_out)
     if rows.dtype.kind not in "fV":
