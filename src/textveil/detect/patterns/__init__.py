@@ -44,6 +44,7 @@ from textveil.detect.patterns.rules import (
 )
 from textveil.detect.spans import IDENTIFIERS, Span
 from textveil.errors import ConfigError
+from textveil.text import Late
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
 """Characters: an identifier's largest distance behind its context word and before it; and its largest length."""
@@ -69,21 +70,21 @@ _PLAIN = {
     0x2215: "/",
 }
 """Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, one character each."""
-_INVISIBLE = regex.compile(f"[{_HIDDEN}]")
-_WRITTEN = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
-_DIGIT = regex.compile("[0-9]")
-_LEAD = regex.compile(
+_INVISIBLE = Late(f"[{_HIDDEN}]")
+_WRITTEN = Late(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
+_DIGIT = Late("[0-9]")
+_LEAD = Late(
     r"""(?<![\w@]) (?= (?: [A-Za-z]{0,6}\d | (?: [A-Z]{1,3} [ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d ) )
     (?= (?P<run> [A-Za-z0-9]++
         (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
     regex.VERBOSE,
 )
 """Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
-_AND = regex.compile(
+_AND = Late(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
-_STAMP = regex.compile(
+_STAMP = Late(
     r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
     \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
 )
