@@ -26,5 +26,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return run(textveil(), "textveil", arguments)
     # What is loaded stays: looking through it for garbage again and again took a tenth of a short run.
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(200_000, 20, 100)
     return leave(run(textveil(), "textveil", sys.argv[1:]))

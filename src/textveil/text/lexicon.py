@@ -150,7 +150,7 @@ def _ordinary() -> Ints:
 
 @cache
 def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
-    """The names; entries of places and what is public with their marks; the longest of several words that a word begins."""
+    """The names; entries of places and what is public with their marks; the longest of several words by their first."""
     entries = dict.fromkeys(_read("places"), PLACE)
     for entry in _read("public"):
         entries[entry] = entries.get(entry, 0) | PUBLIC
