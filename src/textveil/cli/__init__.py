@@ -4,6 +4,7 @@ In: arguments. Out: text or JSON on standard output, statements on standard erro
 Not here: reading and writing (`files`), errors and exit codes (`shell`), options (`config`).
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -24,4 +25,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     if arguments is not None:
         return run(textveil(), "textveil", arguments)
+    # What is loaded stays: looking through it for garbage again and again took a tenth of a short run.
+    gc.set_threshold(200_000, 20, 100)
     return leave(run(textveil(), "textveil", sys.argv[1:]))

@@ -16,13 +16,11 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-import regex
-
 from textveil.detect.encodings import BREAK, EscapeUnit, strings_in, units
 from textveil.detect.name_bounds import bounds as without_titles
 from textveil.detect.name_bounds import is_title
 from textveil.detect.spans import LISTED, NAMES, TYPES, Span
-from textveil.text import lexicon, vocabulary
+from textveil.text import Late, lexicon, vocabulary
 
 FEWEST = 5
 """Letters and figures that a part of a number or secret has at least, where a wall divides it."""
@@ -234,13 +232,11 @@ def _tells(span: Span, text: str) -> bool:
 
 # ---- sentences -------------------------------------------------------------------------------------------------------
 
-_STOP = regex.compile(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
-_LAST = regex.compile(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
-_NEXT = regex.compile(r"[\"'“„«(¿¡*_\[]{0,2}+[\p{L}\p{M}\p{N}]++\.?")
+_STOP = Late(r"[.!?…]{1,4}[\"'”’»)\]]{0,2}\s++|[。！？।؟۔]\s*+|\n[ \t\r]*+\n\s*+")
+_LAST = Late(r"[\p{L}\p{M}\p{N}]++(?=[\"'”’»)\]]{0,2}\Z)")
+_NEXT = Late(r"[\"'“„«(¿¡*_\[]{0,2}+[\p{L}\p{M}\p{N}]++\.?")
 _OPENING = "\"'“„«(¿¡*_["
-_BEGINS = regex.compile(
-    r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})"
-)
+_BEGINS = Late(r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}\p{M}]*+(?!\p{N})")
 _LOOKED_AT = 40
 
 

@@ -8,7 +8,7 @@ from functools import cache
 
 import regex
 
-from textveil.text import vocabulary
+from textveil.text import Late, vocabulary
 
 REACH = 60
 """Characters before and behind a name that are looked at."""
@@ -38,7 +38,7 @@ def is_relation(before: str) -> bool:
     return _compiled(_RELATION).search(before) is not None
 
 
-_OWES = regex.compile(
+_OWES = Late(
     r"[^.!?\n]{0,50}? \b (?: owes?[ ](?:us|me) | schuldet[ ](?:uns|mir) | (?:nous|me)[ ]doit | (?:nos|me)[ ]debe"
     r" | (?:ci|mi|nos|me)[ ]deve ) [ ] [^.!?\n]{0,20}? \d",
     regex.IGNORECASE | regex.VERBOSE,
@@ -50,14 +50,14 @@ def is_beside_relation(behind: str) -> bool:
     return _compiled(_BESIDE).match(behind) is not None or _OWES.match(behind) is not None
 
 
-_ILLNESS = regex.compile(
+_ILLNESS = Late(
     r"""(?<!\w) (?: diagnos(?:ed[ ]with|is[ ]of) | suffer(?:s|ed|ing)?[ ]from | morbus | erkrankt[ ]an
       | (?: maladie | syndrome | enfermedad | enf\. | síndrome | doença ) [ ] de
       | (?: malattia | sindrome | morbo ) [ ] di | (?: ziekte | syndroom ) [ ] van | chorob[aęy] | zespół | zespołem
       ) [ ] \Z""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_OF_AN_ILLNESS = regex.compile(
+_OF_AN_ILLNESS = Late(
     r"['’]s[ ](?:disease|syndrome|palsy|lymphoma|thyroiditis|sarcoma|contracture)\b"
 )
 

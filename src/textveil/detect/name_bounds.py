@@ -18,7 +18,7 @@ import regex
 
 from textveil.detect import korean
 from textveil.detect.spans import NAMES
-from textveil.text import vocabulary
+from textveil.text import Late, vocabulary
 
 SHORT = vocabulary.words("titles_with_stop")
 """Titles that are names, too, and titles with a full stop behind them."""
@@ -80,7 +80,7 @@ def _behind() -> regex.Pattern[str]:
     )
 
 
-_ENDING = regex.compile(
+_ENDING = Late(
     r"""(?x)
     (?: (?<= \p{Ll}{3} ) \.
       | (?<= \w ) ['’ʼ] (?: [sS] | ll | ve | re | d )
@@ -90,7 +90,7 @@ _ENDING = regex.compile(
     """
 )
 """What is no part of any name at its end: the full stop of a sentence, a possessive, a Korean particle."""
-_TURKISH = regex.compile(
+_TURKISH = Late(
     r"""(?x) (?<= \p{L}{3} ) ['’]
     (?: (?: y[ıiuüae] | n?[ıiuü]n | [dt][ae] (?: n | ki | y )? | y?l[ae] | l[ae]r ) (?: [dt][ıiuü]r )?
       | [dt][ıiuü]r ) \Z"""
@@ -98,7 +98,7 @@ _TURKISH = regex.compile(
 """Endings of Turkish behind a name, of two letters or more: one alone may be the name's own ("Mala'e")."""
 
 
-_HANGUL = regex.compile(r"\p{Hangul}{3,8}")
+_HANGUL = Late(r"\p{Hangul}{3,8}")
 
 LONGEST = 3
 """Characters behind a span that a title may reach over."""
@@ -132,7 +132,7 @@ def bounds(type_: str, value: str, after: str = "") -> tuple[int, int]:
     return start, end
 
 
-_APART = regex.compile(
+_APART = Late(
     r"""(?x)
     (?<= \p{Ll}{4} ) ; [ ] (?= \p{Lu} \p{L} )
     | (?<= \w ) [ ] (?: and | und | et | y | e | i | en | ve | và | och | и | و ) [ ]
@@ -140,9 +140,9 @@ _APART = regex.compile(
     """
 )
 """Between two people: a semicolon, or "and"."""
-_NATIONAL = regex.compile(r"N'(?=\p{L})")
+_NATIONAL = Late(r"N'(?=\p{L})")
 """What stands before a string of Unicode in SQL."""
-_ELIDED = regex.compile(
+_ELIDED = Late(
     r"(?: [dlnsjmtc] | qu | un | (?: de | a | da | ne | su ) ll ) ['’] (?=\p{Lu})", regex.VERBOSE
 )
 """French and Italian words that have lost their last vowel before a name."""
@@ -175,7 +175,7 @@ def is_called(value: str) -> bool:
     return before is not None and _ONE_NAME.fullmatch(value, before.end()) is not None
 
 
-_ONE_NAME = regex.compile(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
+_ONE_NAME = Late(r"\p{Lu}\p{Ll}++(?:-\p{Lu}\p{Ll}++)?")
 
 
 def is_title(word: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import regex
 
 from textveil.detect.spans import LISTED, NAMES
-from textveil.text import is_public, vocabulary
+from textveil.text import Late, is_public, vocabulary
 
 Part = Literal["", "GIVEN", "FAMILY", "PART"]
 """What a part of a name is; "" is the whole name."""
@@ -40,16 +40,16 @@ SHORTEST = 2
 """Letters of the shortest part that is looked for."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}ー\uFF70\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_ATOM = regex.compile(
+_ATOM = Late(
     rf"(?V1)[{_UNSPACED}][{_UNSPACED}\p{{M}}]*+"
     rf"|[\p{{L}}--[{_UNSPACED}]](?:[[\p{{L}}\p{{M}}]--[{_UNSPACED}]]|\p{{Cf}}++(?=\p{{L}}))*+"
     r"|\p{N}++"
 )
-_IS_UNSPACED = regex.compile(rf"(?V1)[{_UNSPACED}]")
-_SYLLABIC = regex.compile(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
+_IS_UNSPACED = Late(rf"(?V1)[{_UNSPACED}]")
+_SYLLABIC = Late(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
 
 # Accents and vowel points that may be left out, and characters that are not seen; other marks are letters' own.
-_DROPPED = regex.compile(
+_DROPPED = Late(
     r"(?V1)[\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u0640\p{Cf}\uFE00-\uFE0F]"
 )
 _LETTERS = str.maketrans(

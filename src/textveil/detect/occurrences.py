@@ -29,7 +29,7 @@ from textveil.detect.normalization import (
     words,
 )
 from textveil.detect.spans import LISTED, NAMES, REPEATED, Span
-from textveil.text import is_ordinary, is_public, ranks, vocabulary
+from textveil.text import Late, is_ordinary, is_public, ranks, vocabulary
 
 DISTINCT = 20_000
 """From this rank in public text on, a word of an organization's name tells of it."""
@@ -49,12 +49,10 @@ LEAST = 8
 NEVER = frozenset(("AGE", "LITERAL", "TEXT", "WORD"))
 """Types whose values say nothing elsewhere."""
 
-_JOINT = regex.compile(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
-_HYPHEN = regex.compile(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
-_BEGINS = regex.compile(
-    r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z"
-)
-_DATED = regex.compile(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
+_JOINT = Late(r"[\s\-‐-―'’ʼ.·_/()+@&:,\p{Cf}]{0,4}")
+_HYPHEN = Late(r"[-‐‑'’ʼ.·\p{Cf}]*(?:[-‐‑]\s*)?")
+_BEGINS = Late(r"(?:\A|[.!?…:;。！？]|\n[ \t]*(?:[#>*+\-•|\d.)]+)?)[\s\"'“”‘’«»„(\[*_>#\-]*\Z")
+_DATED = Late(r" \d{1,2}(?!\w)|,? (?:19|20)\d\d(?!\w)")
 """What follows the name of a month."""
 _BEHIND = 40
 _JOINS = frozenset("@_/\\#=-~&")

@@ -10,13 +10,11 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any
 
-import regex
-
 from textveil.detect.bounds import bounds_of
 from textveil.detect.detections import Detections
 from textveil.detect.keyvalue.keys import kind_of
 from textveil.detect.spans import IDENTIFIERS, LISTED, NAMES, REPEATED, Span
-from textveil.text import Tokens
+from textveil.text import Late, Tokens
 
 VALUES = "structure"
 """The detector that knows where values begin and end."""
@@ -37,9 +35,9 @@ BARE: Mapping[str, tuple[str, ...]] = {
 }
 """Types of figures that the tagger finds with words around them, and what others know them to be."""
 
-_OF_A_NUMBER = regex.compile(r"\p{N}|\b\p{Lu}{1,2}\b")
-_EDGE_BEFORE = regex.compile(r"(?:\A|[\s:.]|\p{Lo})\Z")
-_EDGE_BEHIND = regex.compile(r"\Z|[\s,.)]|\p{Lo}")
+_OF_A_NUMBER = Late(r"\p{N}|\b\p{Lu}{1,2}\b")
+_EDGE_BEFORE = Late(r"(?:\A|[\s:.]|\p{Lo})\Z")
+_EDGE_BEHIND = Late(r"\Z|[\s,.)]|\p{Lo}")
 
 
 def drop_wordy_numbers(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import regex
 
-from textveil.text import vocabulary
+from textveil.text import Late, vocabulary
 
 DATES = ("DATE", "BIRTH_DATE")
 """Types of dates: those of a session are all moved by the same number of days."""
@@ -63,7 +63,7 @@ def read(type_: str, text: str) -> Figure | None:
 
 # ---- dates -----------------------------------------------------------------------------------------------------------
 
-_NUMERIC = regex.compile(
+_NUMERIC = Late(
     r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     r"|(?P<year>\d{4})[ ]?[年년][ ]?(?P<month>\d\d?)[ ]?[月월][ ]?(?P<day>\d\d?)[ ]?[日号號일]"
     r"|(?P<day>\d\d?)(?P<mark>\.[ ]?)(?P<month>\d\d?)(?P=mark)(?P<year>\d{4})"
@@ -71,7 +71,7 @@ _NUMERIC = regex.compile(
 """The order of day and month follows from the form. With slashes it would follow only from a day above the 12th, so
 that a moved date would tell that its day was one of these."""
 
-_WORDED = regex.compile(
+_WORDED = Late(
     r"(?P<day>\d\d?)(?P<after>\.|st|nd|rd|th|er|[º°]|)(?P<link>[ ](?:(?:of|de)[ ])?)(?P<month>[\p{L}\p{M}]+)\.?"
     r"(?:(?P<comma>,?)[ ]|[ ]de[ ])(?P<year>\d{4})"
     r"|(?P<month>[\p{L}\p{M}]+)\.?[ ](?P<day>\d\d?)(?P<after>st|nd|rd|th|)(?P<comma>,?)[ ](?P<year>\d{4})"
@@ -88,7 +88,7 @@ def _plain(word: str) -> str:
     return regex.sub(r"\p{M}", "", unicodedata.normalize("NFD", word.casefold()))
 
 
-_FOREIGN = regex.compile(r"(?![0-9])\d")
+_FOREIGN = Late(r"(?![0-9])\d")
 _ORDINALS = ("st", "nd", "rd", "th")
 
 
@@ -268,7 +268,7 @@ def _agreeing(forms: tuple[str, ...], number: int) -> str:
 
 # ---- amounts ---------------------------------------------------------------------------------------------------------
 
-_AMOUNT = regex.compile(
+_AMOUNT = Late(
     r"(?P<before>[^\d\-–−(+.,]{0,12})"
     r"(?P<whole>[0-9]{1,3}(?P<group>[ \u00a0\u202f'’])(?:[0-9]{2,3}(?P=group)){0,5}[0-9]{3}"
     r"(?:[.,][0-9]{3})?"

@@ -23,7 +23,6 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-import regex
 
 from textveil.detect.context_cues import is_relation
 from textveil.detect.keyvalue.elided import is_doubtful
@@ -31,7 +30,7 @@ from textveil.detect.normalization import atoms
 from textveil.detect.spans import NAMES, Span
 from textveil.models import DETAILS, TOLD, Evidence
 from textveil.randomness import Values
-from textveil.text import Tokens
+from textveil.text import Late, Tokens
 
 JUDGED = ("tagger", "structure")
 """The detectors whose spans are candidates."""
@@ -95,8 +94,8 @@ SHORT = 3
 BEFORE = 60
 """Characters before a candidate that are looked at."""
 
-_LINE = regex.compile(r"(?:\A|\n)\W*\Z")
-_UNCASED = regex.compile(r"\p{Lo}")
+_LINE = Late(r"(?:\A|\n)\W*\Z")
+_UNCASED = Late(r"\p{Lo}")
 
 
 class Candidate(NamedTuple):

@@ -16,8 +16,9 @@ from textveil.detect.name_bounds import SHORT, bounds, is_called, is_nobody, nam
 from textveil.detect.patterns.times import whole_date
 from textveil.detect.quantities import AGE, age_end
 from textveil.detect.spans import GUESSED, NAMES, NUMBERS, Span
+from textveil.text import Late
 
-_FIGURE = regex.compile(r"\d{1,3}(?!\d)")
+_FIGURE = Late(r"\d{1,3}(?!\d)")
 """The years of an age, before their unit."""
 
 _STOPPED = {
@@ -26,7 +27,7 @@ _STOPPED = {
 }
 """The full stop of a sentence behind a value, by type."""
 
-_NUMBER = regex.compile(
+_NUMBER = Late(
     r"(?: \+ (?=\p{N}) | \+? \( (?=\+?\p{N}) \+? )? [\p{L}\p{N}]"
     r" (?: [^\n\r\v\f\x85\u2028\u2029]* [\p{L}\p{M}\p{N}] )?",
     regex.VERBOSE,

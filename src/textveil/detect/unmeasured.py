@@ -15,17 +15,17 @@ from functools import cache
 import regex
 
 from textveil.detect.spans import WHOLE, Span
-from textveil.text import is_public, vocabulary
+from textveil.text import Late, is_public, vocabulary
 
-_LETTERS = regex.compile(
+_LETTERS = Late(
     r"(?V1)[[\p{L}\p{M}]--[\p{Latin}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Cyrillic}\p{Arabic}\p{Devanagari}"
     r"\p{Common}\p{Inherited}]]{3}"
 )
-_RUN = regex.compile(
+_RUN = Late(
     r"(?V1)[[\p{L}\p{M}]--[\p{Latin}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Cyrillic}\p{Arabic}\p{Devanagari}"
     r"\p{Common}\p{Inherited}]][\p{M}\p{L}\u200b-\u200d]*+"
 )
-_WORD = regex.compile(r"(?V1)[\p{L}\p{M}]++(?:['’]\p{L}++)?+")
+_WORD = Late(r"(?V1)[\p{L}\p{M}]++(?:['’]\p{L}++)?+")
 
 _OWN_LETTERS = {
     "Ukrainian": regex.compile(r"[іїєґІЇЄҐ]"),

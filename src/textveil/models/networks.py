@@ -111,7 +111,7 @@ class Model:
     Attributes:
         name: what rows and statements call it.
         network: a `Network`, ready to run.
-        tokenizer: splits words or texts into pieces; no truncation, no padding.
+        tokenizer: splits words or texts into pieces; no truncation, no padding. The tagger's splits words only.
         before: pieces that begin every sequence.
         after: pieces that end it.
         mask: the piece for a hidden word; None if the model has none.
@@ -125,7 +125,7 @@ class Model:
 
     name: str
     network: Any = field(repr=False)
-    tokenizer: Tokenizer = field(repr=False)
+    tokenizer: Any = field(repr=False)
     before: tuple[int, ...]
     after: tuple[int, ...]
     mask: int | None
@@ -231,9 +231,18 @@ def _bundled(job: Job, layers: int | None, device: str) -> Model:
         else f" ({layers} of {bundled.LAYERS[job]} layers)"
     )
     if job == "tagger":
-        special: dict[str, Any] = {"mask": None, "unknown": e5.UNKNOWN, "most": e5.LONGEST}
-        return _framed(
-            f"{e5.MODEL}{part} + {job}", network, e5.read_tokenizer(), **special, bundled=True
+        return Model(
+            name=f"{e5.MODEL}{part} + {job}",
+            network=network,
+            tokenizer=e5.pieces(),
+            before=(e5.START,),
+            after=(e5.END,),
+            mask=None,
+            unknown=e5.UNKNOWN,
+            longest=network.places,
+            spaces="given",
+            bundled=True,
+            most=e5.LONGEST,
         )
     return _minilm(f"{ENCODER}{part} + {job}", network, bundled=True)
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from textveil.config import SELF, FigureOptions, NameOptions, ProtectOptions
@@ -35,7 +34,7 @@ from textveil.errors import InputError, UnknownName
 from textveil.protect.importance import Cosine, Listed, Saliency
 from textveil.protect.protection import GROUPS, PUBLIC, Protection
 from textveil.randomness import Flags, Floats, Ids, Values
-from textveil.text import Tokens, load_names, tokenize
+from textveil.text import Late, Tokens, load_names, tokenize
 
 PERSON_LABELS = ("PERSON given", "PERSON family", "PERSON")
 """Labels of the words of a person's name: of several words the last is the family name; a single word has the kind
@@ -49,16 +48,16 @@ SURE_FIGURE = 0.8
 """From this score on a date, an age or an amount may be moved: that of patterns with words beside it that tell."""
 
 
-_PATH = regex.compile(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
+_PATH = Late(r"(?<!^u[0-9A-Fa-f]{4})(?<=[\p{L}\p{N}:])$")
 """The word before a backslash of a path, which stands for itself, and not the rest of an escape."""
 
 _WORDLY = (
     r"[[\p{L}\p{M}\p{N}\u200C\u200D]--"
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]"
 )
-_GLUED_BEFORE = regex.compile(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
-_GLUED_BEHIND = regex.compile(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
-_UNCASED = regex.compile(r"(?![ªº])\p{Lo}")
+_GLUED_BEFORE = Late(rf"(?V1)(?:{_WORDLY}_{{0,3}}|_{{4}})\Z")
+_GLUED_BEHIND = Late(rf"(?V1)_{{0,3}}{_WORDLY}|_{{4}}")
+_UNCASED = Late(r"(?![ªº])\p{Lo}")
 """A letter of a script without capitals: the lists have no names in them, and others would not read as names."""
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-import regex
+from textveil.text import Late
 
 BEHIND = 48
 """Characters before a place that may decide what is there."""
@@ -223,11 +223,11 @@ class Quoting:
         return True
 
 
-_FENCE = regex.compile(r"(?:[ \t>]|[-*+][ ]|\d{1,3}[.)][ ])*+(`{3,}+|~{3,}+)([^\n]*)")
+_FENCE = Late(r"(?:[ \t>]|[-*+][ ]|\d{1,3}[.)][ ])*+(`{3,}+|~{3,}+)([^\n]*)")
 _NAME = re.compile(r"[^\w+#-]")
 _NUMBERED = re.compile(r"\A(?:[ \t]*\d{1,6}(?:→|\t|[:|]\s))?[+-]?")
 _JSON = re.compile(r"""\s*(?:\{\s*["}] | \[\s*["{\[\]\d])""", re.VERBOSE)
-_KEY = regex.compile(r"""\s*+(["'])(?:[^"'\\\n]|\\.)*+\1\s*+:""")
+_KEY = Late(r"""\s*+(["'])(?:[^"'\\\n]|\\.)*+\1\s*+:""")
 _MARK = re.compile(r"[\"'`]")
 _SETTING = re.compile(r"(?:- )?[a-z_][\w.\-]*:\s")
 

@@ -10,13 +10,13 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
-import regex
+from textveil.text import Late
 
 _TYPOGRAPHIC = str.maketrans("’ʼ", "''")
-_UNSPACED = regex.compile(
+_UNSPACED = Late(
     r"(?V1)[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 )
-_WORDLY = regex.compile(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
+_WORDLY = Late(r"(?V1)[\p{L}\p{M}\p{N}\u200C\u200D]")
 
 Escaped = Literal["", "json", "html", "markdown"]
 """What kind of writing one character is."""

@@ -8,7 +8,7 @@ Not here: where the default table comes from (`minilm`), its constants (`constan
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from typing import Literal, Self, get_args
@@ -587,6 +587,53 @@ class EmbeddingTable:
         if isinstance(book, Book):
             return _coarse(self, book, spelling)
         return _by_group(self, book, spelling)
+
+
+class Deferred(EmbeddingTable):
+    """A table of the package whose rows are read and verified when they are first asked for, not only its words.
+
+    Much asks for words alone: prompts get placeholders and not other words. Its copies, views and pickles hold rows.
+    """
+
+    _read: Callable[[], EmbeddingTable]
+
+    @classmethod
+    def of(
+        cls, name: str, metric: Metric, words: Sequence[str], read: Callable[[], EmbeddingTable]
+    ) -> Self:
+        """A table by its words and what reads the rest.
+
+        Args:
+            name: what statements call it.
+            metric: the distance in its statements.
+            words: verified.
+            read: makes the whole table, with the same words.
+        """
+        made = object.__new__(cls)
+        vars(made).update(
+            name=name,
+            metric=metric,
+            unit_rows=metric == "chord",
+            words=tuple(words),
+            _read=cache(read),  # once: the rows of a table are one array
+        )
+        return made
+
+    @cached_property
+    def vectors(self) -> Stored:  # type: ignore[override]  # noqa: D102
+        return self._read().vectors
+
+    @cached_property
+    def norms(self) -> Floats:  # type: ignore[override]  # noqa: D102
+        return self._read().norms
+
+    @cached_property
+    def pieces(self) -> PieceVectors | None:  # type: ignore[override]  # noqa: D102
+        return self._read().pieces
+
+    @cached_property
+    def stored(self) -> constants.TableConstants | None:  # type: ignore[override]  # noqa: D102
+        return self._read().stored
 
 
 def _checked(words: Sequence[str], vectors: ArrayLike) -> tuple[Stored, Values]:

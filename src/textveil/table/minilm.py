@@ -6,11 +6,12 @@ Not here: what a table can do (`embedding`), and the model's other layers (`mode
 """
 
 import hashlib
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from tokenizers import Tokenizer
 
 from textveil.errors import TableError
 from textveil.table.constants import stored
-from textveil.table.embedding import EmbeddingTable, Metric, PieceVectors
+from textveil.table.embedding import Deferred, EmbeddingTable, Metric, PieceVectors
 from textveil.table.inputs import mapped
 
 MODEL = "all-MiniLM-L6-v2"
@@ -68,29 +69,44 @@ def _select(
     name: str, metric: Metric, device: str, wanted: Callable[[str], bool]
 ) -> EmbeddingTable:
     folder = locate()
-    tokenizer = read_tokenizer(folder)
-    rows = _rows(folder)
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    words = sorted(vocabulary, key=vocabulary.__getitem__)
-    found = hashlib.sha256("\n".join(words).encode()).hexdigest()
+    words = _words(folder)
+    chosen = [row for row, word in enumerate(words) if wanted(word)]
+
+    def read() -> EmbeddingTable:
+        rows = _rows(folder)
+        if len(words) != len(rows):
+            raise TableError(
+                f"the tokenizer of {MODEL} does not match its {len(rows)} rows; reinstall textveil"
+            )
+        return EmbeddingTable.build(
+            name=name,
+            words=[words[row] for row in chosen],
+            vectors=rows[chosen].astype(np.float32),
+            metric=metric,
+            device=device,
+            pieces=PieceVectors(tokenizer=read_tokenizer(folder), vectors=rows),
+            stored=stored(name, metric),
+        )
+
+    if device != "cpu" or metric not in get_args(Metric):  # which may be refused
+        return read()
+    return Deferred.of(name, metric, [words[row] for row in chosen], read)
+
+
+def _words(folder: Path) -> list[str]:
+    """The pieces of the tokenizer in order, from its file: the tokenizer itself would take longer to make."""
+    try:
+        content = json.loads((folder / "tokenizer.json").read_bytes())
+        vocabulary: dict[str, int] = content["model"]["vocab"]
+        words = sorted(vocabulary, key=vocabulary.__getitem__)
+        found = hashlib.sha256("\n".join(words).encode()).hexdigest()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise TableError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
     if found != VOCABULARY_SHA256:
         raise TableError(
             f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall textveil"
         )
-    if len(words) != len(rows):
-        raise TableError(
-            f"the tokenizer of {MODEL} does not match its {len(rows)} rows; reinstall textveil"
-        )
-    chosen = [row for row, word in enumerate(words) if wanted(word)]
-    return EmbeddingTable.build(
-        name=name,
-        words=[words[row] for row in chosen],
-        vectors=rows[chosen].astype(np.float32),
-        metric=metric,
-        device=device,
-        pieces=PieceVectors(tokenizer=tokenizer, vectors=rows),
-        stored=stored(name, metric),
-    )
+    return words
 
 
 def locate() -> Path:

@@ -7,6 +7,7 @@ Not here: which words are protected (`protect`), and their rows in a table (`tab
 from textveil.text import lexicon, vocabulary
 from textveil.text.casing import Casing, apply_casing, casing_of, folded
 from textveil.text.countries import is_country
+from textveil.text.expressions import Late
 from textveil.text.frequency import counts, is_ordinary, ranks
 from textveil.text.name_lists import load_names
 from textveil.text.public import is_public, stopwords
@@ -32,6 +33,7 @@ __all__ = [
     "Casing",
     "Item",
     "Kind",
+    "Late",
     "Mask",
     "Released",
     "Tokens",

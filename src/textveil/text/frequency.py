@@ -8,6 +8,7 @@ import gzip
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import compress
 from types import MappingProxyType
 
 import numpy as np
@@ -24,11 +25,15 @@ def counts() -> Mapping[str, int]:
 
     Source: 27,380 articles of the English Wikipedia of 2018 (training/README.md).
     """
-    text = gzip.decompress(
-        (files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()
-    ).decode()
-    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    rows = (line.split("\t") for line in _lines())
     return MappingProxyType({word: int(count) for word, count in rows})
+
+
+def _lines() -> list[str]:
+    """The lines of the list, without the remarks at its head: a word, a tab, and its count."""
+    packed = (files("textveil") / "data" / "frequencies" / "words.txt.gz").read_bytes()
+    lines = gzip.decompress(packed).decode().splitlines()
+    return lines[next(i for i, line in enumerate(lines) if not line.startswith("#")) :]
 
 
 @cache
@@ -50,8 +55,9 @@ def ranks(words: Sequence[str]) -> Ints:
 @cache
 def _ordinary() -> frozenset[str]:
     packed = (files("textveil") / "data" / "frequencies" / "ordinary.bits").read_bytes()
-    bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=len(counts())).tolist()
-    return frozenset(word for word, bit in zip(counts(), bits, strict=True) if bit)
+    lines = _lines()
+    bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=len(lines)).tolist()
+    return frozenset(line.partition("\t")[0] for line in compress(lines, bits))
 
 
 def is_ordinary(word: str) -> bool:

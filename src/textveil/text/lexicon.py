@@ -95,7 +95,7 @@ def _entry(
     words: Sequence[str], at: int, end: int, entries: Mapping[str, int], longest: Mapping[str, int]
 ) -> tuple[int, int]:
     """How many words from a place on are the longest entry there, and its mark; 0 and 0 for none."""
-    for size in range(min(longest.get(words[at], 0), end - at), 0, -1):
+    for size in range(min(longest.get(words[at], 1), end - at), 0, -1):
         if mark := entries.get(" ".join(words[at : at + size]), 0):
             return size, mark
     return 0, 0
@@ -150,13 +150,16 @@ def _ordinary() -> Ints:
 
 @cache
 def lists() -> tuple[frozenset[str], dict[str, int], dict[str, int]]:
-    """The names; entries of places and what is public with their marks; the longest entry that each word begins."""
+    """The names; entries of places and what is public with their marks; the longest of several words by their first."""
     entries = dict.fromkeys(_read("places"), PLACE)
     for entry in _read("public"):
         entries[entry] = entries.get(entry, 0) | PUBLIC
     longest: dict[str, int] = {}
     for entry in entries:
-        first, size = entry.partition(" ")[0], entry.count(" ") + 1
+        if " " not in entry:  # most are one word
+            continue
+        first, _, rest = entry.partition(" ")
+        size = rest.count(" ") + 2
         if size > longest.get(first, 0):
             longest[first] = size
     return frozenset(_read("names")), entries, longest
@@ -177,6 +180,7 @@ def _open(name: str) -> BytesIO:
 
 
 def _read(name: str) -> list[str]:
+    """The lines of a list, without the remarks at its head."""
     with _open(f"{name}.txt.gz") as file:
         lines = gzip.decompress(file.read()).decode().splitlines()
-    return [line for line in lines if not line.startswith("#")]
+    return lines[next(i for i, line in enumerate(lines) if not line.startswith("#")) :]

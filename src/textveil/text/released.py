@@ -9,16 +9,15 @@ from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
 
-import regex
-
 from textveil.errors import InputError
+from textveil.text.expressions import Late
 
-_WHITESPACE = regex.compile(r"(?V1)\s*+")
+_WHITESPACE = Late(r"(?V1)\s*+")
 
 OPENING, CLOSING = "(?:<|&lt;)", "(?:>|&gt;)"
 """How the brackets of a placeholder are written in texts, and in documents of XML and HTML."""
 
-RELEASED = regex.compile(f"{OPENING}([A-Z0-9_]++){CLOSING}")
+RELEASED = Late(f"{OPENING}([A-Z0-9_]++){CLOSING}")
 """A placeholder in a released text, and the name between its brackets."""
 
 

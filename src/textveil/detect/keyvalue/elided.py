@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import regex
 
-from textveil.text import lexicon
+from textveil.text import Late, lexicon
 
-_NAME = regex.compile(
+_NAME = Late(
     r"""(?: \A | [.!?…:;]["'”’»)]{0,2}[ ]+ | \n | \\n ) [ \t]*+
     (?: [>\#*+\-•|–—] [ \t]*+ | \d{1,2}[.)] [ \t]++ )*+ ["'“‘„«(]{0,2}
     (?P<name> (?P<before> D | L | O | M | N | T | Dell | Dall | Del | Degl | Sant | Mac | Ní ) ['’ʼ]
@@ -22,8 +22,8 @@ _NAME = regex.compile(
     (?! [\p{L}\p{M}\d@/\\_] | [-.'’ʼ](?!s\b)\p{L} | [ ]\p{Lu}\p{Ll} )""",
     regex.VERBOSE,
 )
-_PREFIXED = regex.compile(r"(?:D|L|M|N|T|Dell|Dall|Del|Degl|Sant)['’ʼ]\p{Lu}")
-_ARTICLE = regex.compile(r"(?<!\w)(?:[dljcnmst]|qu|dell|dall|all|nell|sull|un)['’](?=\p{Ll}{2})")
+_PREFIXED = Late(r"(?:D|L|M|N|T|Dell|Dall|Del|Degl|Sant)['’ʼ]\p{Lu}")
+_ARTICLE = Late(r"(?<!\w)(?:[dljcnmst]|qu|dell|dall|all|nell|sull|un)['’](?=\p{Ll}{2})")
 """An article or another word that has lost its vowel, as French and Italian write them."""
 _AROUND = 300
 

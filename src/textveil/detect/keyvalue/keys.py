@@ -8,22 +8,20 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-import regex
-
 from textveil.detect.patterns.secrets import secret_check
-from textveil.text import vocabulary
+from textveil.text import Late, vocabulary
 
 LONGEST = 64
 """Characters: longer keys are no keys."""
 
-_MARKS = regex.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
+_MARKS = Late("[\u0300-\u036f\u064b-\u0652\u0640]")
 _PLAIN = str.maketrans(
     {"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е", "й": "и"}
 )
-_ELIDED = regex.compile(r"\b[ldn]'(?=\p{L})")
-_HUMP = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})")
-_WORD = regex.compile(r"[\p{L}\p{M}'’]+\d?|#")
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}ー々\p{Hangul}]{2,}")
+_ELIDED = Late(r"\b[ldn]'(?=\p{L})")
+_HUMP = Late(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})")
+_WORD = Late(r"[\p{L}\p{M}'’]+\d?|#")
+_UNSPACED = Late(r"[\p{Han}\p{Hiragana}\p{Katakana}ー々\p{Hangul}]{2,}")
 
 
 def folded(key: str) -> str:
@@ -65,7 +63,7 @@ def _glued() -> dict[str, str]:
     }
 
 
-_HEXADECIMAL = regex.compile(r"0[xX][\da-fA-F]+")
+_HEXADECIMAL = Late(r"0[xX][\da-fA-F]+")
 
 
 @lru_cache(maxsize=4096)

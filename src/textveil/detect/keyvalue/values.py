@@ -12,7 +12,7 @@ import regex
 
 from textveil.detect.patterns.accounts import BIC, is_bic
 from textveil.detect.patterns.rules import Expression
-from textveil.text import ranks, vocabulary
+from textveil.text import Late, ranks, vocabulary
 from textveil.text.lexicon import all_ordinary
 from textveil.text.name_lists import load_names
 
@@ -67,17 +67,15 @@ _WHOLE_NAME = Expression(
     r"[\p{L}][\p{L}\p{M}'’.\-]*(?:[ 　・·,]{1,2}[\p{L}][\p{L}\p{M}'’.\-]*){0,5}", 0
 )
 
-_ASIDE = regex.compile(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
+_ASIDE = Late(r"(?<=\w)(?:,[ ][^,()]++|[ ]\([^()]++\))\Z")
 """What somebody is, behind a name: "Anna Weiss (Chair)", "Anna Weiss, Planning"."""
-_CAMEL = regex.compile(
-    r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}"
-)
-_HONORIFICS = regex.compile(
+_CAMEL = Late(r"(?<!\b(?:Mc|Mac|De|Di|Du|Da|La|Le|Van|Von|Fitz|O|Al|El|St|Ní))(?<=\p{Ll})\p{Lu}")
+_HONORIFICS = Late(
     r"[ 　]?(?:先生|女士|小姐|老师|様|さん|さま|君|ちゃん|殿|님|씨|교수|선생님|대리님|과장님|部長|課長)$"
 )
-_OFFICES = regex.compile(r"(?:师|員|员|资格|公司|部|课|科|组|队|中心|係|室|課)$|\p{Han}{6}")
-_LETTERS = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
-_LATIN = regex.compile(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
+_OFFICES = Late(r"(?:师|員|员|资格|公司|部|课|科|组|队|中心|係|室|課)$|\p{Han}{6}")
+_LETTERS = Late(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)?")
+_LATIN = Late(r"[\p{Latin}\p{Cyrillic}\p{Greek}]")
 
 
 @cache
@@ -272,7 +270,7 @@ _FORMS = {
 }
 """Type, form, and the least and largest number of digits of kinds that have a form."""
 
-_DOMAIN = regex.compile(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
+_DOMAIN = Late(r"[A-Z][\w.\-]{0,30}\\{1,2}(?=\w)")
 """A domain of Windows before a user name."""
 _HANDLE = Expression(r"@?[\p{L}][\p{L}\d_.\-]{2,31}\d?|@[\w.]{2,30}", 0)
 _ORGANIZATION = Expression(r"[\p{L}\d\"«„“][^\n\t|;<>{}\[\]=]{1,79}", 0)
@@ -284,9 +282,9 @@ _ADDRESS_CUT = Expression(
     r"[\p{L} ]{2,24}[ ]?[:：=]|,[ ](?=(?:tel|phone|mob|dni|nif|pesel)\b)",
     regex.IGNORECASE,
 )
-_NO_ADDRESS = regex.compile(r"\A(?:0x|[{\[$<])|@|://")
+_NO_ADDRESS = Late(r"\A(?:0x|[{\[$<])|@|://")
 _PLACE = Expression(rf"(?:{CASED}|{_HAN}|{_HANGUL}|{_OTHERS})", regex.VERBOSE)
-_EMPTY = regex.compile(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
+_EMPTY = Late(r"[xX*#.\-_?0 ]+|\$.*|[<{\[%].*")
 
 
 def _is_empty(value: str) -> bool:

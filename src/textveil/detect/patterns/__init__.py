@@ -9,6 +9,7 @@ Not here: the form of each identifier (`accounts`, `net`, `secrets`, `people`, `
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import regex
@@ -44,6 +45,7 @@ from textveil.detect.patterns.rules import (
 )
 from textveil.detect.spans import IDENTIFIERS, Span
 from textveil.errors import ConfigError
+from textveil.text import Late
 
 BEHIND, AHEAD, LONGEST = 45, 30, 80
 """Characters: an identifier's largest distance behind its context word and before it; and its largest length."""
@@ -51,39 +53,21 @@ BEHIND, AHEAD, LONGEST = 45, 30, 80
 _HIDDEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u180e\u2061\u2062\u2063\u2064"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\u1400\u2043"
 _SPACES = "\t\x0b\x0c\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-_DIGITS = regex.findall(r"\d", "".join(map(chr, range(128, 0x20000))))
-_PLAIN = {
-    **{
-        ord(digit): str(place % 10) for place, digit in enumerate(_DIGITS)
-    },  # in Unicode they come in runs 0 to 9
-    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-    **dict.fromkeys(map(ord, _DASHES), "-"),
-    **dict.fromkeys(map(ord, _SPACES), " "),
-    **dict.fromkeys(map(ord, "‘’‛ʼ′"), "'"),
-    **dict.fromkeys(map(ord, "“”„‟″"), '"'),
-    **{
-        ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)
-    },  # equal when case is ignored
-    0x2024: ".",
-    0x2044: "/",
-    0x2215: "/",
-}
-"""Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, one character each."""
-_INVISIBLE = regex.compile(f"[{_HIDDEN}]")
-_WRITTEN = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
-_DIGIT = regex.compile("[0-9]")
-_LEAD = regex.compile(
+_INVISIBLE = Late(f"[{_HIDDEN}]")
+_WRITTEN = Late(r"[\p{L}\p{N}](?:.*[\p{L}\p{N}])?", regex.DOTALL)
+_DIGIT = Late("[0-9]")
+_LEAD = Late(
     r"""(?<![\w@]) (?= (?: [A-Za-z]{0,6}\d | (?: [A-Z]{1,3} [ .\-/]{1,2} ){1,2} \d | [A-Z9]{5} [ ] \d ) )
     (?= (?P<run> [A-Za-z0-9]++
         (?: [ .\-/+]{1,2} [A-Za-z]{0,4} \d [A-Za-z0-9]*+ | [ .\-/]{1,2} [A-Za-z]{1,4} \b ){0,12}+ ) )""",
     regex.VERBOSE,
 )
 """Start of a number that may have a few letters before it, and the groups of digits and short words from there on."""
-_AND = regex.compile(
+_AND = Late(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
-_STAMP = regex.compile(
+_STAMP = Late(
     r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
     \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
 )
@@ -213,11 +197,33 @@ class Patterns:
                 yield each
 
 
+@cache
+def _forms() -> dict[int, str]:
+    """Digits of all scripts, full-width characters, dashes, spaces and quotes as ASCII, one character each."""
+    digits = regex.findall(r"\d", "".join(map(chr, range(128, 0x20000))))
+    return {
+        **{
+            ord(digit): str(place % 10) for place, digit in enumerate(digits)
+        },  # in Unicode they come in runs 0 to 9
+        **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
+        **dict.fromkeys(map(ord, _DASHES), "-"),
+        **dict.fromkeys(map(ord, _SPACES), " "),
+        **dict.fromkeys(map(ord, "‘’‛ʼ′"), "'"),
+        **dict.fromkeys(map(ord, "“”„‟″"), '"'),
+        **{
+            ord(letter): plain for letter, plain in zip("ſKıİ", "sKiI", strict=True)
+        },  # equal when case is ignored
+        0x2024: ".",
+        0x2044: "/",
+        0x2215: "/",
+    }
+
+
 def _plain(text: str) -> tuple[str, list[int] | None]:
     """A text in plain form, and the original index of each character; None if they are unchanged."""
     if text.isascii():
         return text.replace("\t", " "), None
-    plain = text.translate(_PLAIN)
+    plain = text.translate(_forms())
     if not _INVISIBLE.search(plain):
         return plain, None
     places = [place for place, c in enumerate(plain) if c not in _HIDDEN]

@@ -18,7 +18,7 @@ from textveil.detect.patterns.rules import (
     linked,
     words,
 )
-from textveil.text import is_ordinary
+from textveil.text import Late, is_ordinary
 
 _BBAN = {
     11: "NO", 12: "BE", 14: "DK|FO|FI|GL|NL|SD|FK", 15: "MK|SI", 16: "AT|BA|EE|KZ|XK|LT|LU|MN|SR",
@@ -66,7 +66,7 @@ def is_card(value: str) -> bool:
     )
 
 
-_ISSUED = regex.compile(
+_ISSUED = Late(
     r"""4(?:\d{12}|\d{15}|\d{18}) | 5[1-5]\d{14} | 2[2-7]\d{14} | 220[0-4]\d{12,15} | 3[47]\d{13} | 3[0689]\d{12,17}
     | 35\d{14,17} | 1800\d{11} | (?:8600|9792|9860)\d{12} | 6\d{11,18} | 5[0678]\d{10,17} | 2[01]\d{13}""",
     regex.VERBOSE,
@@ -96,12 +96,12 @@ def has_account_length(value: str) -> bool:
     return 5 <= len(sums.digits(value)) <= 26 and not _DATE.fullmatch(value)
 
 
-_DATE = regex.compile(
+_DATE = Late(
     r"(?:19|20)\d\d-\d\d(?:-\d\d.*)?|\d{1,2}[./\- ]\d{1,2}[./\- ]\d{2,4}"
     r"|\d{4}[./\- ]\d{1,2}[./\- ]\d{1,2}|\d{1,3}(?:[. ]\d{3}){1,3}"
 )
 """Dates, with what follows them, and thousands."""
-_YEARS = regex.compile(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
+_YEARS = Late(r"(?:(?:19|20)\d\d[ .\-]{0,2}){3,4}")
 
 
 def beside_card(pattern: str) -> Rule:

@@ -9,6 +9,7 @@ from typing import Any
 import regex
 
 from textveil.detect.patterns.rules import Expression, Rule, listed, words
+from textveil.text import Late
 
 _NUMBER = r"\d{1,6}(?:(?:[a-z]|[ ][a-z](?![ ](?-i:[a-z])))(?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
@@ -106,7 +107,7 @@ _NO_PLACES = listed(
     """january february march april may june july august september october november december it's its he's she's i'm
     monday tuesday wednesday thursday friday saturday sunday the this that"""
 )
-_YEAR = regex.compile(r"(?:19|20)\d\d")
+_YEAR = Late(r"(?:19|20)\d\d")
 
 
 def _parts(value: str) -> list[str]:

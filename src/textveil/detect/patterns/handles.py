@@ -11,10 +11,10 @@ from functools import cache
 import regex
 
 from textveil.detect.patterns.rules import Expression, Rule, has_digit, words
-from textveil.text import is_ordinary, lexicon, vocabulary
+from textveil.text import Late, is_ordinary, lexicon, vocabulary
 
-_WORDS = regex.compile(r"\p{L}+")
-_UNCASED = regex.compile(r"\p{Lo}{2}")
+_WORDS = Late(r"\p{L}+")
+_UNCASED = Late(r"\p{Lo}{2}")
 
 
 def is_user(value: str) -> bool:
@@ -50,8 +50,8 @@ def _is_of_words(parts: Sequence[str]) -> bool:
     )
 
 
-_PARTED = regex.compile(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}")
-_FILE = regex.compile(
+_PARTED = Late(r"\p{L}.*[\d._]|[\d._].*\p{L}|\p{Ll}-\p{Ll}")
+_FILE = Late(
     r"\.(?:py|js|ts|jpe?g|png|txt|md|json|com|org|net|html?|csv|xlsx?|pdf|java|go|sh|log)$"
 )
 

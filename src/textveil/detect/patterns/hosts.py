@@ -8,12 +8,10 @@ import ipaddress
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-import regex
-
 from textveil.detect.patterns.rules import Expression
-from textveil.text import vocabulary
+from textveil.text import Late, vocabulary
 
-DATA_CENTRE = regex.compile(
+DATA_CENTRE = Late(
     r"(?<![\w-])(?:us|eu|ap|ca|sa|me|af|cn|il|mx|(?:north|south)?america|asia|europe|australia)-(?:gov-|iso-)?"
     r"(?:north|south|east|west|central)(?:east|west)?-?\d(?:-?[a-z])?(?!\w)"
 )
@@ -26,7 +24,7 @@ FREE_MAIL = vocabulary.words("free_mail")
 ANY_HOST = vocabulary.words("service_hosts") | vocabulary.words("plain_hosts")
 """Names of hosts that say nothing about whose they are."""
 _PUBLIC_TOPS = (".gov", ".mil", ".int", ".edu")
-_STATE = regex.compile(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
+_STATE = Late(r"\.(?:gov|gob|gouv|gub|go|govt|gc|admin|bund)\.[a-z]{2}$")
 """Ends of the addresses of states."""
 _DOCUMENTED = tuple(
     ipaddress.ip_network(each)
@@ -123,9 +121,9 @@ def _site_privacy(plain: str, host: str, parts: Sequence[str]) -> float:
     return _unknown_privacy(plain, host, parts, told=telling, portal=portal)
 
 
-_PLACEHOLDER = regex.compile(r"your|[<{]")
-_OFFICIAL = regex.compile(r"\.(?:ac|gov)\.")
-_NAMING = regex.compile(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
+_PLACEHOLDER = Late(r"your|[<{]")
+_OFFICIAL = Late(r"\.(?:ac|gov)\.")
+_NAMING = Late(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
 
 
 def _unknown_privacy(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import regex
 
 from textveil.detect.patterns.rules import FOREIGN, Expression, Folded, Words
+from textveil.text import Late
 
 PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose national numbers are looked up in their numbering plan without a telling word nearby."""
@@ -89,7 +90,7 @@ _WORDS = Words(
     "|نمرته|نمرتها|رقم|للتواصل|واتساب|فاكس"
     "|फोन|फ़ोन|मोबाइल|दूरभाष|संपर्क|सम्पर्क|व्हाट्सएप|कॉल|नंबर"
 )
-_CALLED = regex.compile(
+_CALLED = Late(
     r"""(?<!\w)
     (?: tel(?:\.|efon\w*|ephone|éfono|éphone|efono|efone)? | (?:mobile|cell)?[ ]?phone | mobil\w* | mob\.? | cell
       | cellulare | celular | móvil | portable | fax | handy\w* | gsm | komórka | cep | whatsapp | sms | durchwahl
@@ -103,7 +104,7 @@ _CALLED = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 """What right before a number leaves no doubt that it is one of a telephone, whatever its check digit says."""
-_DATE = regex.compile(
+_DATE = Late(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
     | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d
@@ -113,9 +114,9 @@ _DATE = regex.compile(
     regex.VERBOSE,
 )
 """Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in any context."""
-_DECIMALS = regex.compile(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
+_DECIMALS = Late(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A figure with one digit before its point, and what stands beside it in a table."""
-_AMOUNT = regex.compile(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
+_AMOUNT = Late(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
 """Decimals and thousands: telephone numbers only if nearby words say so."""
 _GROUPED = {
     # with the zero of the trunk: 0176 80 112 543, (0216) 540 88 13, 010-7734-2086; one slash, behind the area
@@ -162,7 +163,7 @@ _NOBODYS = Expression(
 )
 """Dummies, and numbers that cost nothing or a fee: the hotlines of firms and offices."""
 _SEQUENCE = ("0123456789", "01234567890", "0987654321")
-_BETWEEN = regex.compile(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
+_BETWEEN = Late(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
 NEAR = 45
 LONGEST = 17
 """Characters of a number that is a telephone's because of what stands right before it."""

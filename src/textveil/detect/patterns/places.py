@@ -8,8 +8,9 @@ tagger finds.
 import regex
 
 from textveil.detect.patterns.rules import Check, Expression, Rule, words
+from textveil.text import Late
 
-_KEYS = regex.compile(
+_KEYS = Late(
     r"\b(?:شارع|طريق|جادة|حي|حارة|زنقة|نهج|ميدان|بناية|عمارة|برج|شقة|فيلا|منزل|الدور|الطابق|قطعة)\b"
     r"|मकान|वार्ड|मोहल्ला|ग्राम|गली|सेक्टर|प्लॉट|फ्लैट|रोड|मार्ग|नगर|कॉलोनी|तहसील|जिला|ज़िला|पोस्ट|डाकघर|टाउन|चौक"
     r"|\b(?:đường|phố|ngõ|ngách|hẻm|phường|quận|xã|huyện|thôn|ấp|tỉnh|p\.|q\.|tp\.|tổ|kp|khu phố|thị trấn)(?!\p{L})",
@@ -17,7 +18,7 @@ _KEYS = regex.compile(
 )
 
 
-_ITEM = regex.compile(r"^\d{1,3}[.)]\s")
+_ITEM = Late(r"^\d{1,3}[.)]\s")
 
 
 def is_keyed_place(value: str) -> bool:

@@ -17,6 +17,7 @@ from textveil.detect.patterns.rules import (
     listed,
     words,
 )
+from textveil.text import Late
 from textveil.text.lexicon import all_ordinary, lists
 
 _CODE = r"""
@@ -26,20 +27,20 @@ _CODE = r"""
     (?: [.\-/_] [\p{L}\d]{1,36}+ | [ ] (?= (?-i:[A-Z]{0,3}) \d [\dA-Z]{2} ) (?-i:[A-Z\d]{3,20}+) ){0,8}
 """
 """Letters and digits in groups, with a digit near the start; a group after a space must begin like a number."""
-_BRANCH = regex.compile(r"\d{1,6}-([a-z]{2,20}(?:-[a-z]{2,20}){1,8})")
+_BRANCH = Late(r"\d{1,6}-([a-z]{2,20}(?:-[a-z]{2,20}){1,8})")
 """What follows the key of a ticket in the name of a branch: 1234-login-fix."""
-_DATE = regex.compile(
+_DATE = Late(
     r"\d{1,2}[./]\d{1,2} | \d{1,2}[./\-]\d{1,2}[./\-](?:19|20)?\d\d | (?:19|20)\d\d[./\-]\d{1,2}[./\-]\d{1,2}",
     regex.VERBOSE,
 )
-_YEAR = regex.compile(r"(?:19|20)\d\d")
-_THOUSANDS = regex.compile(r"\d{1,3}(?:\.\d{3})+")
-_DECIMAL = regex.compile(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
-_MEASURE = regex.compile(
+_YEAR = Late(r"(?:19|20)\d\d")
+_THOUSANDS = Late(r"\d{1,3}(?:\.\d{3})+")
+_DECIMAL = Late(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
+_MEASURE = Late(
     r"\d+(?:st|nd|rd|th|x|k|m|s|h|d|kg|g|mg|ml|km|cm|mm|gb|mb|kb|pm|am|eur|usd|years?|days?)",
     regex.I,
 )
-_TECHNICAL = regex.compile(
+_TECHNICAL = Late(
     r"0x[\dA-Fa-f]{1,16}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){1,3}-(?:rc|alpha|beta|dev|pre)\.?\d*"
 )
 """Codes of errors and numbers of versions."""
@@ -84,8 +85,8 @@ def is_range(value: str) -> bool:
     return low < high and (decimal or (short and high <= 20 * max(low, 1)))
 
 
-_MEASURED = regex.compile(r"\d{1,3}(?:[.,]\d{3}){1,2}|(?:0|[1-9]\d{0,3})(?:[.,]\d{1,2})?")
-_WITH_PLACES = regex.compile(r"[.,]\d{1,2}(?!\d)")
+_MEASURED = Late(r"\d{1,3}(?:[.,]\d{3}){1,2}|(?:0|[1-9]\d{0,3})(?:[.,]\d{1,2})?")
+_WITH_PLACES = Late(r"[.,]\d{1,2}(?!\d)")
 
 
 def _is_branch(value: str) -> bool:

@@ -19,6 +19,7 @@ import regex
 
 from textveil.detect.patterns.checksums import compact
 from textveil.detect.spans import NUMBERS
+from textveil.text import Late
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
@@ -28,7 +29,7 @@ FOREIGN = "\x01"
 _SCRIPTS = r"""\p{Han}\p{Hiragana}\p{Katakana}ー\uff70\uff9e\uff9f\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}
     \p{Myanmar}\p{Arabic}\p{Hebrew}\p{Devanagari}\p{Bengali}\p{Tamil}\p{Telugu}\p{Gujarati}\p{Gurmukhi}\p{Kannada}
     \p{Malayalam}\p{Oriya}\p{Sinhala}""".replace("\n", "").replace(" ", "")
-_LETTERS = regex.compile(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
+_LETTERS = Late(rf"(?V1)[[{_SCRIPTS}]&&[\p{{L}}\p{{M}}]]")
 
 NUMBERED = NUMBERS | {"PLATE"}
 """Types that have figures in them."""

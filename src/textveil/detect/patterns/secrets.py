@@ -25,6 +25,7 @@ from textveil.detect.patterns.rules import (
     listed,
     words,
 )
+from textveil.text import Late
 
 _NO_STARTS = (
     "$",
@@ -50,7 +51,7 @@ _NO_PASSWORDS = listed(
     idem siehe voir see vedi zie siehe-oben unten oben data
     default type label name form hint reveal toggle visible await null; none; nil new current confirm"""
 )
-_CODE = regex.compile(
+_CODE = Late(
     r"""[\p{L}_$][\w$]*(?:(?:\.|->|::)[\p{L}_$][\w$]*)+[!?;,)\]]*   # an attribute
     | [\p{L}_$][\w$.:]*[(\[].*   # a call, an index
     | /[\w.@+\-]*(?:/[\w.@+\-]*)*   # a path
@@ -74,7 +75,7 @@ def is_password(value: str) -> bool:
     )
 
 
-_MEASURE = regex.compile(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
+_MEASURE = Late(r"-?\d+(?:\.\d+)?[eE][+\-]\d{1,3}|[\^~]\d+(?:\.\d+){1,3}")
 """What a price per token is, and the version of a package whose name ends in "pass"."""
 
 
@@ -84,7 +85,7 @@ def is_token(value: str) -> bool:
     return is_password(value) and not bare.isalpha() and not _NUMBER.fullmatch(bare)
 
 
-_NUMBER = regex.compile(r"\d+(?:\.\d+)?")
+_NUMBER = Late(r"\d+(?:\.\d+)?")
 
 
 def is_strong(value: str) -> bool:
@@ -100,7 +101,7 @@ def is_strong(value: str) -> bool:
     )
 
 
-_NO_SECRET = regex.compile(
+_NO_SECRET = Late(
     r"""(?:sha|md|aes|rsa|utf|base|bcrypt|argon|pbkdf|hmac|oauth|http|ipv|python|php|java|web|mp|p2p|3d|h2)
     -?\d{0,4}\b | \d+(?:st|nd|rd|th|[a-z]{1,5}|-\d+)?$ | \d+-?[a-z]+$ | .*:// | .*@\w+\.\w
     | .*\.(?:py|js|ts|php|txt|pdf|html|json|java|exe|zip)\b

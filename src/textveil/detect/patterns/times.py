@@ -10,6 +10,7 @@ import regex
 
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import Expression, Rule, words
+from textveil.text import Late
 
 OLDEST = 1905
 """Nobody born before this year is alive: such dates are history."""
@@ -98,8 +99,8 @@ def whole_date(text: str, start: int, end: int) -> tuple[int, int]:
     return (start if first is None else first.start()), end
 
 
-_DAY = regex.compile(r"\d{1,2}(?!\d)[^\d]{0,6}?\p{L}{3}")
-_FIRST_DAY = regex.compile(
+_DAY = Late(r"\d{1,2}(?!\d)[^\d]{0,6}?\p{L}{3}")
+_FIRST_DAY = Late(
     r"""(?<![\w.,:/\-]) \d{1,2} (?: st | nd | rd | th | er | \. )? [ ]?
     (?: [\-–] | (?: to | till | until | au | bis | al | a | ao | do | tot | t/m | по | ile ) [ ] )
     [ ]? \Z""",
