@@ -77,7 +77,8 @@ def bounds_of(text: str) -> Bounds:
     found = units(text)
     cells = [*_cells(text)]
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
-    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in {*walls}]:
+    kept = {*walls}
+    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in kept]:
         found = sorted([*found, *doubled])
     for find in (_quotes, _tags, _marks, _lines, _forms, _cards):
         walls += find(text)

@@ -7,6 +7,7 @@ Not here: the stages (`stages`), and the detectors (`detectors`).
 from dataclasses import dataclass, field
 
 from textveil.detect.lists import Lists
+from textveil.detect.memory import Memory
 from textveil.detect.occurrences import PrivateValue, Sought
 from textveil.detect.spans import Detector, Span
 from textveil.randomness import Flags
@@ -42,7 +43,8 @@ class Settings:
 
     Attributes:
         detectors: what finds sensitive parts.
-        timeout: seconds per detector for all texts of a batch; None for no limit.
+        timeout: seconds for which a detector may show no progress; None for no limit.
+        memory: what detectors found in earlier texts; None: each batch is searched anew.
         level: `protect.level`.
         types: types that count as sensitive; None for all.
         never: lists of what is never sensitive; None for none.
@@ -54,6 +56,7 @@ class Settings:
 
     detectors: tuple[Detector, ...] = field(repr=False)
     timeout: float | None = None
+    memory: Memory | None = None
     level: str = "personal"
     types: frozenset[str] | None = None
     never: Lists | None = field(default=None, repr=False)

@@ -71,7 +71,9 @@ def _trimmed(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
 
 
 def _detect(found: Detections, settings: Settings) -> Detections:
-    spans = find_all(settings.detectors, found.tokens.texts, timeout=settings.timeout)
+    spans = find_all(
+        settings.detectors, found.tokens.texts, timeout=settings.timeout, memory=settings.memory
+    )
     return replace(found, spans=tuple(spans))
 
 

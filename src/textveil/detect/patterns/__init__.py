@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import regex
 
+from textveil.detect.alive import show_progress
 from textveil.detect.bounds import divided
 from textveil.detect.patterns import (
     accounts,
@@ -181,6 +182,7 @@ class Patterns:
         bare = without_foreign(plain)
         leads = _leads(bare) if digits else []
         for rule in self._wanted(digits, lower):
+            show_progress()
             seen = plain if rule.whole else bare
             found = _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads)
             yield from self._typed(plain, found)
