@@ -6,6 +6,7 @@ Not here: the stages (`stages`), and the detectors (`detectors`).
 
 from dataclasses import dataclass, field
 
+from textveil.detect.bounds import Bounds
 from textveil.detect.lists import Lists
 from textveil.detect.memory import Memory
 from textveil.detect.occurrences import PrivateValue, Sought
@@ -25,6 +26,7 @@ class Detections:
         others: what was found and is not sensitive: it is public, or `protect.level` lets it pass.
         spared: what would be sensitive, but that the user never wants protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
+        bounds: of the texts, once they were asked for; carried along.
         new_values: for each text the private values that were not known before.
     """
 
@@ -34,6 +36,7 @@ class Detections:
     others: tuple[Span, ...] = ()
     spared: tuple[Span, ...] = ()
     failed: bool = False
+    bounds: dict[str, Bounds] = field(default_factory=dict)
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
 
 
