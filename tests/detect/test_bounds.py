@@ -148,7 +148,7 @@ def test_what_the_detectors_of_the_package_find_parses_after():
 
 
 def test_a_detector_that_is_not_bound_breaks_documents(monkeypatch):
-    monkeypatch.setattr("textveil.detect.stages.bind", lambda spans, texts: sorted(spans))
+    monkeypatch.setattr("textveil.detect.stages.bind", lambda spans, *_: sorted(spans))
     for name in ("JSON", "CSV", "SQL", "Python"):
         form = FORMATS[name]
         text = form.write(rows(list(VALUES.values()), 0, 3))
@@ -527,7 +527,7 @@ def test_ordinary_text_has_no_bounds(text):
     [
         '"', "'", '\\"', "\\", "\\n", "<a ", '<a b="', "=", "a=1 ", "-a=", ",", '",', '"",', "\t", "|", "*", "**a",
         "_a", "`", "\n- ", "\nkey: ", "&a=", "%41", "&amp;", "=C3",
-        "BEGIN:V\n", "\n ", "('", "'a", "a. B", "c:\\", "](",
+        "BEGIN:V\n", 'a,b,"c d"\n', "\n ", "('", "'a", "a. B", "c:\\", "](",
     ],
 )  # fmt: skip
 def test_the_time_is_linear(piece):

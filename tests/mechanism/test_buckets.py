@@ -12,10 +12,10 @@ from scipy import stats
 
 from textveil.errors import BudgetError
 from textveil.mechanism import Block, Bucketized, Hybrid, Layout
-from textveil.mechanism.buckets import Buckets, losses
+from textveil.mechanism.buckets import Buckets, KnownCuts, losses
 from textveil.mechanism.papers import cape
 from textveil.mechanism.rule import EXPONENT_CAP, ROUNDING
-from textveil.randomness import Ints, Values
+from textveil.randomness import Ids, Ints, Values
 from textveil.randomness.streams import SeededRandomness
 from textveil.table.embedding import EmbeddingTable, Metric, load_table
 
@@ -140,6 +140,47 @@ def test_what_is_promised_bounds_any_scores(small_table: EmbeddingTable) -> None
             assert worst <= promised
             if buckets == 2 and nominal >= 39:
                 assert worst > promised - 1.5  # nearly reached
+
+
+@pytest.mark.parametrize("most", [None, 3])
+def test_rows_that_are_known_have_the_buckets_of_rows_that_are_cut(
+    most: int | None, small_table: EmbeddingTable
+) -> None:
+    made = cape(form="product", distance="chord")
+    assert isinstance(made.utility, Hybrid)
+    assert isinstance(made.rule, Bucketized)
+    known = KnownCuts(made.rule, small_table, made.utility, most=most)
+    rng = np.random.default_rng(2)
+    for size in (1, 3, 2, 7, 3, 1):
+        rows = rng.integers(len(small_table), size=size)
+        found = known.of(rows)
+        scores = made.utility.given(small_table, rows, None).values()
+        expected = made.rule.cut(small_table, made.utility, scores)
+        assert (found.number == expected.number).all()
+        assert (found.counts == expected.counts).all()
+        assert np.allclose(found.means, expected.means, rtol=1e-12)
+
+
+def test_a_word_that_comes_again_is_scored_once(
+    small_table: EmbeddingTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[int] = []
+    near = Hybrid.near
+
+    def counted(self: Hybrid, table: EmbeddingTable, rows: Ids) -> Values:
+        scored.extend(rows.tolist())
+        return near(self, table, rows)
+
+    monkeypatch.setattr(Hybrid, "near", counted)
+    monkeypatch.setattr("textveil.mechanism.select.CELLS", 4 * len(small_table))
+    rows = np.array([5, 7, 5, 5, 7, 9, 5, 9])
+    layout = Layout(
+        roles=np.ones(8, np.int8), documents=np.array([0, 3, 6, 8]), unit_of=np.arange(8)
+    )
+    made = cape(nominal=4.0)
+    block = Block(layout=layout, rows=rows)
+    made.privatize(small_table, block, np.full(8, 4.0), rng=SeededRandomness(1))
+    assert sorted(scored) == [5, 7, 9]
 
 
 def test_the_papers_bound_is_what_published_says(small_table: EmbeddingTable) -> None:

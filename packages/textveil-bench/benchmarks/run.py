@@ -27,6 +27,7 @@ import selection
 import startup
 import stores
 import thresholds
+import volume
 from report import RATES, ROWS, STORES
 from rich.console import Console
 from rich.progress import track
@@ -123,6 +124,7 @@ def main() -> None:
             "gateway",
             "stores",
             "prompts",
+            "volume",
         ),
         help="one part of it (default: all)",
     )
@@ -146,6 +148,7 @@ def main() -> None:
         "gateway": gateway.measurements(),
         "stores": stores.measurements(),
         "prompts": prompts.measurements(options.repeat),
+        "volume": volume.measurements(options.repeat),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third

@@ -182,7 +182,7 @@ class ProtectOptions:
         labels: "detected" releases the groups as they are; "randomised" draws each of the four, the true one with
             weight exp(label_epsilon), so that the statement covers them too.
         label_epsilon: the budget of a label; only for labels "randomised".
-        timeout: seconds a detector may take for one batch of texts.
+        timeout: seconds for which a detector may show no progress; one that never shows any must answer by then.
         on_failure: what happens if a detector fails: "refuse" releases nothing; "protect" makes each text of the batch
             one placeholder or, if no type becomes a placeholder or a name, treats all its words as sensitive.
         unmeasured: what happens to parts in scripts and languages for which it was not measured how much is found:

@@ -100,7 +100,8 @@ class PartDrawing:
         """
         key = self.key.read()
         source = self.options.source(part.path)
-        state = _State(key=key, privatizer=_privatizer(self.config, self.run), options=self.options)
+        privatizer = _privatizer(self.config, self.run).remembering()
+        state = _State(key=key, privatizer=privatizer, options=self.options)
         content = _Counted()
         with formats.opened(part.path, packing=source.packing) as file:
             head = source.format.head(file)

@@ -4,6 +4,7 @@ In: the words of a batch of texts, and options. Out: `Detections`, the sensitive
 Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
 """
 
+from textveil.detect.alive import show_progress
 from textveil.detect.detection import Detection, named_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import detector
@@ -52,4 +53,5 @@ __all__ = [
     "parts",
     "ranges_without_entities",
     "read_figure",
+    "show_progress",
 ]

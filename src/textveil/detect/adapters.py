@@ -15,14 +15,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 import textveil.models as encoder
 from textveil.config.extras import library
 from textveil.detect.patterns.addresses import ROOMS, UNITS
 from textveil.detect.patterns.hosts import DATA_CENTRE
 from textveil.detect.spans import Span
 from textveil.errors import ConfigError, DetectorError, ModelError, shown
+from textveil.randomness import Flags
 from textveil.table import fetch
-from textveil.text import is_ordinary, is_public, lexicon, tokenize
+from textveil.text import Tokens, is_ordinary, is_public, lexicon, tokenize
 
 Places = Sequence[tuple[int, int]]
 """Parts of a text in their order: of each the first character, and one past the last."""
@@ -115,6 +118,12 @@ class TaggerDetector:
             isinstance(own, encoder.TokenClassifier) and own.model.bundled and own.threshold is None
         )
 
+    @property
+    def _cuts_short(self) -> bool:
+        """Whether it reads the beginning of long words only."""
+        own = self.model
+        return isinstance(own, encoder.TokenClassifier) and own.model.most is not None
+
     def doubting(self, doubt: float) -> Self:
         """The same detector, which also tells what the bundled tagger is in doubt of.
 
@@ -131,11 +140,16 @@ class TaggerDetector:
     def find(self, texts: Sequence[str]) -> list[Span]:
         """The entities of all texts, tagged in one batch.
 
+        A long run of Base64 is one word, of which the bundled tagger reads the beginning: what the run says is searched
+        apart (`encodings`).
+
         The tagger does not see whitespace: an entity with a line break or a column gap in it is split there. Small
         public words at the ends of a name (from, 's, a comma) are dropped, hyphens at those of a user name, what is
         only a slug, a measured number, or what a program calls.
         """
         tokens = tokenize(texts)
+        if self._cuts_short:
+            tokens = tokens.joined(_goes_on(tokens))
         slugs = [sorted(_nameless(text)) for text in texts]
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):
@@ -145,7 +159,11 @@ class TaggerDetector:
                 words = _trimmed(tokens.words, words.start, words.stop, type_of(entity.type))
             elif entity.type == "HANDLE":
                 words = _unhyphened(tokens.words, words.start, words.stop)
-            places = [(int(tokens.starts[i]), int(tokens.ends[i])) for i in words]
+            places = [
+                (int(tokens.starts[i]), int(tokens.ends[i]))
+                for i in words
+                if not _is_media(tokens.words[i], texts[entity.text], int(tokens.starts[i]))
+            ]
             if not places or _is_called(texts[entity.text], places[0][0], places[-1][1]):
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
@@ -168,6 +186,46 @@ class TaggerDetector:
                     )
                 )
         return spans
+
+
+FEWEST = 200
+"""Characters of a run of Base64 from which on it is one word: longer than keys and tokens that stand in one."""
+
+_BASE64 = re.compile(
+    rf"(?<![A-Za-z0-9+/_\-])(?:(?:[A-Za-z0-9+/]{{56,}}+\r?\n)*+[A-Za-z0-9+/_\-]{{{FEWEST},}}+"
+    r"|(?:[A-Za-z0-9+/]{56,}+\r?\n){3,}+[A-Za-z0-9+/]*+)={0,2}(?![A-Za-z0-9+/_\-])"
+)
+_JOINTS = "+/_-"
+_MEDIA = re.compile(r"data:(?:image|audio|video|font)/[^\s,]{1,60};base64,\Z")
+
+
+def _goes_on(tokens: Tokens) -> Flags:
+    """Which words go on from the word before in a long run of Base64, bool [T]."""
+    found = np.zeros(len(tokens.words), np.bool_)
+    for b, text in enumerate(tokens.texts):
+        if len(text) < FEWEST:
+            continue
+        low, high = tokens.documents[b : b + 2].tolist()
+        for run in _BASE64.finditer(text):
+            if _is_no_word(run[0]):
+                first, last = low + np.searchsorted(tokens.starts[low:high], run.span())
+                found[first + 1 : last] = True
+    return found
+
+
+def _is_no_word(run: str) -> bool:
+    """Whether a run of letters, figures and signs is no path and no slug of words: it has both cases and figures."""
+    letters = "".join(run.split()).rstrip("=")
+    size, joints = len(letters), sum(map(letters.count, _JOINTS))
+    figures = sum(map(str.isdigit, letters))
+    small = sum(map(str.islower, letters))
+    capitals = size - joints - figures - small
+    return 16 * joints <= size and 32 * figures >= size and 8 * min(small, capitals) >= size
+
+
+def _is_media(word: str, text: str, start: int) -> bool:
+    """Whether a word of a text is a picture, sound or font in Base64, by what stands before it."""
+    return len(word) >= FEWEST and _MEDIA.search(text, max(0, start - 90), start) is not None
 
 
 _MEASURED = re.compile(r"-?\d+\.\d{4,}(?:,-?\d+\.\d+)*|0[xX][\da-fA-F]+")

@@ -75,7 +75,8 @@ def bounds_of(text: str) -> Bounds:
     found = units(text)
     cells = [*_cells(text)]
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
-    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in {*walls}]:
+    kept = {*walls}
+    if doubled := [EscapeUnit(*place, '"') for place in cells if place not in kept]:
         found = sorted([*found, *doubled])
     for find in (_quotes, _tags, _marks, _lines, _forms, _cards):
         walls += find(text)
@@ -83,16 +84,27 @@ def bounds_of(text: str) -> Bounds:
     return Bounds(walls=_joined(walls), gaps=gaps, units=found)
 
 
-def bind(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+def bounds_in(text: str, held: dict[str, Bounds]) -> Bounds:
+    """The bounds of a text, found once for as long as they are held."""
+    if text not in held:
+        held[text] = bounds_of(text)
+    return held[text]
+
+
+def bind(
+    spans: Sequence[Span], texts: Sequence[str], held: dict[str, Bounds] | None = None
+) -> list[Span]:
     """The spans within the bounds of their texts, in order: trimmed, divided, or left out.
 
     Args:
         spans: of these texts.
         texts: B texts.
+        held: the bounds of texts that are known, to which these are added; None without any.
     """
+    held = {} if held is None else held
     found: list[Span] = []
     for b, own in groupby(sorted(spans), key=lambda span: span.text):
-        known = bounds_of(texts[b])
+        known = bounds_in(texts[b], held)
         for (
             span
         ) in own:  # what the text spells like a placeholder would be restored, wherever it stands

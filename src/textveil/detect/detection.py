@@ -16,6 +16,7 @@ from textveil.detect.adapters import TaggerDetector
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import detector
 from textveil.detect.lists import Lists
+from textveil.detect.memory import Memory
 from textveil.detect.occurrences import Sought
 from textveil.detect.scoring import DOUBT
 from textveil.detect.spans import (
@@ -97,6 +98,10 @@ class Detection:
         if self.settings.level == "identifiers" or not asked or not names:
             return True
         return not names <= KEYED
+
+    def remembering(self) -> Self:
+        """The same detection, which remembers what detectors found: equal texts are searched once."""
+        return replace(self, settings=replace(self.settings, memory=Memory()))
 
     def check_measured(self, texts: Sequence[str]) -> None:
         """Refuses texts with parts in a script or language that was not measured, if the options say so.

@@ -6,7 +6,9 @@ Not here: the stages (`stages`), and the detectors (`detectors`).
 
 from dataclasses import dataclass, field
 
+from textveil.detect.bounds import Bounds
 from textveil.detect.lists import Lists
+from textveil.detect.memory import Memory
 from textveil.detect.occurrences import PrivateValue, Sought
 from textveil.detect.spans import Detector, Span
 from textveil.randomness import Flags
@@ -24,6 +26,7 @@ class Detections:
         others: what was found and is not sensitive: it is public, or `protect.level` lets it pass.
         spared: what would be sensitive, but that the user never wants protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
+        bounds: of the texts, once they were asked for; carried along.
         new_values: for each text the private values that were not known before.
     """
 
@@ -33,6 +36,7 @@ class Detections:
     others: tuple[Span, ...] = ()
     spared: tuple[Span, ...] = ()
     failed: bool = False
+    bounds: dict[str, Bounds] = field(default_factory=dict)
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
 
 
@@ -42,7 +46,8 @@ class Settings:
 
     Attributes:
         detectors: what finds sensitive parts.
-        timeout: seconds per detector for all texts of a batch; None for no limit.
+        timeout: seconds for which a detector may show no progress; None for no limit.
+        memory: what detectors found in earlier texts; None: each batch is searched anew.
         level: `protect.level`.
         types: types that count as sensitive; None for all.
         never: lists of what is never sensitive; None for none.
@@ -54,6 +59,7 @@ class Settings:
 
     detectors: tuple[Detector, ...] = field(repr=False)
     timeout: float | None = None
+    memory: Memory | None = None
     level: str = "personal"
     types: frozenset[str] | None = None
     never: Lists | None = field(default=None, repr=False)

@@ -6,6 +6,7 @@ Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and what h
 Any failure of a detector raises: a text that was not searched must never pass for one in which nothing was found.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from functools import lru_cache
@@ -16,10 +17,12 @@ from threading import Thread
 from typing import Any
 
 from textveil.config import registry
+from textveil.detect.alive import HEARS
 from textveil.detect.encodings import encoded_in, read, without_words, written
+from textveil.detect.memory import Memory
 from textveil.detect.spans import TYPE_NAME, Detector, Span
 from textveil.errors import ConfigError, DetectorError, TextveilError, shown
-from textveil.models import Evidence
+from textveil.models import LISTENER, Evidence
 from textveil.text import check_texts
 
 # ---- by name -----------------------------------------------------------------------------------------------
@@ -84,12 +87,17 @@ def _made(kind: str, make: Callable[..., Any], given: tuple[str, ...]) -> object
 
 
 def find_all(
-    detectors: Sequence[Detector], texts: Sequence[str], *, timeout: float | None
+    detectors: Sequence[Detector],
+    texts: Sequence[str],
+    *,
+    timeout: float | None,
+    memory: Memory | None = None,
 ) -> list[Span]:
     """What all detectors find in all texts. A detector that fails raises; it never counts as finding nothing.
 
     What they find is bound to the structure of its text, see `bounds`. What is encoded in a text, by percent signs,
-    entities, Base64 or hexadecimal figures, is searched as it reads, too.
+    entities, Base64 or hexadecimal figures, is searched as it reads, too. Equal texts are searched once: what is found
+    follows from a text alone.
 
     Detectors run one after the other in a thread beside this one. Python cannot stop a thread: a detector that runs out
     of time goes on in the background and its answer is ignored; it ends with the process at the latest.
@@ -97,7 +105,9 @@ def find_all(
     Args:
         detectors: the detectors to run.
         texts: B texts.
-        timeout: seconds per detector for all texts together; None for no limit.
+        timeout: seconds for which a detector may show no progress (`alive`), and until it answers if it never shows
+            any; None for no limit.
+        memory: what was found in earlier texts by the same detectors, to which these are added; None without one.
 
     Returns:
         Spans by text and place, with their detector's name as source; they may overlap.
@@ -110,10 +120,32 @@ def find_all(
             of a detector's own `DetectorError` is passed on, and must not hold text either.
     """
     check_texts(texts)
+    places: dict[str, list[int]] = {}
+    for i, text in enumerate(texts):
+        places.setdefault(text, []).append(i)
+    earlier = {} if memory is None else {text: memory[text] for text in places if text in memory}
+    new = [text for text in places if text not in earlier]
+    found = {text: list[Span]() for text in new}
+    for span in _found_in(detectors, new, timeout):
+        found[new[span.text]].append(span)
+    if memory is not None:
+        memory.keep(found)
+    return sorted(
+        span._replace(text=i)
+        for text, own in (*earlier.items(), *found.items())
+        for span in own
+        for i in places[text]
+    )
+
+
+def _found_in(
+    detectors: Sequence[Detector], texts: Sequence[str], timeout: float | None
+) -> Iterator[Span]:
+    """What detectors find in distinct texts, as they read and in what is encoded in them."""
     readable = [read(text) for text in texts]
     given = tuple(each.text for each in readable)  # detectors cannot change a tuple
     if not given:
-        return []
+        return
     found = list(_found(detectors, tuple(map(without_words, given)), timeout))
     encoded = [(i, part) for i, text in enumerate(given) for part in encoded_in(text)]
     for span in (
@@ -121,7 +153,17 @@ def find_all(
     ):
         i, part = encoded[span.text]
         found += [own._replace(text=i) for own in part.written(span)]
-    return sorted(written(span, readable) for span in found)
+    yield from (written(span, readable) for span in found)
+
+
+class _Heard:
+    """When detectors last showed that they go on."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic()
+
+    def __call__(self, *_: object) -> None:
+        self.at = time.monotonic()
 
 
 def _found(
@@ -129,11 +171,14 @@ def _found(
 ) -> Iterator[Span]:
     answers: SimpleQueue[tuple[bool, object]] = SimpleQueue()
     wanted = True
+    heard = _Heard()
 
     def ask() -> None:
+        _tell(heard)
         for each in detectors:
             if not wanted:
                 return
+            heard()
             try:
                 answers.put((True, each.find(texts)))
             except DetectorError as error:
@@ -144,17 +189,42 @@ def _found(
     Thread(target=copy_context().run, args=(ask,), name="textveil detectors", daemon=True).start()
     try:
         for each in detectors:
-            yield from _checked(each.name, _answer(each.name, answers, timeout), texts)
+            answer = _answer(each.name, answers, timeout, heard)
+            yield from _checked(each.name, answer, texts)
     finally:
         wanted = False
 
 
-def _answer(name: str, answers: SimpleQueue[tuple[bool, object]], timeout: float | None) -> object:
-    try:
-        fine, answer = answers.get(timeout=timeout)
-    except Empty:
-        late = f"the detector {name} did not answer within {timeout:g} s; raise protect.timeout, or divide long texts"
-        fine, answer = False, late
+def _tell(heard: _Heard) -> None:
+    """Lets all signs of progress in this context be heard, those of networks too."""
+    listener = LISTENER.get()
+
+    def told(done: int, total: int) -> None:
+        heard()
+        if listener is not None:
+            listener(done, total)
+
+    HEARS.set(heard)
+    LISTENER.set(told)
+
+
+def _answer(
+    name: str, answers: SimpleQueue[tuple[bool, object]], timeout: float | None, heard: _Heard
+) -> object:
+    fine, answer = False, object()
+    waiting = True
+    while waiting:
+        left = None if timeout is None else max(0.0, heard.at + timeout - time.monotonic())
+        try:
+            fine, answer = answers.get(timeout=left)
+            waiting = False
+        except Empty:
+            if timeout is not None and time.monotonic() >= heard.at + timeout:
+                fine, waiting = False, False
+                answer = (
+                    f"the detector {name} did not answer within {timeout:g} s, nor go on; raise protect.timeout, "
+                    "or divide long texts"
+                )
     if not fine:
         raise DetectorError(str(answer))  # raised here because a chained error could hold text
     return answer

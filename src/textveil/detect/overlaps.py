@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any
 
-from textveil.detect.bounds import bounds_of
+from textveil.detect.bounds import bounds_in
 from textveil.detect.detections import Detections
 from textveil.detect.keyvalue.keys import kind_of
 from textveil.detect.spans import IDENTIFIERS, LISTED, NAMES, REPEATED, Span
@@ -168,7 +168,7 @@ def cut_words(found: Detections) -> Detections:
     """Cuts words where spans begin and end: those of scripts without spaces, and at bounds of a text."""
     edges = set[tuple[int, int]]()
     for b, own in groupby(found.spans, key=lambda span: span.text):
-        known = bounds_of(found.tokens.texts[b])
+        known = bounds_in(found.tokens.texts[b], found.bounds)
         for span in own:
             start, end = reach(span, found.tokens)
             inner = (*known.edges(start, span.start + 1), *known.edges(span.end - 1, end))

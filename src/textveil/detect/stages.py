@@ -71,7 +71,9 @@ def _trimmed(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
 
 
 def _detect(found: Detections, settings: Settings) -> Detections:
-    spans = find_all(settings.detectors, found.tokens.texts, timeout=settings.timeout)
+    spans = find_all(
+        settings.detectors, found.tokens.texts, timeout=settings.timeout, memory=settings.memory
+    )
     return replace(found, spans=tuple(spans))
 
 
@@ -111,7 +113,9 @@ def _is_personal(settings: Settings) -> bool:
 
 BOUNDS = Stage(
     name="bounds",
-    apply=_spans(lambda spans, tokens: bind(spans, tokens.texts)),
+    apply=lambda found, _: replace(
+        found, spans=tuple(bind(found.spans, found.tokens.texts, found.bounds))
+    ),
     why="a span stays within cells, quotes, tags and sentences, also one that was joined",
 )
 

@@ -34,6 +34,9 @@ NOMINALS = tuple(np.arange(0, 20.5, 0.5).tolist())
 
 PART = 256
 
+HELD = 1 << 26
+"""Bytes of bucket numbers that a call holds, so that words that come again are not scored again."""
+
 SLAB = 8
 """Rows that are cut at once: their numbers stay in a processor's own cache."""
 
@@ -88,6 +91,20 @@ class Buckets:
             means[part] = (sums / np.where(many > 0, many, 1)).reshape(-1, buckets)
         return cls(number=number, counts=counts, means=means)
 
+    @classmethod
+    def room(cls, rows: int, candidates: int, buckets: int) -> "Buckets":
+        """Room for m rows, with anything in it."""
+        return cls(
+            number=np.empty((rows, candidates), np.int16),
+            counts=np.empty((rows, buckets), np.int64),
+            means=np.empty((rows, buckets)),
+        )
+
+    def put(self, lines: slice, other: "Buckets") -> None:
+        """Puts other rows in the place of some."""
+        self.number[lines], self.counts[lines] = other.number, other.counts
+        self.means[lines] = other.means
+
     def take(self, lines: Ids) -> "Buckets":
         """Some of the rows, in any order, and as often as wanted."""
         return Buckets(
@@ -110,6 +127,55 @@ class Buckets:
         with np.errstate(divide="ignore"):
             logs: Values = np.log(shares)
         return logs
+
+
+class KnownCuts:
+    """The buckets of rows where no context counts, each row cut once. Secret: it tells which rows were asked for.
+
+    Args:
+        rule: cuts.
+        table: the candidates.
+        utility: a static one.
+        most: how many rows are held; where there is no room for more, all are forgotten.
+    """
+
+    def __init__(
+        self, rule: "Bucketized", table: EmbeddingTable, utility: Hybrid, most: int | None = None
+    ) -> None:
+        self.rule, self._table, self._utility = rule, table, utility
+        self._most = max(1, HELD // (2 * len(table))) if most is None else most
+        self._cut = Buckets.room(0, len(table), rule.buckets)
+        self._place = np.full(len(table), -1)
+        self._held = 0
+
+    def __repr__(self) -> str:
+        return f"KnownCuts({self._held} rows)"
+
+    def of(self, rows: Ids) -> Buckets:
+        """The buckets of some rows [m]."""
+        asked = np.unique(rows)
+        missing = asked[self._place[asked] < 0]
+        if self._held + len(missing) > len(self._cut.counts):
+            self._make_room(len(missing), len(asked))
+            missing = asked[self._place[asked] < 0]
+        if len(missing):
+            own = slice(self._held, self._held + len(missing))
+            scores = self._utility.given(self._table, missing, None).values()
+            self._cut.put(own, self.rule.cut(self._table, self._utility, scores))
+            self._place[missing] = np.arange(own.start, own.stop)
+            self._held = own.stop
+        return self._cut.take(self._place[rows])
+
+    def _make_room(self, missing: int, asked: int) -> None:
+        """Twice the room, or as much as there may be; then everything is forgotten."""
+        if self._held + missing > self._most:
+            self._held, missing = 0, asked
+            self._place[:] = -1
+        room = min(max(2 * len(self._cut.counts), self._held + missing), max(self._most, asked))
+        if room > len(self._cut.counts):
+            more = Buckets.room(room, len(self._table), self.rule.buckets)
+            more.put(slice(0, self._held), self._cut.take(np.arange(self._held)))
+            self._cut = more
 
 
 @options()

@@ -11,7 +11,7 @@ from textveil.config import options, plain
 from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout
-from textveil.mechanism.buckets import Bucketized, losses
+from textveil.mechanism.buckets import Bucketized, KnownCuts, losses
 from textveil.mechanism.conditional import BucketsGiven, RanksGiven
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import Mechanism
@@ -156,13 +156,26 @@ class Select:
         if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
             held = int(self.rule.ends(table)[-2])
         limit = max(1, min(MANY, CELLS // held))
+        cuts = self._known_cuts(table)
         for wave in self.context.schedule(layout):
             sizes = np.bincount(layout.texts[wave], minlength=len(layout.sizes))
             for chunk, draws in rng.open(sizes).chunks(limit):
                 part = wave[chunk]
+                if cuts is not None:
+                    cut = cuts.of(block.secret[part])
+                    released[part] = cuts.rule.draw(
+                        draws, cut, cuts.rule.rate(table, self._hybrid, parameter[part])
+                    )
+                    continue
                 scores = self.utility.scores(table, block, part, released)
                 released[part] = self._drawn(draws, table, scores, parameter[part])
         return released
+
+    def _known_cuts(self, table: EmbeddingTable) -> KnownCuts | None:
+        """What a call knows of rows that come again, where their buckets follow from the row alone."""
+        if not isinstance(self.rule, Bucketized) or not self._hybrid.static:
+            return None
+        return KnownCuts(self.rule, table, self._hybrid)
 
     def _drawn(self, draws: Draws, table: EmbeddingTable, scores: Scores, parameter: Values) -> Ids:
         if isinstance(self.rule, Exponential):

@@ -23,6 +23,9 @@ from textveil.table import EmbeddingTable, Metric, largest, load_table, ships
 GRAIN = 2.0**44
 """Scores of distances are multiples of 1 / GRAIN."""
 
+LINES = 2
+"""Rows whose scores are computed at once: they stay in a processor's own cache."""
+
 
 class Scores(Protocol):
     """Candidates for m private rows. Secret."""
@@ -185,16 +188,19 @@ class Hybrid:
     def near(self, table: EmbeddingTable, rows: Ids) -> Values:
         """What the distance makes of a score, [m, V]."""
         seen = in_metric(table, self.distance)
-        scores = seen.distances(rows)
-        scores *= -self.lambda_D / seen.diameter
-        if self.form == "additive":
-            scores += self.lambda_D
-        else:
-            np.exp(scores, out=scores)
-        scores *= GRAIN  # the last bits of a distance depend on what else is asked for; equal scores shall be equal
-        np.rint(scores, out=scores)
-        scores /= GRAIN
-        return scores
+        found = seen.distances(rows)
+        for first in range(0, len(rows), LINES):
+            scores = found[first : first + LINES]
+            scores *= -self.lambda_D / seen.diameter
+            if self.form == "additive":
+                scores += self.lambda_D
+            else:
+                np.exp(scores, out=scores)
+            # the last bits of a distance depend on what else is asked for; equal scores shall be equal
+            scores *= GRAIN
+            np.rint(scores, out=scores)
+            scores /= GRAIN
+        return found
 
     def liked(self, table: EmbeddingTable, logits: Floats) -> Values:
         """What the logits make of a score, [m, V]; nothing where the utility is static."""

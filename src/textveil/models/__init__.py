@@ -24,7 +24,7 @@ from textveil.models.entities import (
 )
 from textveil.models.labels import SequenceClassifier, load_labels
 from textveil.models.networks import Model, untrained
-from textveil.models.ragged import Ragged
+from textveil.models.ragged import LISTENER, Ragged
 from textveil.models.reading import ExtractedAnswer, Reader, SpanReader, load_reader
 from textveil.models.repair import EXTRACTION_TEMPERATURE, extract, repair
 from textveil.models.saliency import Classifier, load_classifier
@@ -33,6 +33,7 @@ from textveil.models.sentences import SentenceEncoder, Sentences, load_sentences
 __all__ = [
     "DETAILS",
     "EXTRACTION_TEMPERATURE",
+    "LISTENER",
     "NO_KEY",
     "TOLD",
     "Address",

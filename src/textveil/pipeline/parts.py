@@ -79,6 +79,15 @@ class Parts:
         Parts.__init__(copy, **{**vars(self), **parts})
         return copy
 
+    def remembering(self) -> Self:
+        """The same, which remembers what was found in texts, as long as it is there: equal ones are searched once.
+
+        Only what detectors find is remembered, which follows from a text alone; every draw is a draw of its own.
+        """
+        if self.grouping is None or self.grouping.detection.settings.memory is not None:
+            return self
+        return self.with_parts(grouping=self.grouping.remembering())
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
         """Where options hold a privatizer, it is taken as it is: its parts were checked when it was built."""

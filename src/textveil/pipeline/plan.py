@@ -6,6 +6,7 @@ Not here: which words are protected (`protect`), and the draw (`draw`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Plan:
     epsilon: Values | None
     figures: Mapping[int, Figure] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def once(self) -> Flags:
         """The words that are no repetition of an equal one that is released alike, bool [N]."""
         once: Flags = (self.classes < 0) | (self.classes == np.arange(len(self.classes)))

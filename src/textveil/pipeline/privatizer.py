@@ -215,8 +215,9 @@ class Privatizer(Parts):
         done: int,
         queries: Iterable[str] | None,
     ) -> Iterator[Result]:
+        remembering = self.remembering()
         for batch in _batches(texts, repeat(None) if queries is None else queries):
-            yield from self._queried(batch, session, done)
+            yield from remembering._queried(batch, session, done)
             done += len(batch)
 
     def _queried(

@@ -303,6 +303,8 @@ def _given(
     number: int,
 ) -> Sequence[str]:
     """The placeholders for what is hidden in a text of this number in its run, beside what passes there."""
+    if not values:
+        return ()
     if notes is not None:
         return notes.placeholders(values)
     if not parts.words.consistent:

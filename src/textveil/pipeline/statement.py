@@ -55,7 +55,7 @@ def state(
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
         claim, spent, groups = _grouped(parts, protection, plan, span, claim, spent)
-    own = once & _drawn(parts, protection, plan)[span]
+    own = once & _drawn(parts, protection, plan, span)
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[once],
@@ -121,12 +121,19 @@ def _grouped(
     return claim, spent, groups
 
 
-def _drawn(parts: Parts, protection: Protection, plan: Plan) -> Flags:
-    """The words, names and figures of a batch that are released by a draw, bool [N]; placeholders never are."""
-    by_mechanism = (plan.roles == Role.PROTECT) & parts.claim.draws
-    by_rule = np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))
-    labels = ~protection.public & parts.drawn_groups
-    found: Flags = by_mechanism | by_rule | protection.named | protection.moved | labels
+def _drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
+    """The words, names and figures of a text that are released by a draw, bool [N]; placeholders never are."""
+    by_mechanism = (plan.roles[span] == Role.PROTECT) & parts.claim.draws
+    replaced = _by_rule(plan, span) | protection.named[span] | protection.moved[span]
+    labels = ~protection.public[span] & parts.drawn_groups
+    found: Flags = by_mechanism | replaced | labels
+    return found
+
+
+def _by_rule(plan: Plan, span: slice) -> Flags:
+    """The words of a text that a paper's own rule draws, bool [N]."""
+    rules = plan.rules[span]
+    found: Flags = (rules == WordRule.UNIFORM) | (rules == WordRule.ADD)
     return found
 
 
@@ -156,24 +163,26 @@ def note_losses(
     Returns:
         What the session has lost until then; nothing where the text draws nothing.
     """
-    lost = np.bincount(plan.block.layout.words, release.most, minlength=len(plan.roles)).astype(
-        np.float64
-    )
-    lost[np.isin(plan.rules, (WordRule.UNIFORM, WordRule.ADD))] = math.inf
-    besides = protection.named | protection.moved
-    lost[besides] = release.spent[besides]
+    words = plan.block.layout.words
+    own = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
+    lost = np.bincount(
+        words[own] - span.start, release.most[own], minlength=span.stop - span.start
+    ).astype(np.float64)
+    lost[_by_rule(plan, span)] = math.inf
+    besides = protection.named[span] | protection.moved[span]
+    lost[besides] = release.spent[span][besides]
     if parts.drawn_groups:
-        lost[~protection.public] = labels_cost(
-            parts, parts.claim, int((~protection.public[span]).sum())
-        )
+        covered = ~protection.public[span]
+        lost[covered] = labels_cost(parts, parts.claim, int(covered.sum()))
     found: dict[tuple[str, str], tuple[list[float], int]] = {}
-    for i in (np.flatnonzero((lost > 0)[span] & plan.once[span]) + span.start).tolist():
+    for at in np.flatnonzero((lost > 0) & plan.once[span]).tolist():
+        i = span.start + at
         of = (
             protection.kind(i),
             "name" if protection.named[i] else "figure" if protection.moved[i] else "word",
         )
         spent, released = found.get(of, ([], 0))
-        spent += [] if again[i] else [float(lost[i])]
+        spent += [] if again[i] else [float(lost[at])]
         found[of] = spent, released + 1
     for (label, by), (spent, released) in found.items():
         notes.lost(label, by, spent, released, alike=alike)

@@ -146,6 +146,10 @@ class Grouping:
         names, figures = tuple(sorted(self.named)), tuple(sorted(self.moved))
         return Grouping.of, (self.options, NameOptions(types=names), FigureOptions(types=figures))
 
+    def remembering(self) -> Self:
+        """The same grouping, which remembers what detectors found, see `Detection.remembering`."""
+        return replace(self, detection=self.detection.remembering())
+
     @property
     def randomised(self) -> bool:
         """Whether groups are drawn at random."""

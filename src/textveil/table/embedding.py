@@ -43,6 +43,9 @@ KEPT = 1 << 26
 EXACT_DIAMETER = 8192
 """Up to this many rows the diameter is computed over all pairs (about a second); beyond, it is bounded."""
 
+LINES = 2
+"""Rows whose distances to all of a table are computed at once from products."""
+
 CLOSE, CLOSE_PAIRS = 1e-6, 8192
 """Squared distances below this share of the squared lengths are recomputed from the difference, this many at once."""
 
@@ -412,19 +415,21 @@ class EmbeddingTable:
         sizes = np.einsum("ij,ij->i", centred, centred)[:, None]
         found = np.empty((len(rows), len(self)))
         for start, part, squares in self._centred:
-            size = sizes + squares
-            distances = centred @ part.T
-            distances *= -2
-            distances += size
-            size *= CLOSE
-            # the product is inaccurate here: use the difference
-            near = np.flatnonzero(distances <= size)
-            np.maximum(distances, 0, out=distances)
-            np.sqrt(distances, out=distances)
-            for at in range(0, len(near), CLOSE_PAIRS):
-                i, y = np.divmod(near[at : at + CLOSE_PAIRS], len(part))
-                distances[i, y] = norms(own[i] - self.take(start + y))
-            found[:, start : start + len(part)] = distances
+            products = centred @ part.T
+            for first in range(0, len(rows), LINES):  # what follows stays in a processor's cache
+                some = slice(first, first + LINES)
+                distances, size = products[some], sizes[some] + squares
+                distances *= -2
+                distances += size
+                size *= CLOSE
+                # the product is inaccurate here: use the difference
+                near = np.flatnonzero(distances <= size)
+                np.maximum(distances, 0, out=distances)
+                np.sqrt(distances, out=distances)
+                for at in range(0, len(near), CLOSE_PAIRS):
+                    i, y = np.divmod(near[at : at + CLOSE_PAIRS], len(part))
+                    distances[i, y] = norms(own[first + i] - self.take(start + y))
+                found[some, start : start + len(part)] = distances
         return found
 
     @cached_property

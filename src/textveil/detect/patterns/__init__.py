@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import regex
 
+from textveil.detect.alive import show_progress
 from textveil.detect.bounds import divided
 from textveil.detect.patterns import (
     accounts,
@@ -101,6 +102,10 @@ _SIGNS = frozenset(sign for rule in RULES for sign in rule.signs)
 _ASCII_SIGNS = frozenset(filter(str.isascii, _SIGNS))
 
 
+LONG = 10_000
+"""Characters of a text from which on each rule shows progress."""
+
+
 class Found(NamedTuple):
     """A match of a rule in a plain text."""
 
@@ -150,6 +155,7 @@ class Patterns:
         """
         spans = []
         for number, text in enumerate(texts):
+            show_progress()
             plain, places = _plain(divided(text))
             found = _outside_stamps(plain, self._found(plain))
             for start, end, type_, score, private in _separate(plain, _owned(plain, found)):
@@ -165,6 +171,8 @@ class Patterns:
         bare = without_foreign(plain)
         leads = _leads(bare) if digits else []
         for rule in self._wanted(digits, lower):
+            if len(plain) > LONG:
+                show_progress()
             seen = plain if rule.whole else bare
             found = _near(rule, seen, told) if rule.context else _anywhere(rule, seen, lower, leads)
             yield from self._typed(plain, found)

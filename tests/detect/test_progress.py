@@ -1,0 +1,126 @@
+"""Signs of progress and memory: who goes on is waited for, and equal texts are searched once."""
+
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textveil import Protector
+from textveil.detect.alive import show_progress
+from textveil.detect.detectors import detector, find_all
+from textveil.detect.memory import SPAN, Memory
+from textveil.detect.spans import Span
+from textveil.errors import DetectorError
+from textveil.models.ragged import LISTENER, batches
+from textveil.randomness.streams import SeededRandomness
+
+TEXTS = ["see somebody here", "x"]
+FINE = Span(0, 4, 7, "PERSON", 0.5, "other")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scripted:
+    """A detector that does what a test says."""
+
+    find: Callable[[Sequence[str]], Any]
+    name: str = "scripted"
+
+
+def slowly(steps: int, go_on: Callable[[], None]) -> Scripted:
+    """A detector that takes .05 seconds for each of its steps."""
+
+    def find(texts: Sequence[str]) -> Any:
+        for _ in range(steps):
+            time.sleep(0.05)
+            go_on()
+        return [FINE]
+
+    return Scripted(find=find)
+
+
+def test_a_detector_that_shows_progress_is_waited_for_until_it_is_done():
+    (found,) = find_all([slowly(20, show_progress)], TEXTS, timeout=0.5)
+    assert found.start == FINE.start
+    with pytest.raises(DetectorError, match=r"did not answer within 0\.5 s, nor go on"):
+        find_all([slowly(20, lambda: None)], TEXTS, timeout=0.5)
+
+
+def test_batches_of_a_network_are_progress_which_a_listener_hears_too():
+    def go_on() -> None:
+        for _ in batches(np.array([5, 3]), 5):
+            pass
+
+    heard: list[tuple[int, int]] = []
+    token = LISTENER.set(lambda done, total: heard.append((done, total)))
+    try:
+        find_all([slowly(20, go_on)], TEXTS, timeout=0.5)
+    finally:
+        LISTENER.reset(token)
+    assert heard == [(5, 8), (8, 8)] * 20
+
+
+def test_equal_texts_are_searched_once_and_have_the_same_spans():
+    asked: list[str] = []
+
+    def find(texts: Sequence[str]) -> list[Span]:
+        asked.extend(texts)
+        return [Span(i, 0, 1, "PERSON", 0.5, "x") for i, text in enumerate(texts) if text[0] == "a"]
+
+    detectors = [Scripted(find=find)]
+    texts = ["ab", "b", "ab", "ac", "b"]
+    found = find_all(detectors, texts, timeout=None)
+    assert asked == ["ab", "b", "ac"]
+    alone = [
+        span._replace(text=i)
+        for i, text in enumerate(texts)
+        for span in find_all(detectors, [text], timeout=None)
+    ]
+    assert found == alone
+
+
+def test_a_memory_saves_searches_and_changes_nothing():
+    asked: list[str] = []
+    patterns = detector("patterns")
+
+    def find(texts: Sequence[str]) -> list[Span]:
+        asked.extend(texts)
+        return patterns.find(texts)
+
+    detectors = [Scripted(find=find)]
+    batches = [
+        ["write to maria@example.org", "call 0151 4636122", "fine"],
+        ["fine", "write to maria@example.org", "call +49 151 4636122", "fine"],
+    ]
+    memory = Memory()
+    kept = [find_all(detectors, batch, timeout=None, memory=memory) for batch in batches]
+    assert asked == [*batches[0], "call +49 151 4636122"]
+    assert kept == [find_all(detectors, batch, timeout=None) for batch in batches]
+    assert "maria" not in repr(memory)
+
+
+def test_a_memory_forgets_the_oldest_texts():
+    memory = Memory(most=3 * SPAN)
+    for text in "abcd":
+        memory.keep({text: []})
+    assert [text in memory for text in "abcd"] == [False, False, True, True]
+    memory.keep({"x" * 4 * SPAN: []})
+    assert [text in memory for text in "abcd"] == [False, False, True, True]
+
+
+def test_a_privatizer_that_remembers_finds_the_same_and_pickles_without_its_memory():
+    plain = Protector().privatizer.with_parts(randomness=SeededRandomness(3))
+    remembering = plain.remembering()
+    assert remembering.remembering() is remembering
+    texts = [
+        "Ask Maria Silva (maria@example.org).",
+        "Fine.",
+        "Ask Maria Silva (maria@example.org).",
+    ]
+    expected = [plain.privatize(text).text for text in texts]
+    assert [remembering.privatize(text).text for text in texts] == expected
+    copy = pickle.loads(pickle.dumps(remembering))
+    assert copy.grouping.detection.settings.memory is None
