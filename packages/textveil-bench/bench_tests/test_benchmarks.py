@@ -12,6 +12,7 @@ import pytest
 from bench_tests import synthetic
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+rowfiles = import_module("rowfiles")
 report = import_module("report")
 
 
@@ -222,3 +223,18 @@ def test_of_a_series_only_the_last_run_counts(tmp_path, monkeypatch):
     for name in ("ROWS", "RATES", "STORES", "E2E", "ENGINES", "CODEBOOKS"):
         monkeypatch.setattr(report, name, tmp_path / "none")
     assert [row["value"] for row in report.stored()] == [2, 3]
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
+def test_a_row_takes_the_place_of_the_older_one(tmp_path, name):
+    path = tmp_path / "rows" / name
+    rowfiles.keep(path, [{"what": "a", "value": 1}, {"what": "b", "value": 2}])
+    rowfiles.keep(path, [{"what": "a", "value": 3, "note": "ü"}])
+    assert rowfiles.read(path) == [
+        {"what": "a", "value": 3, "note": "ü"},
+        {"what": "b", "value": 2},
+    ]
+    assert [each.name for each in path.parent.iterdir()] == [name]
+    before = path.read_bytes()
+    rowfiles.keep(path, rowfiles.read(path))
+    assert path.read_bytes() == before

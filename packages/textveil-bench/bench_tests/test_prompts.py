@@ -458,20 +458,3 @@ def test_speed_is_measured_in_what_the_page_shows(tmp_path):
     found = {row["metric"]: row for row in prompts.speed(tmp_path, 1)}
     assert found.keys() == page.SPEED.keys()
     assert all(np.isfinite(row["value"]) and row["value"] > 0 for row in found.values())
-
-
-def test_of_earlier_runs_the_headlines_are_kept():
-    said = [
-        *(
-            "prompts, measure, prompt, hard: private spans gone",
-            "prompts, speed: Protector, a text of 200 kB",
-        ),
-        *(
-            "prompts, measure, prompt, hard, de: private spans gone",
-            "prompts, train, prompt, hard: private spans gone",
-        ),
-        "prompts, measure, prompt, hard: private spans gone, PERSON",
-    ]
-    runs = [{"what": what, "run": run} for run in (1, 2) for what in said]
-    kept = [(row["run"], row["what"]) for row in prompts.kept(runs)]
-    assert kept == [(1, said[0]), (1, said[1]), *((2, what) for what in said)]

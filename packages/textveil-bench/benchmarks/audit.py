@@ -6,11 +6,11 @@ Not here: the checks (`textveil_bench.audit.run`), and speed (run.py).
 """
 
 import argparse
-import json
 import sys
 import warnings
 from functools import partial
 
+import rowfiles
 from report import ROWS
 from rich.console import Console
 from rich.progress import track
@@ -44,7 +44,6 @@ def main() -> int:
         for name in names
     }
     shared = {**circumstances(), "small": options.small}
-    AUDIT.parent.mkdir(exist_ok=True)
     broken = 0
     found = track(
         audit(*builds.values(), small=options.small),
@@ -58,8 +57,7 @@ def main() -> int:
         if each.check != "build":  # else there is neither a table nor a budget
             config = builds[each.mechanism].config
             row |= {"table": config.table.name, "epsilon": config.epsilon}
-        with AUDIT.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, sort_keys=True) + "\n")
+        rowfiles.keep(AUDIT, [row], ("mechanism", "check"))
         print(f"{each.mechanism}: {each.check}: {each.verdict}: {each.why}")
         broken += each.fails
     return 1 if broken else 0

@@ -19,7 +19,6 @@ many bits a released code tells of a word.
 """
 
 import argparse
-import json
 import math
 import os
 import sys
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import report
+import rowfiles
 from attacks import news, sentences
 from rich.console import Console
 
@@ -325,8 +325,7 @@ def main() -> None:
     rows = [part() for name, part in parts.items() if only in (None, name)]
     for row in chain.from_iterable(rows):
         console.print(f"{row['what']}: {row['value']:.3f}", highlight=False, soft_wrap=True)
-        with report.CODEBOOKS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+        rowfiles.keep(report.CODEBOOKS, [{**row, **shared}])
     report.write_documents()
 
 

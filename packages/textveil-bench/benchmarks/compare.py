@@ -41,6 +41,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
+import rowfiles
+
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "rows" / "compare.jsonl"
 PAGE = HERE.parents[2] / "docs" / "understand" / "compare.md"
@@ -546,8 +548,7 @@ Rows = dict[tuple[str, str], dict[str, Any]]
 
 def stored() -> Rows:
     """The rows of the file."""
-    with ROWS.open(encoding="utf-8") as file:
-        return {(row["tool"], row["what"]): row for row in map(json.loads, file)}
+    return {(row["tool"], row["what"]): row for row in rowfiles.read(ROWS)}
 
 
 def _cell(row: dict[str, Any], example: Example) -> str:
@@ -668,9 +669,8 @@ def main() -> None:
             "machine": platform.machine(),
             "cores": os.cpu_count(),
         }
-        with ROWS.open("a", encoding="utf-8") as file:
-            for row in measurements(options.tool, options.repeat):
-                file.write(json.dumps({**row, **shared}, sort_keys=True, ensure_ascii=False) + "\n")
+        rows = measurements(options.tool, options.repeat)
+        rowfiles.keep(ROWS, ({**row, **shared} for row in rows), ("tool", "what"))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import rowfiles
+
 from textveil_bench.circumstances import circumstances
 
 ROWS = Path(__file__).resolve().parent / "rows" / "engines.jsonl"
@@ -254,8 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 folder, folder / "in", given
             ):
                 print(json.dumps(row), flush=True)
-                with ROWS.open("a", encoding="utf-8") as stream:
-                    stream.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+                rowfiles.keep(ROWS, [{**row, **shared}])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Compares mechanisms on real sentences, at equal risk: `make evidence`.
 
-In: the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `ag_news`). Out: rows in benchmarks/rows/evidence.jsonl,
-the tables of the documents, docs/assets/evidence.svg.
+In: the folder of corpora that $TEXTVEIL_CORPORA names (`sst2`, `ag_news`). Out: rows in
+benchmarks/rows/evidence.jsonl.gz, the tables of the documents, docs/assets/evidence.svg.
 Not here: the attacks and measures themselves (`textveil`), and how tables are filled (`report`).
 
 The table is that of the 8,192 most frequent of minilm-s's words, so that all is exact and takes minutes; what of the
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import report
+import rowfiles
 from attacks import news, sentences
 from numpy.typing import NDArray
 from run import ROOT
@@ -392,10 +393,7 @@ def main() -> None:
         done = track(as_completed(jobs), total=len(jobs), console=console, refresh_per_second=0.2)
         try:
             for job in done:  # written as they come: a long run that is cut short keeps what it has
-                with report.EVIDENCE.open("a", encoding="utf-8") as file:
-                    file.writelines(
-                        json.dumps({**row, **shared}, sort_keys=True) + "\n" for row in job.result()
-                    )
+                rowfiles.keep(report.EVIDENCE, ({**row, **shared} for row in job.result()))
         finally:
             pool.shutdown(cancel_futures=True)
     report.write()

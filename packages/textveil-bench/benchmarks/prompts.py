@@ -30,21 +30,18 @@ import detection  # the files beside this one
 import numpy as np
 import readers
 import regex
+import rowfiles
 
 from textveil_bench.circumstances import circumstances
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from training.labels import USES, Label, Labelled, corpus_labels, hard_texts
 
-ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl"
+ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl.gz"
 FAILURES = ROWS.with_name("prompts_failures.json")
 
 SYNTH = "presidio_synth"
 CORPORA = ("prompts", "pupa", SYNTH)
-HEADLINE = regex.compile(
-    r"prompts, (?:speed: .+|measure, [^:]+, (?:prompts|pupa|presidio_synth|hard|English|other languages): [^,]+)"
-)
-"""What is told of a run for good."""
 NAMES = ("PERSON", "ORGANIZATION", "LOCATION", "OTHER")
 FORMED = ("EMAIL", "PHONE", "CARD", "ACCOUNT", "IP")
 """Types of identifiers that have a form; so have national numbers among IDs and keys among SECRETs, see `formed`."""
@@ -607,7 +604,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         "--all", action="store_true", help="print rates of each type and language, too"
     )
     parser.add_argument(
-        "--store", action="store_true", help="append the rows to rows/prompts.jsonl"
+        "--store", action="store_true", help="store the rows in rows/prompts.jsonl.gz"
     )
     parser.add_argument(
         "--report", action="store_true", help="measure and store all of the page, and write it"
@@ -705,26 +702,9 @@ def main() -> None:
 
 
 def store(rows: Iterable[dict[str, Any]], config: dict[str, Any]) -> None:
-    """Adds rows with where and when they were measured, to those that are kept."""
+    """Stores rows with where and when they were measured."""
     shared = {**circumstances("phonenumbers", "presidio-analyzer", "spacy"), "config": config}
-    before = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines()) if ROWS.exists() else ()
-    written = "".join(
-        json.dumps(row, sort_keys=True) + "\n"
-        for row in kept([*before, *({**r, **shared} for r in rows)])
-    )
-    beside = ROWS.with_suffix(".new")
-    beside.write_text(written, encoding="utf-8")
-    beside.replace(ROWS)
-
-
-def kept(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The newest row of everything; of earlier ones those of texts that measure, without their types and languages."""
-    last = {row["what"]: i for i, row in enumerate(rows)}
-    return [
-        row
-        for i, row in enumerate(rows)
-        if last[row["what"]] == i or HEADLINE.fullmatch(row["what"])
-    ]
+    rowfiles.keep(ROWS, ({**row, **shared} for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The tables of the page about prompts, from the stored rows: what is to be reached, and what was measured.
 
-In: rows/prompts.jsonl and rows/prompts_failures.json. Out: Markdown, by the name that stands in a mark of the page.
+In: rows/prompts.jsonl.gz and rows/prompts_failures.json. Out: Markdown, by the name that stands in a mark of the page.
 Not here: measuring (`prompts`), and filling in pages (`report`).
 """
 
@@ -10,8 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import rowfiles
+
 HERE = Path(__file__).resolve().parent
-ROWS = HERE / "rows" / "prompts.jsonl"
+ROWS = HERE / "rows" / "prompts.jsonl.gz"
 FAILURES = HERE / "rows" / "prompts_failures.json"
 
 Row = dict[str, Any]
@@ -82,8 +84,7 @@ KINDS = {
 @cache
 def stored() -> dict[str, Row]:
     """By what was measured, the row that was written last."""
-    rows = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
-    return {row["what"]: row for row in rows}
+    return {row["what"]: row for row in rowfiles.read(ROWS)}
 
 
 def rate(metric: str, source: str, *, tool: str = "prompt", use: str = "measure") -> Row | None:

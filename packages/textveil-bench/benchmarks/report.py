@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import prompts_page  # the file beside this one
+import rowfiles
 
 if TYPE_CHECKING:
     from textveil_bench.choose import Choice
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 ROWS = HERE / "rows" / "speed.jsonl"
-RATES = HERE / "rows" / "rates.jsonl"
+RATES = HERE / "rows" / "rates.jsonl.gz"
 STORES = HERE / "rows" / "stores.jsonl"
-EVIDENCE = HERE / "rows" / "evidence.jsonl"
+EVIDENCE = HERE / "rows" / "evidence.jsonl.gz"
 E2E = HERE / "rows" / "e2e.jsonl"
 ENGINES = HERE / "rows" / "engines.jsonl"
 CODEBOOKS = HERE / "rows" / "codebooks.jsonl"
@@ -474,12 +475,8 @@ def compared(text: str) -> str:
 
 def stored() -> list[dict[str, Any]]:
     """All rows, the oldest first."""
-    files = [
-        path for path in (ROWS, RATES, STORES, EVIDENCE, E2E, ENGINES, CODEBOOKS) if path.exists()
-    ]
-    rows = [
-        json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()
-    ]
+    files = ROWS, RATES, STORES, EVIDENCE, E2E, ENGINES, CODEBOOKS
+    rows = [row for path in files for row in rowfiles.read(path)]
     last = {
         row["series"]: row["run"] for row in rows if "run" in row
     }  # budgets that are no longer run are left out

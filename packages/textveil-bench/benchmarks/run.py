@@ -7,7 +7,6 @@ Every row holds the configuration, the commit, versions, machine and the best of
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import chain
@@ -23,6 +22,7 @@ import languages
 import prompts
 import report
 import risks
+import rowfiles
 import selection
 import startup
 import stores
@@ -159,22 +159,18 @@ def main() -> None:
         refresh_per_second=0.2,
     )
     shared = circumstances(*ALSO)
-    ROWS.parent.mkdir(exist_ok=True)
     rows = []
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)
         own = {"prompts": prompts.ROWS, "stores": STORES}
         stored = own.get(row["what"].partition(", ")[0], RATES if "metric" in row else ROWS)
-        with stored.open("a", encoding="utf-8") as file:
-            file.write(
-                json.dumps({**row, "repeat": options.repeat, **shared}, sort_keys=True) + "\n"
-            )
+        rowfiles.keep(stored, [{**row, "repeat": options.repeat, **shared}])
     report.write()
     table = Table("what", "value", "unit")
     for row in rows:
         table.add_row(row["what"], f"{row['value']:.3g}", row["unit"])
     console.print(table)
-    console.print(f"{len(rows)} rows appended to {ROWS.parent.relative_to(ROOT)}")
+    console.print(f"{len(rows)} rows stored in {ROWS.parent.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 import httpx2
+import rowfiles
 from encoder import texts
 from report import STORES
 
@@ -486,8 +487,7 @@ def main() -> None:
     shared = circumstances(*ALSO)
     for row in measurements(given.parts, given.values, given.points, given.folder):
         print(json.dumps(row), flush=True)
-        with STORES.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, **shared}, sort_keys=True) + "\n")
+        rowfiles.keep(STORES, [{**row, **shared}])
 
 
 if __name__ == "__main__":
