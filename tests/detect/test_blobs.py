@@ -54,3 +54,7 @@ def test_what_stands_beside_a_run_and_what_is_written_in_it_is_found():
 def test_a_picture_stays():
     text = f"![](data:image/png;base64,{BLOB})"
     assert not [span for span in detector("tagger").find([text]) if span.end - span.start > 100]
+
+
+def test_texts_without_words_are_no_failure():
+    assert detector("tagger").find(["", " \n"]) == []

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textveil import Protector
+from textveil import Privatizer, Protector
 from textveil.detect.alive import show_progress
 from textveil.detect.detectors import detector, find_all
 from textveil.detect.memory import SPAN, Memory
 from textveil.detect.spans import Span
 from textveil.errors import DetectorError
 from textveil.models.ragged import LISTENER, batches
+from textveil.pipeline.plan import detect
 from textveil.randomness.streams import SeededRandomness
+from textveil.text.tokens import tokenize
 
 TEXTS = ["see somebody here", "x"]
 FINE = Span(0, 4, 7, "PERSON", 0.5, "other")
@@ -124,3 +126,31 @@ def test_a_privatizer_that_remembers_finds_the_same_and_pickles_without_its_memo
     assert [remembering.privatize(text).text for text in texts] == expected
     copy = pickle.loads(pickle.dumps(remembering))
     assert copy.grouping.detection.settings.memory is None
+
+
+def test_equal_texts_of_a_batch_are_found_and_released_as_alone():
+    made = Privatizer.from_profile("document", epsilon=8.0, seed=3)
+    first, second = "Maria Silva lives in Lisbon.", "Dr. Anna Kowalska called 0151 4636122 twice."
+    texts = [first, "", second, first, second, first]
+    tokens = tokenize(texts)
+    once = detect(made, tokens, None, once=True)
+    each = detect(made, tokens, None)
+    assert made.grouping is not None
+    assert once is not None
+    assert each is not None
+    assert len(once.tokens.texts) == 3
+    kept = made.grouping.propagate(once, None).whole()
+    plain = made.grouping.propagate(each, None)
+    assert kept.tokens.words == plain.tokens.words
+    assert (kept.tokens.starts == plain.tokens.starts).all()
+    assert (kept.tokens.ends == plain.tokens.ends).all()
+    assert (kept.tokens.documents == plain.tokens.documents).all()
+    assert (kept.important == plain.important).all()
+    assert (kept.spans, kept.others) == (plain.spans, plain.others)
+    assert (kept.spared, kept.new_values) == (plain.spared, plain.new_values)
+
+
+def test_equal_texts_are_draws_of_their_own():
+    made = Privatizer.from_profile("document", epsilon=8.0, seed=3)
+    told = "The delivery was slow but the driver was friendly and the parcel came unbroken."
+    assert len({result.text for result in made.privatize_many([told] * 8)}) > 1

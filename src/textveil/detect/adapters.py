@@ -148,8 +148,8 @@ class TaggerDetector:
         only a slug, a measured number, or what a program calls.
         """
         tokens = tokenize(texts)
-        if self._cuts_short:
-            tokens = tokens.joined(_goes_on(tokens))
+        if self._cuts_short and (goes_on := _goes_on(tokens)).any():
+            tokens = tokens.joined(goes_on)
         slugs = [sorted(_nameless(text)) for text in texts]
         spans = []
         for entity in self.model.find(encoder.Ragged.of(tokens)):

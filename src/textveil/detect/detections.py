@@ -4,14 +4,15 @@ In: nothing. Out: `Detections`, `Settings`.
 Not here: the stages (`stages`), and the detectors (`detectors`).
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from textveil.detect.bounds import Bounds
 from textveil.detect.lists import Lists
 from textveil.detect.memory import Memory
 from textveil.detect.occurrences import PrivateValue, Sought
 from textveil.detect.spans import Detector, Span
-from textveil.randomness import Flags
+from textveil.randomness import Flags, Ints
 from textveil.text import Tokens
 
 
@@ -27,6 +28,8 @@ class Detections:
         spared: what would be sensitive, but that the user never wants protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
         bounds: of the texts, once they were asked for; carried along.
+        repeats: int64 [C], which of these texts each text of the batch is, where equal ones are looked at once; None
+            where these are the texts of the batch.
         new_values: for each text the private values that were not known before.
     """
 
@@ -37,7 +40,34 @@ class Detections:
     spared: tuple[Span, ...] = ()
     failed: bool = False
     bounds: dict[str, Bounds] = field(default_factory=dict)
+    repeats: Ints | None = None
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
+
+    def whole(self) -> "Detections":
+        """The same of all texts of the batch, those that are equal to others among them."""
+        which = self.repeats
+        if which is None:
+            return self
+        return replace(
+            self,
+            tokens=self.tokens.of(which),
+            important=self.important[self.tokens.places(which)],
+            spans=_repeated(self.spans, which),
+            others=_repeated(self.others, which),
+            spared=_repeated(self.spared, which),
+            new_values=tuple(self.new_values[b] for b in which.tolist() if self.new_values),
+            repeats=None,
+        )
+
+
+def _repeated(spans: Sequence[Span], which: Ints) -> tuple[Span, ...]:
+    """The spans of some texts, text after text."""
+    own: dict[int, list[Span]] = {}
+    for span in spans:
+        own.setdefault(span.text, []).append(span)
+    return tuple(
+        span._replace(text=i) for i, b in enumerate(which.tolist()) for span in own.get(b, ())
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

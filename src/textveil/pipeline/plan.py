@@ -5,7 +5,7 @@ Not here: which words are protected (`protect`), and the draw (`draw`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,18 +65,25 @@ class Plan:
         return once
 
 
-def detect(parts: Parts, tokens: Tokens, queries: Sequence[str] | None) -> Detections | None:
+def detect(
+    parts: Parts, tokens: Tokens, queries: Sequence[str] | None, *, once: bool = False
+) -> Detections | None:
     """Detects what is sensitive in texts; None where nothing makes groups.
 
     Args:
         parts: of the privatizer.
         tokens: the words of a batch.
         queries: what each text is for; None where the options say it or nothing asks for it.
+        once: whether equal texts are looked at once, so that `Detections.whole` has those of the batch; not in a
+            session, where what stands in a text may have been found in those before it.
 
     Raises:
         InputError: queries are given and nothing asks for them, or the other way.
         DetectorError: a detector failed.
     """
+    if parts.grouping is not None and once and queries is None:
+        distinct, which = tokens.distinct()
+        return replace(parts.grouping.detect(distinct, None), repeats=which)
     if parts.grouping is not None:
         return parts.grouping.detect(tokens, queries)
     if queries is not None:
@@ -118,6 +125,7 @@ def protect(
         found = parts.grouping.propagate(
             found, known.sought_in(found.tokens.texts, found.spans), literals
         )
+    found = found.whole()
     tokens, public = found.tokens, listed(found.tokens.words, parts.words)
     protection = parts.grouping.assign(found, public)
     if parts.drawn_groups:

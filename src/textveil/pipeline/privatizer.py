@@ -320,7 +320,7 @@ class Privatizer(Parts):
         tokens = tokenize(texts, first=first)
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
-        found = detect(self, tokens, queries)
+        found = detect(self, tokens, queries, once=session is None)
         release = partial(self._release, start, first, tokens, found, memo, whole, session)
         return release(None)[0] if session is None else session.transaction(release)
 

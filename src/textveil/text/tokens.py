@@ -130,6 +130,37 @@ class Tokens:
         stops = [*self.starts[rows].tolist(), len(text)]
         return [text[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
 
+    def of(self, which: Ints) -> "Tokens":
+        """Some of the texts, in any order, and as often as wanted.
+
+        Args:
+            which: int64 [C], the numbers of texts.
+        """
+        places = self.places(which)
+        return Tokens(
+            texts=tuple(self.texts[b] for b in which.tolist()),
+            words=[self.words[i] for i in places.tolist()],
+            starts=self.starts[places],
+            ends=self.ends[places],
+            documents=np.concatenate(([0], np.cumsum(self.sizes[which]))),
+        )
+
+    def places(self, which: Ints) -> Ints:
+        """The numbers of the words of some of the texts, one text after the other."""
+        sizes = self.sizes[which]
+        shift = self.documents[:-1][which] - (np.cumsum(sizes) - sizes)
+        places: Ints = np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
+        return places
+
+    def distinct(self) -> tuple["Tokens", Ints]:
+        """The texts without repetitions, in order, and which of them each text is, int64 [B]."""
+        number: dict[str, int] = {}
+        which = [number.setdefault(text, len(number)) for text in self.texts]
+        if len(number) == len(self.texts):
+            return self, np.arange(len(self.texts))
+        found = np.array(which, np.int64)
+        return self.of(np.unique(found, return_index=True)[1]), found
+
     def joined(self, goes_on: Flags) -> "Tokens":
         """The same texts with some words joined to the word before, including the whitespace between.
 
