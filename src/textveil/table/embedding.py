@@ -620,19 +620,19 @@ class Deferred(EmbeddingTable):
         return made
 
     @cached_property
-    def vectors(self) -> Stored:  # type: ignore[override]  # noqa: D102
+    def vectors(self) -> Stored:  # noqa: D102
         return self._read().vectors
 
     @cached_property
-    def norms(self) -> Floats:  # type: ignore[override]  # noqa: D102
+    def norms(self) -> Floats:  # noqa: D102
         return self._read().norms
 
     @cached_property
-    def pieces(self) -> PieceVectors | None:  # type: ignore[override]  # noqa: D102
+    def pieces(self) -> PieceVectors | None:  # noqa: D102
         return self._read().pieces
 
     @cached_property
-    def stored(self) -> constants.TableConstants | None:  # type: ignore[override]  # noqa: D102
+    def stored(self) -> constants.TableConstants | None:  # noqa: D102
         return self._read().stored
 
 
