@@ -18,6 +18,7 @@ from textveil.models import (
     SpanReader,
     TokenClassifier,
     adapters,
+    bundled,
     load_context,
     load_reader,
     load_tagger,
@@ -330,3 +331,27 @@ def test_a_blob_of_letters_costs_no_more_than_a_word():
     texts = Ragged.join([["Maria", "met", blob, "and", "John"]])
     assert len(Cut.of(tagger.model, texts).ids) < 120
     assert {texts.words[entity.start] for entity in tagger.find(texts)} >= {"Maria", "John"}
+
+
+def test_weights_in_int8_are_taken_as_they_are_stored():
+    """The same integers and scales, bit for bit, as of the floats that they stand for."""
+    weights = bundled.load("tagger").weights
+    assert isinstance(weights, adapters.Merged)
+    stored = [name for name in weights if weights.integers(name) is not None]
+    assert len(stored) == 6 * bundled.LAYERS["tagger"]
+    for name in stored:
+        whole, scale = bundled.held(weights, name)
+        expected, scales = bundled.integers(weights[name])
+        np.testing.assert_array_equal(whole, expected)
+        np.testing.assert_array_equal(scale.view(np.uint32), scales.view(np.uint32))
+        assert np.shares_memory(whole, weights.integers(name)[0])
+
+
+def test_weights_of_other_scales_are_rounded_anew():
+    weight = np.array([[60, -3], [0, 0]], np.int8)
+    scale = np.array([0.5, 1e-30], np.float32)
+    weights = adapters.Merged({}, {"w": weight, "w.scale": scale})
+    whole, scales = bundled.held(weights, "w")
+    np.testing.assert_array_equal(whole, bundled.integers(weights["w"])[0])
+    np.testing.assert_array_equal(scales, bundled.integers(weights["w"])[1])
+    assert bundled.held({"w": weight.astype(np.float32)}, "w")[0].tolist() == [[63, -3], [0, 0]]

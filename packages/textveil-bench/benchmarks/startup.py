@@ -70,6 +70,9 @@ def measurements(repeat: int) -> Iterator[dict[str, Any]]:
 def _run(arguments: list[str], path: str | None) -> tuple[float, float]:
     """Processor seconds and peak memory in MB of one run."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"} | ({"PYTHONPATH": path} if path else {})
+    environment.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # modules are compiled once, as they are when installed
     done = subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM, *arguments],
         stdin=subprocess.DEVNULL,

@@ -14,9 +14,9 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, get_args, get_origin
+from functools import cache, partial, reduce
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from textveil.config import extras
 from textveil.errors import (
@@ -26,6 +26,9 @@ from textveil.errors import (
     TextveilWarning,
     UnknownName,
 )
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 KindOfName = Literal[
     "table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"
@@ -459,7 +462,8 @@ def load(kind: KindOfName, name: str) -> Callable[..., Any]:
     """
     found = entry(kind, name)
     try:
-        target = EntryPoint(name, found.target, GROUPS[kind]).load()
+        module, _, path = found.target.partition(":")
+        target = reduce(getattr, filter(None, path.split(".")), import_module(module))
     except (Exception, SystemExit) as error:
         if found.package == "textveil":
             raise
@@ -570,7 +574,7 @@ def _built_in(kind: KindOfName) -> dict[str, Entry]:
     return BUILT_IN[kind]
 
 
-def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
+def _offers(kind: KindOfName) -> dict[str, "list[EntryPoint]"]:
     """The entry points of other packages. One broken installation must not hide all other names."""
     try:
         points = _points(GROUPS[kind], tuple(sys.path))
@@ -588,11 +592,13 @@ def _offers(kind: KindOfName) -> dict[str, list[EntryPoint]]:
 
 
 @cache
-def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _points(group: str, path: tuple[str, ...]) -> "tuple[EntryPoint, ...]":
     """The entry points of a group. Finding them takes 14 ms, so each import path is searched once."""
+    from importlib.metadata import entry_points  # our own names are found without it
+
     return tuple(entry_points(group=group))
 
 
-def _package(point: EntryPoint) -> str:
+def _package(point: "EntryPoint") -> str:
     found = getattr(point, "dist", None)
     return str(found.name) if found is not None else point.value.partition(":")[0]

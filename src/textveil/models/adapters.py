@@ -16,6 +16,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
@@ -118,6 +119,13 @@ class Merged(Mapping[str, Floats]):
         if f"{name}.up" in self._changes:
             found = found + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
         return found
+
+    def integers(self, name: str) -> tuple[NDArray[np.int8], Floats] | None:
+        """A weight as it is stored in int8, with the scale of each row; None for one that is changed or in floats."""
+        held = self._changes if name in self._changes else self._base
+        if f"{name}.scale" not in held or f"{name}.up" in self._changes:
+            return None
+        return held[name], held[f"{name}.scale"].reshape(-1)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -313,6 +313,17 @@ def integers(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
     return np.rint(weight / scale[:, None]).astype(np.int8), scale
 
 
+def held(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.int8], Floats]:
+    """The same of a weight by name; one that is stored so is not made of floats first."""
+    kept = weights.integers(name) if isinstance(weights, adapters.Merged) else None
+    if kept is not None:
+        whole, scale = kept
+        largest = np.maximum(whole.max(axis=1), -whole.min(axis=1).astype(np.int16))
+        if (largest == LARGEST).all() and (scale > SMALLEST).all():  # they would come out again
+            return whole, scale * np.float32(LARGEST) / np.float32(LARGEST)
+    return integers(weights[name])
+
+
 class Layers:
     """The parts of BERT, as they are added to a graph. States are the pieces of all sequences, [n L, d].
 
@@ -388,10 +399,11 @@ class Layers:
         return self.graph.apply("LayerNormalization", states, scale, shift, epsilon=EPSILON)
 
     def _product(self, states: str, name: str) -> str:
-        weight = self._weights[name]
         if self._precision == "float32":
-            return self.graph.apply("MatMul", states, self.graph.weight(name, weight.T))
-        whole, scale = integers(weight)
+            return self.graph.apply(
+                "MatMul", states, self.graph.weight(name, self._weights[name].T)
+            )
+        whole, scale = held(self._weights, name)
         given, scales = self._rows(states)
         numbers = self.graph.weight(name, whole.T)
         zero = self.graph.constant(np.array(128, np.uint8))

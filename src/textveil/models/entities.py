@@ -463,7 +463,7 @@ def load_tagger(
     *,
     threshold: float | None = None,
     window: int = 256,
-    batch: int = 1024,
+    batch: int = 384,
     device: str = "cpu",
 ) -> TokenClassifier:
     """A tagger.
@@ -474,7 +474,7 @@ def load_tagger(
         threshold: in (0, 1): smallest probability at which a word is part of an entity. Lower finds more. None for .6,
             and for the bundled tagger's own, which depend on how a word looks and on what is beside it.
         window: pieces per sequence, at least 8; capped at what the model takes.
-        batch: pieces per forward pass.
+        batch: pieces per forward pass. More than a few hundred do not fit into a core's cache, and take longer each.
         device: a torch device.
 
     Raises:

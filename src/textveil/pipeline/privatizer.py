@@ -4,7 +4,6 @@ In: texts and a configuration. Out: one `Result` per text. The only place that k
 Not here: what any of the steps does; each has its own module or room.
 """
 
-import asyncio
 import math
 import time
 import traceback
@@ -180,6 +179,8 @@ class Privatizer(Parts):
         was begun is drawn to its end, which the session remembers and its ledger counts as spent, and thrown away.
         Asking again is another release.
         """
+        import asyncio  # a command has no event loop, and loading it takes longer than short texts
+
         return await asyncio.to_thread(self.privatize, text, session, query=query)
 
     def privatize_many(

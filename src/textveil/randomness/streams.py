@@ -15,7 +15,6 @@ from typing import NoReturn, Protocol, Self, cast
 import numpy as np
 from numpy.random import BitGenerator, Generator
 from numpy.typing import NDArray
-from randomgen import AESCounter
 
 from textveil.errors import ConfigError, RandomnessError
 from textveil.randomness.arrays import Flags, Ints, Values
@@ -469,6 +468,8 @@ class _DocumentStream:
 
 
 def _aes_generator(call_key: bytes, name: bytes) -> Generator:
+    from randomgen import AESCounter  # most prompts are protected without a draw
+
     digest = blake2b(name, key=call_key, digest_size=32, person=b"textveil/doc").digest()
     key = int.from_bytes(digest[:16], "little")
     # AESCounter counts four blocks ahead and rejects a start within four of 2^128; 127 bits stay clear of it.

@@ -141,6 +141,7 @@ class EmbeddingTable:
         pieces: PieceVectors | None = None,
         stored: constants.TableConstants | None = None,
         norms: Floats | None = None,
+        own: bool = False,
     ) -> Self:
         """A table from words and raw vectors.
 
@@ -154,6 +155,7 @@ class EmbeddingTable:
             pieces: word pieces that compose words outside the table.
             stored: known constants of exactly these rows; otherwise they are computed on demand.
             norms: the rows' norms [V], if `vectors` are already normalized.
+            own: whether vectors in float32 may be written over, so that there is no second array of that size.
 
         Raises:
             TableError: the words or vectors do not meet the conditions above.
@@ -167,7 +169,7 @@ class EmbeddingTable:
                     "metric chord does not allow zero rows; drop those words or use metric euclidean"
                 )
             if (np.abs(lengths - 1) > NEARLY[rows.dtype]).any():
-                rows = _unit(rows, lengths)
+                rows = _unit(rows, lengths, over=own)
         if device != "cpu":
             check_device(device)
         table = cls(
@@ -625,19 +627,19 @@ class Deferred(EmbeddingTable):
         return made
 
     @cached_property
-    def vectors(self) -> Stored:  # type: ignore[override]  # noqa: D102
+    def vectors(self) -> Stored:  # noqa: D102
         return self._read().vectors
 
     @cached_property
-    def norms(self) -> Floats:  # type: ignore[override]  # noqa: D102
+    def norms(self) -> Floats:  # noqa: D102
         return self._read().norms
 
     @cached_property
-    def pieces(self) -> PieceVectors | None:  # type: ignore[override]  # noqa: D102
+    def pieces(self) -> PieceVectors | None:  # noqa: D102
         return self._read().pieces
 
     @cached_property
-    def stored(self) -> constants.TableConstants | None:  # type: ignore[override]  # noqa: D102
+    def stored(self) -> constants.TableConstants | None:  # noqa: D102
         return self._read().stored
 
 
@@ -682,9 +684,9 @@ def lengths_of(rows: Stored) -> Values:
     return np.concatenate([norms(part.astype(np.float64)) for part in parts])
 
 
-def _unit(rows: Stored, lengths: Values) -> Floats:
-    """Rows over their lengths, computed in float64."""
-    found = np.empty(rows.shape, np.float32)
+def _unit(rows: Stored, lengths: Values, *, over: bool = False) -> Floats:
+    """Rows over their lengths, computed in float64; with `over` in the place of those in float32."""
+    found = rows if over and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), PART):
         part = slice(start, start + PART)
         found[part] = rows[part] / lengths[part, None]

@@ -7,6 +7,7 @@ Not here: what a table can do (`embedding`), and the model's other layers (`mode
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
@@ -39,12 +40,12 @@ EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 def minilm(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
     """ASCII words longer than one letter, and ASCII numerals: 22,580 rows of 384 numbers."""
-    return _select("minilm", metric, device, lambda piece: _is_word(piece) or _is_numeral(piece))
+    return _select("minilm", metric, device, re.compile("[A-Za-z]{2,}|[0-9]+").fullmatch)
 
 
 def minilm_s(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
     """ASCII words longer than one letter: 21,719 rows, the slice on which published constants were measured."""
-    return _select("minilm-s", metric, device, _is_word)
+    return _select("minilm-s", metric, device, re.compile("[A-Za-z]{2,}").fullmatch)
 
 
 def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
@@ -57,16 +58,8 @@ def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> Embedd
     )
 
 
-def _is_word(piece: str) -> bool:
-    return piece.isascii() and piece.isalpha() and len(piece) > 1
-
-
-def _is_numeral(piece: str) -> bool:
-    return piece.isascii() and piece.isdigit()
-
-
 def _select(
-    name: str, metric: Metric, device: str, wanted: Callable[[str], bool]
+    name: str, metric: Metric, device: str, wanted: Callable[[str], object]
 ) -> EmbeddingTable:
     folder = locate()
     words = _words(folder)
@@ -86,6 +79,7 @@ def _select(
             device=device,
             pieces=PieceVectors(tokenizer=read_tokenizer(folder), vectors=rows),
             stored=stored(name, metric),
+            own=True,
         )
 
     if device != "cpu" or metric not in get_args(Metric):  # which may be refused
