@@ -4,18 +4,22 @@ In: the source and the tests of this working tree, which are copied. Out: rows i
 Not here: broken mechanisms, which the statistical tests must catch (`tests.broken`), and what slow tests catch.
 
 A fault is a comparison, a connective, a number, a condition, an operator, a returned value or a statement that is
-changed. Which ones there are, a seed decides: at least two a room, the others by the size of rooms. For each one the
-tests of the module's own file run first, then those of its room that name the module, the rest of its room, and tests
-elsewhere that name it, until one fails or the processor time is used up. So a fault that is "not caught" here may be
-caught by the whole suite. Some faults change nothing that can be seen, and no test catches those.
+changed inside a function. Which ones there are, a seed decides: at least two a room, the others by the size of rooms.
+For each one the tests of the module's own file run first, then those of its room that name the module, the rest of its
+room, and some files elsewhere that import it, until one fails or the processor time is used up. So a fault that is not
+caught here may be caught by the whole suite. Some faults change nothing that can be seen, and no test catches those.
 
-A run after the tests were changed (`--again`) plants the same faults, and asks first the test that caught it.
+A process collects the tests of a room once, and a copy of it (a fork) has each fault, in the functions that are
+imported as well as in the copied file, which other processes import.
 
-    python benchmarks/faults.py [--again] [--seconds 60] [--processes 1]
+A run after tests were changed (`--again`) plants the same faults, and asks first the test that caught each.
+
+    python benchmarks/faults.py [--again] [--seconds 15] [--processes 1] [--rooms detect table]
 """
 
 import argparse
 import ast
+import gc
 import json
 import os
 import random
@@ -32,14 +36,17 @@ from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, NoReturn
+
+import pytest
 
 from textveil_bench.circumstances import circumstances
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = Path(__file__).resolve().parent / "rows" / "faults.jsonl"
 BENCH = "packages/textveil-bench"
-SEED, COUNT, FEWEST = 1, 100, 2
+SEED, COUNT, FEWEST, ELSEWHERE = 1, 100, 2, 3
 LANE = "not slow and not browser"
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -137,10 +144,11 @@ def faults(path: Path) -> Iterator[Fault]:
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
 
-    def within(node: ast.AST, where: tuple[str, ...]) -> Iterator[Fault]:
+    def below(node: ast.AST, where: tuple[str, ...], function: bool) -> Iterator[Fault]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             where = (*where, node.name)
-        if where and (new := changed(node)) is not None:
+            function = not isinstance(node, ast.ClassDef)
+        if function and (new := changed(node)) is not None:
             at: Any = node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
             first = starts[at.lineno - 1] + at.col_offset
             last = starts[at.end_lineno - 1] + at.end_col_offset
@@ -151,13 +159,13 @@ def faults(path: Path) -> Iterator[Fault]:
             name = path.relative_to(ROOT).as_posix()
             yield Fault(name, ".".join(where), at.lineno, new[0], before, after, (first, last))
         for field, value in ast.iter_fields(node):
-            if field in {"annotation", "returns", "decorator_list"}:
+            if field in {"annotation", "returns", "decorator_list", "defaults", "kw_defaults"}:
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
-                    yield from within(child, where)
+                    yield from below(child, where, function)
 
-    yield from within(ast.parse(source), ())
+    yield from below(ast.parse(source), (), False)
 
 
 def drawn() -> list[tuple[str, Fault]]:
@@ -209,7 +217,7 @@ def asked(room: str, file: str) -> list[str]:
     package = "textveil_bench" if bench else "textveil"
     folder = ROOT / BENCH / "bench_tests" if bench else ROOT / "tests" / room
     own = {f"test_{names[-1]}.py", f"test_{'_'.join(names[-2:])}.py"}
-    near = folder.joinpath(*names[:-1]) if bench else folder
+    beside = folder.joinpath(*names[:-1]) if bench else folder
     imported = re.compile(
         rf"{package}\.{re.escape('.'.join(names))}\b"
         rf"|from {package}\.{re.escape('.'.join(names[:-1]))} import [^\n]*\b{names[-1]}\b"
@@ -229,13 +237,14 @@ def asked(room: str, file: str) -> list[str]:
                 return 0
             if imported.search(_text(path)):
                 return 1
-            if near in path.parents:
+            if beside in path.parents:
                 return 2 if word.search(_text(path)) else 3
             return 4 if word.search(_text(path)) or not bench else 9
         return 5 if imported.search(_text(path)) else 9
 
     ranked = sorted((rank(path), path) for path in everywhere)
-    return [path.relative_to(ROOT).as_posix() for at, path in ranked if at < 9]
+    near, far = ([path for at, path in ranked if at in ranks] for ranks in (range(5), [5]))
+    return [path.relative_to(ROOT).as_posix() for path in [*near, *far[:ELSEWHERE]]]
 
 
 def copied(folder: Path) -> Path:
@@ -259,68 +268,168 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def ran(tree: Path, tests: Sequence[str], seconds: int) -> tuple[str | None, float, int]:
-    """The first test that fails, the processor time that was used, and the status of pytest."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-m", LANE]
-    command += ["-p", "no:cacheprovider", *tests]
+class Planter:
+    """A plugin of pytest that runs the collected tests for one fault after another, each in a copy of the process.
+
+    Args:
+        tree: the copied working tree.
+        rows: the faults, each with the file it is in, the new source, and the tests that are asked, in their order.
+        seconds: of processor time for a fault.
+        found: the file for what became of them.
+    """
+
+    def __init__(
+        self, tree: Path, rows: Sequence[dict[str, Any]], seconds: int, found: Path
+    ) -> None:
+        self.tree, self.rows, self.seconds, self.found = tree, rows, seconds, found
+        self._failed: str | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Runs what is collected once for each fault, and once without any what seemed to catch one."""
+        found = [self._judged(session, row) for row in self.rows]
+        caught = sorted({each["test"] for each in found if each["test"]})
+        for test in caught:
+            if self._judged(session, {"source": None, "asked": [test]})["test"]:
+                for each in found:
+                    if each["test"] == test:
+                        each["ended"] = "the test fails without a fault"
+        self.found.write_text(json.dumps(found))
+        return True
+
+    def _judged(self, session: pytest.Session, row: dict[str, Any]) -> dict[str, Any]:
+        """What the tests say of a fault."""
+        ranks = {name: number for number, name in enumerate(row["asked"])}
+        items = [
+            item for item in session.items if {item.nodeid, item.nodeid.split("::")[0]} & {*ranks}
+        ]
+        items.sort(
+            key=lambda item: ranks.get(item.nodeid, ranks.get(item.nodeid.split("::")[0], 0))
+        )
+        path = self.tree / row.get("file", "")
+        if row["source"] is not None:
+            source, stamp = path.read_bytes(), path.stat().st_mtime
+            path.write_text(row["source"], encoding="utf-8")
+            changed = stamp + 1000 + hash(row["source"]) % 10**6  # or what was compiled is taken
+            os.utime(path, (changed, changed))
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            self._asked(items, path if row["source"] is not None else None, row["source"], writing)
+        os.close(writing)
+        with os.fdopen(reading) as said:
+            _, status, used = os.wait4(child, 0)
+            test = said.readline().strip() or None
+        if row["source"] is not None:
+            path.write_bytes(source)
+            os.utime(path, (stamp, stamp))
+        ended = {0: "caught" if test else "all passed", 3: "it could not be planted"}
+        return {
+            "test": test,
+            "ended": ended.get(os.waitstatus_to_exitcode(status), "time was up"),
+            "seconds": round(used.ru_utime + used.ru_stime, 1),
+        }
+
+    def _asked(
+        self, items: Sequence[pytest.Item], path: Path | None, source: str | None, said: int
+    ) -> NoReturn:
+        """Runs tests until one fails, whose name it writes; ends the process."""
+        resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 1))
+        if path is not None and source is not None and not replaced(path, source):
+            os._exit(3)
+        for item in items:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            if self._failed is not None:
+                os.write(said, self._failed.encode())
+                os._exit(0)
+            if sum(os.times()[:4]) > self.seconds:
+                os._exit(4)
+        os._exit(0)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remembers the first test that failed."""
+        if report.failed and self._failed is None:
+            self._failed = report.nodeid
+
+
+def replaced(path: Path, source: str) -> bool:
+    """Gives the functions of a file that are imported the code that its new source has for them."""
+    codes: dict[tuple[str, int], CodeType] = {}
+
+    def known(code: CodeType) -> None:
+        for each in code.co_consts:
+            if isinstance(each, CodeType):
+                codes[each.co_qualname, each.co_firstlineno] = each
+                known(each)
+
+    known(compile(source, str(path), "exec", dont_inherit=True))
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename == str(path):
+            code = codes.get((each.__code__.co_qualname, each.__code__.co_firstlineno))
+            if code is not None:
+                try:
+                    each.__code__ = code
+                except ValueError:  # it has one variable of the function around it less
+                    return False
+    return True
+
+
+def planted(fault: Fault) -> str:
+    """The source of its file with a fault; all lines stay where they are."""
+    source, (first, last) = (ROOT / fault.file).read_bytes(), fault.span
+    gone = "\n" * fault.before.count("\n")
+    after = fault.after[:-1] + gone + ")" if fault.after.endswith(")") else fault.after + gone
+    return (source[:first] + after.encode() + source[last:]).decode()
+
+
+def ran(tree: Path, rows: Sequence[dict[str, Any]], seconds: int) -> list[dict[str, Any]]:
+    """What became of faults, of which a process of its own asks the tests."""
     source = [tree / "src", tree / BENCH / "src", tree]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, source)),
+        "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(
-            command,
-            cwd=tree,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 5))
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        failed = re.search(r"^(?:FAILED|ERROR) ([^\n]+?)(?: - |$)", said.read(), re.MULTILINE)
-    name = failed[1] if failed is not None and process.returncode in {1, 2, 3, 4} else None
-    return name, used.ru_utime + used.ru_stime, process.returncode
+    wanted, found = tree / "faults.wanted.json", tree / "faults.found.json"
+    wanted.write_text(json.dumps(rows))
+    found.unlink(missing_ok=True)
+    program = tree / BENCH / "benchmarks" / "faults.py"
+    command = [sys.executable, program, "--seconds", str(seconds), "--within", tree]
+    with (tree / "faults.said").open("wb") as said:
+        subprocess.run(command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=said)
+    if not found.exists():
+        raise SystemExit((tree / "faults.said").read_text()[-2000:])
+    result: list[dict[str, Any]] = json.loads(found.read_text())
+    return result
 
 
-def planted(tree: Path, fault: Fault, tests: Sequence[str], seconds: int) -> dict[str, Any]:
-    """What the tests say of a tree with this fault: the test that fails, if one does."""
-    path = tree / fault.file
-    source, stamp = path.read_bytes(), path.stat().st_mtime
-    first, last = fault.span
-    path.write_bytes(source[:first] + fault.after.encode() + source[last:])
-    changed = stamp + 1000 + hash(fault) % 10**6  # or Python takes what it compiled before
-    os.utime(path, (changed, changed))
-    try:
-        test, used, status = ran(tree, tests, seconds)
-    finally:
-        path.write_bytes(source)
-        os.utime(path, (stamp, stamp))
-    return {
-        "test": test,
-        "ended": "caught" if test else "all passed" if status == 0 else "time was up",
-        "seconds": round(used, 1),
-        "status": status,
-    }
+def within(tree: Path, seconds: int) -> None:
+    """Collects the tests that a copied tree's faults need, and asks them."""
+    rows = json.loads((tree / "faults.wanted.json").read_text())
+    files = dict.fromkeys(name.split("::")[0] for row in rows for name in row["asked"])
+    arguments = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-m", LANE, *files]
+    pytest.main(arguments, plugins=[Planter(tree, rows, seconds, tree / "faults.found.json")])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Plant all faults, and store what became of each as soon as it is known."""
+    """Plant all faults, and store what became of those of a room as soon as it is known."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--again", action="store_true", help="those of the stored rows")
-    parser.add_argument("--seconds", type=int, default=60, help="processor time for a fault")
-    parser.add_argument("--processes", type=int, default=1, help="faults at once")
+    parser.add_argument("--seconds", type=int, default=15, help="processor time for a fault")
+    parser.add_argument("--processes", type=int, default=1, help="rooms at once")
+    parser.add_argument("--rooms", nargs="*", help="only these")
+    parser.add_argument("--within", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    if given.again:
+    if given.within is not None:
+        within(given.within, given.seconds)
+        return
+    if given.again or given.rooms:
         rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
     else:
         names = Fault._fields[:-1]
@@ -330,41 +439,52 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
     result = "again" if given.again else "first"
     about = circumstances("pytest")
+
+    def stored() -> None:
+        ROWS.write_text("".join(json.dumps(each, sort_keys=True) + "\n" for each in rows))
+
+    def judged(tree: Path, mine: Sequence[dict[str, Any]]) -> None:
+        """Asks the tests of some faults; those that a known test caught, this one first."""
+        there = [(row, fault) for row in mine if (fault := present(row)) is not None]
+        wanted = []
+        for row, fault in there:
+            tests = asked(row["room"], row["file"])
+            known = row["first"]["test"] if given.again else None
+            wanted.append(
+                {
+                    "file": fault.file,
+                    "source": planted(fault),
+                    "asked": [known, *tests] if known else tests,
+                }
+            )
+        for row in mine:
+            row[result] = {"test": None, "ended": "no longer there"}
+        for (row, _), found in zip(there, ran(tree, wanted, given.seconds), strict=True):
+            row[result] = found
+            print(row["file"], row["line"], row["kind"], found, flush=True)
+        for row in mine:
+            row[result] |= {key: about[key] for key in ("commit", "time")}
+            row |= {key: about[key] for key in ("python", "machine", "versions")}
+        stored()
+
+    by_room: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_room[row["room"]].append(row)
+    chosen = [mine for room, mine in by_room.items() if not given.rooms or room in given.rooms]
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(given.processes) as pool:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(given.processes):
-            trees.put(copied(Path(made) / str(number)))
+            trees.put(copied(Path(made).resolve() / str(number)))
 
-        def judged(row: dict[str, Any]) -> None:
-            fault = present(row)
-            if fault is None:
-                row[result] = {"test": None, "ended": "no longer there"}
-                return
+        def one(mine: Sequence[dict[str, Any]]) -> None:
             tree = trees.get()
-            known = row.get("first", {}).get("test") if given.again else None
-            tests = asked(row["room"], row["file"])
-            found = planted(tree, fault, [known], given.seconds) if known else None
-            if found is None or found["test"] is None or found["status"] == 4:
-                found = planted(tree, fault, tests, given.seconds)
-            trees.put(tree)
-            row[result] = {**found, **{key: about[key] for key in ("commit", "time")}}
-            where = f"{row['file']}:{fault.line}"
-            print(f"{where}: {row['kind']}: {found['ended']}: {found['test']}", flush=True)
-            ROWS.write_text("".join(json.dumps(each, sort_keys=True) + "\n" for each in rows))
+            try:
+                judged(tree, mine)
+            finally:
+                trees.put(tree)
 
-        list(pool.map(judged, rows))
-        tree = trees.get()
-        wrong = {
-            row[result]["test"]
-            for row in rows
-            if row[result]["test"] and ran(tree, [row[result]["test"]], given.seconds)[0]
-        }
-    for row in rows:
-        row |= {key: about[key] for key in ("python", "machine", "versions")}
-        if row[result]["test"] in wrong:
-            row[result]["ended"] = "the test fails without a fault"
-    ROWS.write_text("".join(json.dumps(each, sort_keys=True) + "\n" for each in rows))
-    counts = Counter((row["room"], row[result]["ended"]) for row in rows)
+        list(pool.map(one, chosen))
+    counts = Counter((row["room"], row[result]["ended"]) for mine in chosen for row in mine)
     for (room, ended), count in sorted(counts.items()):
         print(f"{room:12} {ended:32} {count}")
 
