@@ -32,7 +32,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
+from copy import copy
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
@@ -105,7 +105,7 @@ def rooms() -> dict[str, list[Path]]:
 
 def changed(node: ast.AST) -> tuple[str, ast.AST] | None:
     """What can be changed at a node: the kind of change and the new node."""
-    new: Any = deepcopy(node)
+    new: Any = copy(node)
     match node:
         case ast.Compare(ops=[operator]):
             new.ops = [COMPARED[type(operator)]()]
