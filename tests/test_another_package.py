@@ -142,6 +142,7 @@ def test_its_mechanism_passes_the_audit(run):
     assert next(row["verdict"] for row in rows if row["check"] == "log-ratio") == "holds"
 
 
+@pytest.mark.slow
 def test_its_attack_and_its_measure_find_what_built_in_ones_find(run, tmp_path):
     path = tmp_path / "a.notes"
     path.write_text("- red blue green\n- gold black pink\n" * 20)

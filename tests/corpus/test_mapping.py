@@ -325,6 +325,7 @@ def test_giving_up_a_run_that_never_had_the_name_leaves_the_sessions_of_the_othe
     assert restored(tmp_path / "out", url) == originals(rows)
 
 
+@pytest.mark.slow
 def test_in_postgresql(rows, tmp_path, postgres):
     """Several processes keep the same in it; one run has a name; what a run that is given up kept is destroyed."""
     run(rows, tmp_path / "out", session="kept", store=postgres, jobs=2)

@@ -138,6 +138,7 @@ def test_every_type_in_every_format_and_surroundings_parses_after(name):
     assert broken(documents) == []
 
 
+@pytest.mark.slow
 def test_what_the_detectors_of_the_package_find_parses_after():
     values = list(VALUES.values())
     documents = {

@@ -170,6 +170,7 @@ RUNS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", RUNS)
 @pytest.mark.parametrize("work", [read, encoded_in])
 def test_time_is_linear_in_long_runs(work, unit):

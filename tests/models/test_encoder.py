@@ -44,7 +44,7 @@ def batch(count: int, length: int, seed: int = 0) -> np.ndarray:
 def test_numbers_are_those_of_the_network_on_torch(job, layers):
     own = replace(bundled.load(job, layers), precision="float32")
     other = foreign.bundled_network(job, layers, "cpu")
-    for count, length in ((1, 3), (3, 40), (2, 512)):
+    for count, length in ((1, 3), (3, 40), (2, 512 if layers else 100)):
         ids, lengths = batch(count, length), np.full(count, length)
         if job == "masked-lm":
             rows, bias = own.output()
@@ -162,10 +162,9 @@ def asks(request) -> dict:
 @pytest.mark.parametrize("job", ["tagger", "masked-lm", "masked-lm, all hidden"])
 def test_a_text_has_the_same_bits_alone_and_among_others(job, asks):
     alone = [asks[job](Ragged.of(tokenize([text]))) for text in TEXTS]
-    for seed in range(2):
-        texts = company(seed)
-        for one, among in zip(alone, parts(asks[job](texts), texts), strict=True):
-            assert np.array_equal(one, among)
+    texts = company(0)
+    for one, among in zip(alone, parts(asks[job](texts), texts), strict=True):
+        assert np.array_equal(one, among)
 
 
 def test_answers_and_sentence_vectors_have_the_same_bits_alone_and_among_others():

@@ -475,6 +475,7 @@ def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(
     assert len(list(cost(again))) == len(rows)
 
 
+@pytest.mark.slow
 def test_rows_of_fewer_judges_are_judged_by_the_others_and_not_attacked_again(
     comparison, folder, rows, tmp_path, monkeypatch
 ):

@@ -364,6 +364,7 @@ def replaced(path: Path, source: str) -> bool:
                 known(each)
 
     known(compile(source, str(path), "exec", dont_inherit=True))
+    gc.unfreeze()  # or what was there before the tests is not among all objects
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename == str(path):
             code = codes.get((each.__code__.co_qualname, each.__code__.co_firstlineno))

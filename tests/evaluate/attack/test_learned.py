@@ -349,9 +349,9 @@ def test_without_the_trigram_model_it_says_what_to_install(case, monkeypatch):
         outcomes(learned(language="trigram"), case)
 
 
-@pytest.mark.parametrize("twin", ["", "_learnable", "_digest", "_mask"])
-def test_what_is_kept_is_used_again_for_the_same_alone(twin, small_table, monkeypatch):
-    """Each twin holds tables, public texts or releases to be the same that are not."""
+@pytest.fixture(scope="module")
+def attacked(small_table):
+    """Cases with seeds, and what an attacker finds who keeps nothing between them."""
     other = EmbeddingTable.build(name="small", words=NOUNS[20:], vectors=small_table.vectors[:40])
     cases = [
         (case_of(small_table, c=C), 6),
@@ -362,7 +362,13 @@ def test_what_is_kept_is_used_again_for_the_same_alone(twin, small_table, monkey
         (case_of(small_table, c=C, words={"stopwords": "protect"}), 6),
         (case_of(other, c=C), 6),
     ]
-    fresh = [outcomes(learned(), *each)["mean reciprocal rank"] for each in cases]
+    return cases, [outcomes(learned(), *each)["mean reciprocal rank"] for each in cases]
+
+
+@pytest.mark.parametrize("twin", ["", "_learnable", "_digest", "_mask"])
+def test_what_is_kept_is_used_again_for_the_same_alone(twin, attacked, monkeypatch):
+    """Each twin holds tables, public texts or releases to be the same that are not."""
+    cases, fresh = attacked
     if twin:
         monkeypatch.setattr(module, twin, lambda given: b"")
     counted = []
