@@ -15,7 +15,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+ifndef BESIDE
 .NOTPARALLEL:
+endif
 .PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
 
 help: ## list the targets
@@ -80,9 +82,14 @@ browser: $(VENV)/dev.stamp ## the tests of the playground's page, in Chromium
 	@$(BIN)/python -m pytest -m browser $(ARGS) tests/gateway/test_page.py
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
+# What needs no tests runs side by side, what takes longest first; each part says all it says at once, when it has ended.
 # Tests come last, so that their closing line is the last that is printed.
 
-check: lint types layers deps spelling core docs audit-small browser test ## everything that has to hold before a change goes in
+BESIDE_EACH_OTHER := core types audit-small docs browser lint deps layers spelling
+
+check: $(VENV)/dev.stamp ## everything that has to hold before a change goes in
+	@OMP_NUM_THREADS=1 $(MAKE) --no-print-directory -j$(WORKERS) --output-sync=target BESIDE=1 $(BESIDE_EACH_OTHER)
+	@$(MAKE) --no-print-directory test
 
 check-long: export HF_HUB_OFFLINE := 1
 check-long: export TOKENIZERS_PARALLELISM := false
