@@ -134,14 +134,14 @@ def company(seed: int) -> Ragged:
     rng = np.random.default_rng(seed)
     others = [
         " ".join(words[i] for i in rng.integers(0, len(words), size))
-        for size in rng.integers(1, 60, 20)
+        for size in rng.integers(1, 60, 8)
     ]
-    return Ragged.of(tokenize([*others[:10], *TEXTS, *others[10:]]))
+    return Ragged.of(tokenize([*others[:4], *TEXTS, *others[4:]]))
 
 
 def parts(found: np.ndarray, texts: Ragged) -> list[np.ndarray]:
     """What was found for the words of each of the texts that are looked at."""
-    return [found[texts.documents[10 + b] : texts.documents[11 + b]] for b in range(len(TEXTS))]
+    return [found[texts.documents[4 + b] : texts.documents[5 + b]] for b in range(len(TEXTS))]
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])

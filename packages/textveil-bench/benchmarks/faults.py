@@ -5,16 +5,16 @@ Not here: broken mechanisms, which the statistical tests must catch (`tests.brok
 
 A fault is a comparison, a connective, a number, a condition, an operator, a returned value or a statement that is
 changed inside a function. Which ones there are, a seed decides: at least two a room, the others by the size of rooms.
-For each one the tests of the module's own file run first, then those of its room that name the module, the rest of its
-room, and some files elsewhere that import it, until one fails or the processor time is used up. So a fault that is not
-caught here may be caught by the whole suite. Some faults change nothing that can be seen, and no test catches those.
+For each one the tests of the module's own file run first, then those of files in its room that name the module (where
+there are none, some of the room), until one fails or the processor time is used up. So a fault that is not caught here
+may be caught by the whole suite. Some faults change nothing that can be seen, and no test catches those.
 
 A process collects the tests of a room once, and a copy of it (a fork) has each fault, in the functions that are
 imported as well as in the copied file, which other processes import.
 
 A run after tests were changed (`--again`) plants the same faults, and asks first the test that caught each.
 
-    python benchmarks/faults.py [--again] [--seconds 15] [--processes 1] [--rooms detect table]
+    python benchmarks/faults.py [--again] [--seconds 8] [--processes 1] [--rooms detect table]
 """
 
 import argparse
@@ -46,7 +46,7 @@ from textveil_bench.circumstances import circumstances
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = Path(__file__).resolve().parent / "rows" / "faults.jsonl"
 BENCH = "packages/textveil-bench"
-SEED, COUNT, FEWEST, ELSEWHERE = 1, 100, 2, 3
+SEED, COUNT, FEWEST, MOST = 1, 100, 2, 6
 LANE = "not slow and not browser"
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -243,8 +243,10 @@ def asked(room: str, file: str) -> list[str]:
         return 5 if imported.search(_text(path)) else 9
 
     ranked = sorted((rank(path), path) for path in everywhere)
-    near, far = ([path for at, path in ranked if at in ranks] for ranks in (range(5), [5]))
-    return [path.relative_to(ROOT).as_posix() for path in [*near, *far[:ELSEWHERE]]]
+    for ranks in ((0, 1, 2), (3, 4), (5,)):
+        if found := [path for at, path in ranked if at in ranks]:
+            return [path.relative_to(ROOT).as_posix() for path in found[:MOST]]
+    return []
 
 
 def copied(folder: Path) -> Path:
@@ -338,8 +340,8 @@ class Planter:
         resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 1))
         if path is not None and source is not None and not replaced(path, source):
             os._exit(3)
-        for item in items:
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed is not None:
                 os.write(said, self._failed.encode())
                 os._exit(0)
@@ -422,7 +424,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--again", action="store_true", help="those of the stored rows")
-    parser.add_argument("--seconds", type=int, default=15, help="processor time for a fault")
+    parser.add_argument("--seconds", type=int, default=8, help="processor time for a fault")
     parser.add_argument("--processes", type=int, default=1, help="rooms at once")
     parser.add_argument("--rooms", nargs="*", help="only these")
     parser.add_argument("--within", type=Path, help=argparse.SUPPRESS)
