@@ -18,7 +18,7 @@ SHELL := /bin/bash
 ifndef BESIDE
 .NOTPARALLEL:
 endif
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -163,6 +163,9 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python $(BENCH)/benchmarks/run.py $(ARGS)
+
+faults: $(VENV)/dev.stamp ## plant a hundred faults, and tell which the quick tests catch (about 20 minutes)
+	@$(BIN)/python $(BENCH)/benchmarks/faults.py --processes $(WORKERS) $(ARGS)
 
 # LiteLLM's pins exclude those of this project.
 build/litellm/stamp: tests/gateway/litellm.txt

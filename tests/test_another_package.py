@@ -167,6 +167,7 @@ def test_its_attack_and_its_measure_find_what_built_in_ones_find(run, tmp_path):
     assert means["same-length"] >= means["retention"] > 0
 
 
+@pytest.mark.slow
 def test_its_command_is_a_verb_and_wrong_names_are_told_near_ones(run):
     greeted, about, mechanism, detector = run(
         ["greet", "Anna"],

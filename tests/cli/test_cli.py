@@ -1085,6 +1085,7 @@ def test_a_reader_that_has_gone():
     assert (found.returncode, found.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", first_of_each(["groups", "risk"]))
 def test_a_page_is_there_though_the_reader_of_the_text_has_gone(tmp_path, verb):
     """As in `textveil risk ... --html page.html | head -0`."""
@@ -1180,6 +1181,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_a_detector_that_hangs_does_not_keep_the_program_from_its_exit_code():
     found = subprocess.run(
         [sys.executable, "-c", HANGS], capture_output=True, timeout=120, check=False

@@ -372,6 +372,7 @@ def check_written(url, said):
     return len(names)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_agree(url):
     SQLStore(url).open("anna")
     processes = [(who, writer(url, who, 0, 15)) for who in "ab"]

@@ -12,9 +12,10 @@ may be caught by the whole suite. Some faults change nothing that can be seen, a
 A process collects the tests of a room once, and a copy of it (a fork) has each fault, in the functions that are
 imported as well as in the copied file, which other processes import.
 
-A run after tests were changed (`--again`) plants the same faults, and asks first the test that caught each.
+A run goes on where one of the same commit was stopped. One after tests were changed (`--again`) plants the same faults,
+and asks first the test that caught each; `--anew` draws the faults of the present source.
 
-    python benchmarks/faults.py [--again] [--seconds 8] [--processes 1] [--rooms detect table]
+    python benchmarks/faults.py [--again | --anew] [--seconds 8] [--processes 1] [--rooms detect table]
 """
 
 import argparse
@@ -423,7 +424,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--again", action="store_true", help="those of the stored rows")
+    parser.add_argument("--again", action="store_true", help="after tests were changed")
+    parser.add_argument("--anew", action="store_true", help="draw the faults, too")
     parser.add_argument("--seconds", type=int, default=8, help="processor time for a fault")
     parser.add_argument("--processes", type=int, default=1, help="rooms at once")
     parser.add_argument("--rooms", nargs="*", help="only these")
@@ -432,7 +434,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.within is not None:
         within(given.within, given.seconds)
         return
-    if given.again or given.rooms:
+    if ROWS.exists() and not given.anew:
         rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()]
     else:
         names = Fault._fields[:-1]
@@ -448,23 +450,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def judged(tree: Path, mine: Sequence[dict[str, Any]]) -> None:
         """Asks the tests of some faults; those that a known test caught, this one first."""
-        there = [(row, fault) for row in mine if (fault := present(row)) is not None]
-        wanted = []
-        for row, fault in there:
-            tests = asked(row["room"], row["file"])
-            known = row["first"]["test"] if given.again else None
-            wanted.append(
+        for row in mine:
+            row[result] = {"test": None, "ended": "no longer there"}
+        left = [(row, fault) for row in mine if (fault := present(row)) is not None]
+        for known in (True, False) if given.again else (False,):
+            wanted = [
                 {
                     "file": fault.file,
                     "source": planted(fault),
-                    "asked": [known, *tests] if known else tests,
+                    "asked": [row["first"]["test"]] if known else asked(row["room"], row["file"]),
                 }
-            )
-        for row in mine:
-            row[result] = {"test": None, "ended": "no longer there"}
-        for (row, _), found in zip(there, ran(tree, wanted, given.seconds), strict=True):
-            row[result] = found
-            print(row["file"], row["line"], row["kind"], found, flush=True)
+                for row, fault in left
+            ]
+            for (row, _), found in zip(left, ran(tree, wanted, given.seconds), strict=True):
+                row[result] = found
+                print(row["file"], row["line"], row["kind"], found, flush=True)
+            left = [(row, fault) for row, fault in left if row[result]["ended"] != "caught"]
+            if not left:
+                break
         for row in mine:
             row[result] |= {key: about[key] for key in ("commit", "time")}
             row |= {key: about[key] for key in ("python", "machine", "versions")}
@@ -472,7 +475,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     by_room: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        by_room[row["room"]].append(row)
+        if given.again and row.get("first", {}).get("ended") != "caught":
+            continue
+        if result not in row or row[result]["commit"].rstrip("+") != about["commit"].rstrip("+"):
+            by_room[row["room"]].append(row)
     chosen = [mine for room, mine in by_room.items() if not given.rooms or room in given.rooms]
     with tempfile.TemporaryDirectory() as made, ThreadPoolExecutor(given.processes) as pool:
         trees: SimpleQueue[Path] = SimpleQueue()
