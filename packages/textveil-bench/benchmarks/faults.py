@@ -217,7 +217,7 @@ def asked(room: str, file: str) -> list[str]:
     names = [part for part in parts if part != "__init__"]
     package = "textveil_bench" if bench else "textveil"
     folder = ROOT / BENCH / "bench_tests" if bench else ROOT / "tests" / room
-    own = {f"test_{names[-1]}.py", f"test_{'_'.join(names[-2:])}.py"}
+    own = {f"test_{name}.py" for name in (*names[1 - bench :], "_".join(names[-2:]))}
     beside = folder.joinpath(*names[:-1]) if bench else folder
     imported = re.compile(
         rf"{package}\.{re.escape('.'.join(names))}\b"
@@ -319,7 +319,10 @@ class Planter:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            self._asked(items, path if row["source"] is not None else None, row["source"], writing)
+            try:
+                self._asked(items, None if row["source"] is None else path, row["source"], writing)
+            finally:
+                os._exit(5)
         os.close(writing)
         with os.fdopen(reading) as said:
             _, status, used = os.wait4(child, 0)
@@ -327,7 +330,11 @@ class Planter:
         if row["source"] is not None:
             path.write_bytes(source)
             os.utime(path, (stamp, stamp))
-        ended = {0: "caught" if test else "all passed", 3: "it could not be planted"}
+        ended = {
+            0: "caught" if test else "all passed",
+            3: "it could not be planted",
+            5: "the run broke",
+        }
         return {
             "test": test,
             "ended": ended.get(os.waitstatus_to_exitcode(status), "time was up"),
@@ -369,7 +376,8 @@ def replaced(path: Path, source: str) -> bool:
     known(compile(source, str(path), "exec", dont_inherit=True))
     gc.unfreeze()  # or what was there before the tests is not among all objects
     for each in gc.get_objects():
-        if isinstance(each, FunctionType) and each.__code__.co_filename == str(path):
+        # isinstance() asks what stands for something else, which may raise
+        if type(each) is FunctionType and each.__code__.co_filename == str(path):
             code = codes.get((each.__code__.co_qualname, each.__code__.co_firstlineno))
             if code is not None:
                 try:
