@@ -15,8 +15,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+ifndef BESIDE
 .NOTPARALLEL:
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
+endif
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -80,9 +82,14 @@ browser: $(VENV)/dev.stamp ## the tests of the playground's page, in Chromium
 	@$(BIN)/python -m pytest -m browser $(ARGS) tests/gateway/test_page.py
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
+# What needs no tests runs side by side, what takes longest first; each part says all it says at once, when it has ended.
 # Tests come last, so that their closing line is the last that is printed.
 
-check: lint types layers deps spelling core docs audit-small browser test ## everything that has to hold before a change goes in
+BESIDE_EACH_OTHER := core types audit-small docs browser lint deps layers spelling
+
+check: $(VENV)/dev.stamp ## everything that has to hold before a change goes in
+	@OMP_NUM_THREADS=1 $(MAKE) --no-print-directory -j$(WORKERS) --output-sync=target BESIDE=1 $(BESIDE_EACH_OTHER)
+	@$(MAKE) --no-print-directory test
 
 check-long: export HF_HUB_OFFLINE := 1
 check-long: export TOKENIZERS_PARALLELISM := false
@@ -156,6 +163,9 @@ docs-serve: $(VENV)/dev.stamp ## read the documents at http://127.0.0.1:8000 whi
 
 bench: $(VENV)/dev.stamp ## the benchmarks
 	@$(BIN)/python $(BENCH)/benchmarks/run.py $(ARGS)
+
+faults: $(VENV)/dev.stamp ## plant a hundred faults, and tell which the quick tests catch (about 20 minutes)
+	@$(BIN)/python $(BENCH)/benchmarks/faults.py --processes $(WORKERS) $(ARGS)
 
 # LiteLLM's pins exclude those of this project.
 build/litellm/stamp: tests/gateway/litellm.txt

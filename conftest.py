@@ -4,6 +4,7 @@ In: `tests.fixtures`. Out: its fixtures, everywhere.
 Not here: the fixtures themselves.
 """
 
+import gc
 import os
 
 pytest_plugins = ["tests.fixtures"]
@@ -11,3 +12,13 @@ pytest_plugins = ["tests.fixtures"]
 # What integrations import tells and fetches nothing.
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+# What is imported while tests are collected stays: to go through it again and again, looking for garbage, takes longer
+# than many a test.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is looked for again, among what tests make."""
+    gc.freeze()
+    gc.enable()

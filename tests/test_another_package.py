@@ -142,6 +142,7 @@ def test_its_mechanism_passes_the_audit(run):
     assert next(row["verdict"] for row in rows if row["check"] == "log-ratio") == "holds"
 
 
+@pytest.mark.slow
 def test_its_attack_and_its_measure_find_what_built_in_ones_find(run, tmp_path):
     path = tmp_path / "a.notes"
     path.write_text("- red blue green\n- gold black pink\n" * 20)
@@ -166,6 +167,7 @@ def test_its_attack_and_its_measure_find_what_built_in_ones_find(run, tmp_path):
     assert means["same-length"] >= means["retention"] > 0
 
 
+@pytest.mark.slow
 def test_its_command_is_a_verb_and_wrong_names_are_told_near_ones(run):
     greeted, about, mechanism, detector = run(
         ["greet", "Anna"],

@@ -228,6 +228,7 @@ def test_failures_of_the_model_repeat_nothing(run, model):
     assert CANARY.lower() not in err.lower()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_keeps_the_turn(openai_server, tmp_path):
     """A real terminal: the answer never ends, and the interrupt comes while it is printed."""
     path = tmp_path / "turns.jsonl"

@@ -970,8 +970,14 @@ COMMANDS = [
 
 
 @pytest.mark.usefixtures("table")
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_example_works(run, command, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "by_risk"),
+    [
+        *((command, False) for command in COMMANDS),
+        pytest.param(("privatize",), True, marks=pytest.mark.slow),
+    ],
+)
+def test_every_example_works(run, command, by_risk, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letters.jsonl").write_text('{"id": 1, "body": "Anna owes the bank"}\n')
     (tmp_path / "tickets.jsonl").write_text(
@@ -990,6 +996,7 @@ def test_every_example_works(run, command, tmp_path, monkeypatch):
     examples = [
         line.strip() for line in out.split("Examples:\n", 1)[1].split("\n\n")[0].splitlines()
     ]
+    examples = [each for each in examples if ("--risk" in each) == by_risk]
     assert examples
     for example in examples:
         source, _, line = example.rpartition(" | ")
@@ -1078,6 +1085,7 @@ def test_a_reader_that_has_gone():
     assert (found.returncode, found.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", first_of_each(["groups", "risk"]))
 def test_a_page_is_there_though_the_reader_of_the_text_has_gone(tmp_path, verb):
     """As in `textveil risk ... --html page.html | head -0`."""
@@ -1173,6 +1181,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 def test_a_detector_that_hangs_does_not_keep_the_program_from_its_exit_code():
     found = subprocess.run(
         [sys.executable, "-c", HANGS], capture_output=True, timeout=120, check=False

@@ -61,16 +61,16 @@ def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
     assert "Dear Julia Picasso, " in shown
 
 
-def test_the_letter_has_its_statement_and_what_an_attacker_recovers():
-    said = demo.document(load_table(), 1)
-    assert re.match(
-        r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)",
-        said["statement"],
+def test_the_letter_has_its_statement_and_what_an_attacker_recovers(shown):
+    said = " ".join(shown.split())
+    assert re.search(
+        r"\d+ words drawn at epsilon 7.5 and \d+ names at epsilon 6 \(any two words\)", said
     )
-    found = re.match(
+    assert "knows the seed" in said
+    found = re.search(
         r"An attacker who knows this program and asks a language model .* is expected to name ([\d.]+) of your (\d+) "
         r"private words \((\d+)%\), on average over all draws. Who has thousands of public texts of the same kind ",
-        said["attacker"],
+        said,
     )
     assert found is not None
     assert int(found[3]) == pytest.approx(100 * float(found[1]) / int(found[2]), abs=0.6)
@@ -89,7 +89,6 @@ def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(sho
         assert int(found[2]) <= 68
 
 
-def test_a_seed_makes_it_repeatable_and_is_told():
+def test_a_seed_makes_it_repeatable():
     table = load_table()
     assert demo.prompt(table, 7) == demo.prompt(table, 7)
-    assert "knows the seed" in demo.document(table, 7)["statement"]

@@ -133,6 +133,7 @@ def test_what_is_left_in_targets_is_told(run, path):
     assert everywhere == (0, f"![](//x.org/{CANARY})\n", "")
 
 
+@pytest.mark.slow
 def test_what_comes_is_restored_at_once(path):
     """Each line of a stream is out before the next one comes."""
     store.save(filled(), path)

@@ -235,6 +235,7 @@ def test_progress_only_on_a_terminal(run, monkeypatch):
     assert "neighbours" in terminal.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(signal, "SIGTERM") or sys.platform == "win32", reason="needs signals"
 )

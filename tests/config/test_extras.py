@@ -59,7 +59,6 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
         ["privatize", TEXT, *NOISE],
         ["privatize", TEXT],
         ["risk", TEXT, *NOISE],
-        ["demo"],
         ["list", "attacks"],
         ["list", "measures"],
         ["explain", "learned"],

@@ -124,7 +124,7 @@ def test_a_conversation_gives_a_name_away_no_more_than_one_request(naming, monke
 
 # ---- one seed under two budgets, or for two texts --------------------------------------------------------------------
 
-RUNS = 200
+RUNS = 60
 ETA = 1 / 200
 """The noise has a spread of 200 places to both sides."""
 
@@ -181,8 +181,8 @@ def hits_of_two_texts(line: EmbeddingTable, kind: type[SeededRandomness]) -> int
 
 
 # With unrelated draws the error is the difference of two Laplace values of scale 200, whose density is 1/800 at most;
-# two roundings and one place make a window of 5 places. More than 13 of 200 with probability 5/800: less than 1e-9.
-CHANCE = 13
+# two roundings and one place make a window of 5 places. More than 8 of 60 with probability 5/800: less than 1e-9.
+CHANCE = 8
 
 
 def test_one_seed_under_two_budgets_does_not_give_the_word_away(line):
@@ -197,7 +197,7 @@ def test_one_seed_for_two_texts_does_not_give_their_difference_away(line):
 
 # ---- a text that is drawn until it looks safe ------------------------------------------------------------------------
 
-TRIES, PEOPLE, CHOSEN = 40, 60, 2.0
+TRIES, PEOPLE, CHOSEN = 40, 30, 2.0
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def remembering() -> Iterator[Session]:
 
 
 def test_who_draws_until_a_release_looks_safe_gets_the_first_draw_where_there_is_memory(response):
-    """Of 60 words, so few are released as themselves with a probability below 1e-6 if each is drawn once."""
+    """Of 30 words, so few are released as themselves with a probability below 1e-6 if each is drawn once."""
     itself = np.exp(CHOSEN) / (np.exp(CHOSEN) + 3)
     least = stats.binom.ppf(FALSE_ALARM, PEOPLE, itself)
     assert contented(response, remembering()) >= least

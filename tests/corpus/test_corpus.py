@@ -657,6 +657,7 @@ def test_killed_before_each_of_its_steps(rows, tmp_path, monkeypatch):
     pytest.fail("the run has more steps than it was killed at")
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(rows, tmp_path, monkeypatch):
     with_one_key(monkeypatch)
     run(rows, to=tmp_path / "undisturbed")

@@ -59,7 +59,7 @@ def comes(holds: Callable[[], bool], seconds: float = 60) -> bool:
     return False
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_item_comes_once_and_few_are_taken_ahead(workers):
     taken = 0
 
@@ -138,6 +138,7 @@ def test_an_error_of_an_item_is_what_it_is():
             list(executor.map(refuses, [None]))
 
 
+@pytest.mark.slow
 def test_other_processes_have_the_threads_that_were_asked_for(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)

@@ -138,6 +138,7 @@ def test_every_type_in_every_format_and_surroundings_parses_after(name):
     assert broken(documents) == []
 
 
+@pytest.mark.slow
 def test_what_the_detectors_of_the_package_find_parses_after():
     values = list(VALUES.values())
     documents = {
@@ -395,6 +396,7 @@ oa9Wahsah|030 35 81 22|Vogel|7/22/1990|33|MasterCard|5500005555555559|999|7/2029
 """.replace("\\\n", "").splitlines()
 
 
+@pytest.mark.slow
 def test_a_table_of_people_keeps_its_columns():
     head, *people = PEOPLE[0].split(","), *(line.split("|") for line in PEOPLE[1:])
     styles: list[tuple[bool, dict[str, Any]]] = [
@@ -522,6 +524,7 @@ def test_ordinary_text_has_no_bounds(text):
     assert divided(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

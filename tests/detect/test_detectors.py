@@ -303,7 +303,7 @@ def test_spans_of_different_texts_stay_apart():
     assert merge(spans, tokens) == spans
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_merged_spans_cover_every_letter_and_figure_share_no_word_and_do_not_depend_on_order(data):
     texts = data.draw(

@@ -244,6 +244,7 @@ def test_what_is_alike():
     assert dict(parts("EMAIL", "a b")) == {}
 
 
+@pytest.mark.slow
 def test_many_values_and_long_texts_are_fast():
     """10,000 names and a text of 400 kB; what grows with their product would take hours."""
     names = [
@@ -258,6 +259,7 @@ def test_many_values_and_long_texts_are_fast():
     assert time.process_time() - started < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -150,6 +150,7 @@ def test_what_stands_beside_a_candidate() -> None:
     assert alone["text"] == np.log(4)
 
 
+@pytest.mark.slow
 def test_what_stands_beside_takes_linear_time() -> None:
     text = "Anna " * 20_000
     spans = [Span(0, 5 * i, 5 * i + 4, "PERSON", 0.9, "tagger", 0.9) for i in range(20_000)]

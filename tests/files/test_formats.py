@@ -23,7 +23,7 @@ CANARY = "Zyxqorvian"
 MARK = b"\xef\xbb\xbf"
 
 fast = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 unicode = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 awkward = st.one_of(unicode, st.text('ab",\t\r\n \x85\u2028é', max_size=8))

@@ -572,7 +572,13 @@ MISBEHAVING: dict[str, tuple[Callable[[Asked], Any], int]] = {
 """What an upstream may do, and the status that the client sees."""
 
 
-@pytest.mark.parametrize("case", MISBEHAVING)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow) if case == "much" else case
+        for case in MISBEHAVING
+    ],
+)
 def test_an_upstream_that_misbehaves_learns_nothing_more(client, upstream, running, case):
     upstream.answer, status = MISBEHAVING[case]
     answer = client.post(

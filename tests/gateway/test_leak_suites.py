@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.gateway.servers import commanded
 
 
@@ -20,6 +21,7 @@ def free_port() -> int:
     return port
 
 
+@pytest.mark.slow
 def test_the_suite_calls_the_command_clean(tmp_path):
     """Its values come from a seed: without one, its marker of rare nouns has a surname in one run of fifteen."""
     port, reports = free_port(), tmp_path / "reports"

@@ -819,9 +819,7 @@ def planted(body):
 
 def test_nothing_private_leaves_in_any_leaf(upstream, privatizer):
     upstream.answer = lambda asked: message(said("yes"))
-    bodies = list(
-        itertools.islice(samples(beta_params.MessageCreateParamsBase), 2)
-    )  # the first has all messages
+    bodies = [next(samples(beta_params.MessageCreateParamsBase))]  # it has all messages
     total = 0
     with (
         serving(

@@ -107,13 +107,13 @@ def test_ready_once_the_models_are_loaded(privatizer, upstream, http, monkeypatc
 
 
 def test_a_program_that_goes_on_does_not_keep_the_gateway(privatizer, upstream, http):
-    gateway = Gateway(privatizer=privatizer, upstream=upstream.url)
+    gateway, kept = Gateway(privatizer=privatizer, upstream=upstream.url), gc.get_freeze_count()
     left = weakref.ref(gateway)
     with serving(gateway) as url:
         until(lambda: http.get(f"{url}/ready").status_code == 200)
     del gateway
     gc.collect()
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= kept
     assert left() is None
 
 

@@ -746,7 +746,7 @@ def test_pieces_and_whole_texts_agree_at_random_cuts():
         assert texts[2, None] == made[-1]["response"]["output"][2]["arguments"]
 
 
-@pytest.mark.parametrize("size", [1, 7, 64])
+@pytest.mark.parametrize("size", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_bytes_may_come_in_any_pieces(client, upstream, size):
     def said(asked):
         made = answer(asked, message(f"🙂 {last_text(asked)} <WORD"))

@@ -118,6 +118,7 @@ def test_a_stream_that_takes_longer_than_the_grace_ends_with_an_error():
         assert running.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_a_whole_answer_that_takes_longer_than_the_grace_is_an_error(http):
     hold = threading.Event()
     with (
@@ -135,6 +136,7 @@ def test_a_whole_answer_that_takes_longer_than_the_grace_is_an_error(http):
         assert running.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_a_second_signal_gives_no_more_time():
     with stopping("600") as (answer, running, open_, *_):
         time.sleep(0.5)

@@ -594,7 +594,7 @@ def test_an_api_of_another_package_is_served(hiding, upstream, monkeypatch):
 # ---- what reaches the upstream ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("clients", [8, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("clients", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_client_s_texts_reach_the_upstream_or_another_client(hiding, upstream, clients):
     """All at once, with their addresses in every leaf that is not refused and does not pass."""
     passing = {Act.MEDIA, Act.REFUSE, Act.PASS}

@@ -547,6 +547,7 @@ def test_the_verb_over_standard_input_and_output(tmp_path) -> None:
     assert (tmp_path / "errors").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_the_verb_over_http(stage, tmp_path) -> None:
     url, notes = stage
     port = free()

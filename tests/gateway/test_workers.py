@@ -19,6 +19,7 @@ import httpx2
 import pytest
 from tests.gateway.servers import answer_of, serving_upstream
 from tests.gateway.test_operations import CANARY, KEY, lines, samples, until
+from tests.lanes import first_of_each
 
 from textveil import cli
 from textveil.gateway.process import LAST_WORDS
@@ -114,7 +115,7 @@ def user(text):
     return {"role": "user", "content": text}
 
 
-@pytest.mark.parametrize("key", [KEY, {}])
+@pytest.mark.parametrize("key", first_of_each([KEY, {}]))
 def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
     """Byte for byte, with words that are drawn: each is drawn once, whichever worker gets the next turn."""
     with (
@@ -153,6 +154,7 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
         assert running.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_two_turns_at_once_are_drawn_once(tmp_path):
     with serving_upstream() as upstream, workers(upstream.url, tmp_path, *NOISE) as (_, url, log):
         upstream.answer = lambda asked: answer_of({"content": "x"})
@@ -198,6 +200,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
         assert Counter(each["event"] for each in lines(log))["stop"] == 2
 
 
+@pytest.mark.slow
 def test_streams_of_a_worker_that_died_are_open_no_more(tmp_path):
     more = threading.Event()
 
@@ -262,6 +265,7 @@ def under(tmp_path, said=POLICY):
             running.kill()
 
 
+@pytest.mark.slow
 def test_all_workers_read_a_policy_again_and_so_do_those_that_come_later(tmp_path):
     log = tmp_path / "audit.jsonl"
     with under(tmp_path) as (running, policy):
@@ -294,6 +298,7 @@ def test_all_workers_read_a_policy_again_and_so_do_those_that_come_later(tmp_pat
         assert running.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_workers_that_load_take_the_policy_that_came_meanwhile(tmp_path):
     """The first one is asked to read again before it serves, and goes on."""
     with under(tmp_path) as (running, policy):
@@ -314,6 +319,7 @@ def test_workers_that_load_take_the_policy_that_came_meanwhile(tmp_path):
         assert running.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_a_first_worker_that_is_killed_is_told(tmp_path):
     with under(tmp_path) as (running, _):
         children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
@@ -344,6 +350,7 @@ def test_a_policy_that_workers_cannot_have_is_refused(tmp_path, capsys, more, sa
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_they_stop_together_and_streams_end(tmp_path):
     more, begun_ = threading.Event(), threading.Semaphore(0)
 
@@ -376,6 +383,7 @@ def test_they_stop_together_and_streams_end(tmp_path):
         assert running.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_they_stop_when_nobody_looks_after_them(tmp_path):
     with (
         serving_upstream() as upstream,
@@ -410,6 +418,7 @@ def test_what_is_wrong_is_said_once(tmp_path):
     assert len(re.findall("textveil: error: ", ran.stderr)) == 1
 
 
+@pytest.mark.slow
 def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
     """The command and the environment of its systemd unit, in another folder and on another port."""
     page = (ROOT / "docs" / "do" / "gateway-operations.md").read_text(encoding="utf-8")

@@ -93,7 +93,7 @@ def read(path):
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_pipeline(folder, workers):
     executor(folder, DocumentRelease(Protector(), keep="file_path"), workers=workers).run()
     out = b"".join(read(path) for path in folder.glob("out/*"))

@@ -229,8 +229,13 @@ def test_the_scale_of_the_noise_is_that_of_the_public_code(small_table: Embeddin
         )
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 8])
-@pytest.mark.parametrize("nominal", [0.8, 3.0])
+REST = ((1, 3.0), (2, 0.8), (2, 3.0), (8, 0.8))
+
+
+@pytest.mark.parametrize(
+    ("dimension", "nominal"),
+    [(1, 0.8), (8, 3.0), *(pytest.param(*case, marks=pytest.mark.slow) for case in REST)],
+)
 def test_the_numerical_law_is_that_of_draws(dimension: int, nominal: float) -> None:
     """200,000 draws; the law has some 280 radii, so that a candidate may be off by 1 per cent of its share besides."""
     rows = np.random.default_rng(4).normal(size=(12, dimension)) + 3
@@ -287,7 +292,9 @@ def test_the_law_of_one_coordinate_in_closed_form() -> None:
     assert found == pytest.approx(wanted / wanted.sum(), rel=0.01)
 
 
-@pytest.mark.parametrize(("nominal", "bound"), [(3.0, 9.9), (10.0, 12.7)])
+@pytest.mark.parametrize(
+    ("nominal", "bound"), [(3.0, 9.9), pytest.param(10.0, 12.7, marks=pytest.mark.slow)]
+)
 def test_rantext_loses_far_more_than_its_nominal_epsilon(
     nominal: float, bound: float, minilm_s: EmbeddingTable
 ) -> None:

@@ -87,7 +87,7 @@ def shortest(self: Pairs, asked: np.ndarray) -> Iterator[tuple[slice, int, np.nd
     yield slice(None), 0, np.zeros((len(asked), self.rows.size), np.float32)
 
 
-@pytest.mark.parametrize("c", [0.0, 0.5, 2.0, 8.0, 1e3, 1e300])
+@pytest.mark.parametrize("c", [0.0, 2.0, 1e300])
 @pytest.mark.parametrize("loose", [False, True])
 def test_draws_follow_the_law(table, c, loose, monkeypatch):
     """Exact whatever the bounds are, and where most rows refuse all that is proposed to them."""
@@ -103,10 +103,10 @@ def test_draws_follow_the_law(table, c, loose, monkeypatch):
         assert written == pytest.approx(law, rel=1e-6)
 
 
-@pytest.mark.parametrize("c", [2.0, 8.0, 1e3])
+@pytest.mark.parametrize("c", [2.0, 1e3])
 def test_only_candidates_are_drawn(table, c):
     among = np.arange(len(table)) % 3 == 1
-    drawn = RULE.draw(open_draws(4000, 2), table, np.full(4000, 6), np.full(4000, c), among)
+    drawn = RULE.draw(open_draws(1000, 2), table, np.full(1000, 6), np.full(1000, c), among)
     assert follows(drawn, law_of(table, 6, c, among))
     one = np.arange(len(table)) == 5
     assert (RULE.draw(open_draws(50, 3), table, np.arange(50) % 9, np.full(50, c), one) == 5).all()

@@ -71,9 +71,13 @@ def test_embeddings_of_words_of_one_meaning_are_near():
         assert whole[at] @ whole[near] > whole[at] @ whole[apart] + 0.1
 
 
+@pytest.fixture(scope="module")
+def tokenizer():
+    return e5.read_tokenizer()
+
+
 @pytest.mark.parametrize("text", TEXTS)
-def test_texts_of_all_scripts_are_cut_whole(text):
-    tokenizer = e5.read_tokenizer()
+def test_texts_of_all_scripts_are_cut_whole(text, tokenizer):
     found = tokenizer.encode(f" {text}", add_special_tokens=False)
     assert "".join(found.tokens).replace("\u2581", " ") == f" {text}"
     assert len(found.ids) <= len(text) + 1

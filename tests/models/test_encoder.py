@@ -44,7 +44,7 @@ def batch(count: int, length: int, seed: int = 0) -> np.ndarray:
 def test_numbers_are_those_of_the_network_on_torch(job, layers):
     own = replace(bundled.load(job, layers), precision="float32")
     other = foreign.bundled_network(job, layers, "cpu")
-    for count, length in ((1, 3), (3, 40), (2, 512)):
+    for count, length in ((1, 3), (3, 40), (2, 512 if layers else 100)):
         ids, lengths = batch(count, length), np.full(count, length)
         if job == "masked-lm":
             rows, bias = own.output()
@@ -163,14 +163,14 @@ def company(seed: int) -> Ragged:
     rng = np.random.default_rng(seed)
     others = [
         " ".join(words[i] for i in rng.integers(0, len(words), size))
-        for size in rng.integers(1, 60, 20)
+        for size in rng.integers(1, 60, 8)
     ]
-    return Ragged.of(tokenize([*others[:10], *TEXTS, *others[10:]]))
+    return Ragged.of(tokenize([*others[:4], *TEXTS, *others[4:]]))
 
 
 def parts(found: np.ndarray, texts: Ragged) -> list[np.ndarray]:
     """What was found for the words of each of the texts that are looked at."""
-    return [found[texts.documents[10 + b] : texts.documents[11 + b]] for b in range(len(TEXTS))]
+    return [found[texts.documents[4 + b] : texts.documents[5 + b]] for b in range(len(TEXTS))]
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
@@ -191,10 +191,9 @@ def asks(request) -> dict:
 @pytest.mark.parametrize("job", ["tagger", "masked-lm", "masked-lm, all hidden"])
 def test_a_text_has_the_same_bits_alone_and_among_others(job, asks):
     alone = [asks[job](Ragged.of(tokenize([text]))) for text in TEXTS]
-    for seed in range(2):
-        texts = company(seed)
-        for one, among in zip(alone, parts(asks[job](texts), texts), strict=True):
-            assert np.array_equal(one, among)
+    texts = company(0)
+    for one, among in zip(alone, parts(asks[job](texts), texts), strict=True):
+        assert np.array_equal(one, among)
 
 
 def test_answers_and_sentence_vectors_have_the_same_bits_alone_and_among_others():

@@ -492,6 +492,7 @@ def test_who_knows_the_mechanism_learns_no_more_from_the_spelling(liking):
     assert len(before) > 9
 
 
+@pytest.mark.slow
 def test_the_audit_of_spelled_codes(liking):
     subject = Subject(
         build=lambda seed=None: spelled(seed=seed), small=True, privatizer=spelled(seed=None)

@@ -67,18 +67,18 @@ def as_read(guarantee):
     return json.loads(json.dumps(guarantee.to_json(), allow_nan=False))
 
 
-@pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("name", list(registry.MECHANISMS))
-def test_every_mechanism(name, text, table, validator):
+def test_every_mechanism(name, table, validator):
     nominal = name in ("santext+", "custext", "custext+", "rantext")
     with pytest.warns(match="bounds nothing") if nominal else nullcontext():
         chosen = privatizer(name, table)
-    guarantee = chosen.privatize(text).guarantee
-    found = as_read(guarantee)
-    validator.validate(found)
-    assert found["mechanism"] == name
-    assert found["protected"] == len(found["epsilon_per_word"])
-    assert found["statement"] == guarantee.headline()
+    for text in TEXTS:
+        guarantee = chosen.privatize(text).guarantee
+        found = as_read(guarantee)
+        validator.validate(found)
+        assert found["mechanism"] == name
+        assert found["protected"] == len(found["epsilon_per_word"])
+        assert found["statement"] == guarantee.headline()
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,7 @@ def test_whoever_waits_for_its_turn_agrees_too(store, lasting, small_table, monk
     assert spent(store, "anna") == pytest.approx(8 * WIDE, abs=1e-4)  # nothing is drawn twice
 
 
+@pytest.mark.slow
 def test_sessions_in_postgresql_agree(postgres, lasting, small_table, tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     with SessionStore(postgres) as store:

@@ -190,7 +190,7 @@ def comes_back(guard, texts, draw):
 
 def test_every_byte_comes_back(guard):
     draw = random.Random(5)
-    for texts in conversations(600, 1):
+    for texts in conversations(150, 1):
         comes_back(guard, texts, draw)
 
 

@@ -372,6 +372,7 @@ def check_written(url, said):
     return len(names)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_agree(url):
     SQLStore(url).open("anna")
     processes = [(who, writer(url, who, 0, 15)) for who in "ab"]
@@ -382,7 +383,7 @@ def test_two_processes_at_once_agree(url):
 def test_processes_that_are_killed_leave_nothing_half_done(url):
     SQLStore(url).open("anna")
     said = []
-    for at in (3, 9):
+    for at in (9,):
         processes = [(who, writer(url, f"{who}{at}", at, at + 40)) for who in "ab"]
         lines = [processes[0][1].stdout.readline() for _ in range(at)]  # type: ignore[union-attr]
         for _, process in processes:

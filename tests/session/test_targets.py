@@ -358,9 +358,9 @@ def test_there_are_enough_attacks():
     assert len(set(ATTACKS)) >= 150
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_no_original_completes_an_address(session, attack):
-    for frame in ("{}", "I looked.\n\n{}\n\nDone.", "é “x” <PERSON_1> {}"):
+def test_no_original_completes_an_address(session):
+    frames = ("{}", "I looked.\n\n{}\n\nDone.", "é “x” <PERSON_1> {}")
+    for attack, frame in itertools.product(ATTACKS, frames):
         answer = frame.format(attack) if "{}" in frame else frame
         made = restored(session, answer) if frame == "{}" else session.restore(answer)
         gone = [
@@ -501,11 +501,11 @@ def test_there_are_enough_that_must_come_back():
     assert len(set(RESTORED)) >= 80
 
 
-@pytest.mark.parametrize("answer", RESTORED)
-def test_all_else_comes_back(session, answer):
-    made = restored(session, answer)
-    assert not re.search(r"[A-Z]_[1-9]", made), made
-    assert list(leaks(made)) == []
+def test_all_else_comes_back(session):
+    for answer in RESTORED:
+        made = restored(session, answer)
+        assert not re.search(r"[A-Z]_[1-9]", made), made
+        assert list(leaks(made)) == [], made
 
 
 def test_files_that_came_in_can_be_edited(protector):

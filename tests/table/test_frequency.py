@@ -37,6 +37,7 @@ def test_words_of_the_public_list_count_where_they_are_protected(monkeypatch):
     assert np.allclose(frequency.shares(table), np.array([10.5, 0.5, 3.5, 0.5]) / 15, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_of_the_whole_list_every_row_gets_its_own_word_and_one_half_at_least(pieces_table):
     found = frequency.shares(pieces_table)
     assert found.shape == (60,)

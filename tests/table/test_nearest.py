@@ -494,7 +494,7 @@ def test_scores_as_wrong_as_the_bound_allows_change_nothing(dimension, engine, s
 
 
 @given(seed=st.integers(0, 2**32), dimension=st.integers(2, 96), kind=st.sampled_from(KINDS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_what_queries_and_rows_lost_is_not_more_than_is_said(seed, dimension, kind):
     metric, engine = kind
     rng = np.random.default_rng(seed)

@@ -127,6 +127,7 @@ def test_no_bit_of_a_bound_depends_on_other_rows(metric, kind, monkeypatch):
             assert np.array_equal(alone, all_of_them[few])
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_kept_have_bounds_that_hold_as_well(monkeypatch):
     monkeypatch.setattr(pairs_module, "KEPT", 0)
     monkeypatch.setattr(pairs_module, "SLAB", 128)

@@ -153,7 +153,7 @@ def check_lossless(tokens: Tokens) -> None:
         assert all(start < end for start, end in spans)
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ANY_TEXT)
 @example("")
 @example(" \t\r\n")
@@ -163,7 +163,7 @@ def test_splitting_is_lossless(text: str) -> None:
     check_lossless(tokenize([text]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(ANY_TEXT, max_size=6))
 @example([])
 @example(["", "", " "])
@@ -181,14 +181,14 @@ def test_a_batch_is_the_sequence_of_its_texts(texts: list[str]) -> None:
     assert [batch.gaps(b) for b in range(len(texts))] == [single.gaps(0) for single in singles]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(ANY_TEXT, ANY_TEXT)
 def test_words_do_not_depend_on_text_beyond_whitespace(left: str, right: str) -> None:
     both = words_of(f"{left} \n {right}")
     assert both == words_of(left) + words_of(right)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ANY_TEXT)
 def test_the_shortcut_changes_nothing(text: str) -> None:
     assert SHORTCUT in tokens._PATTERN.pattern
@@ -320,6 +320,7 @@ PROSE = (
 )
 
 
+@pytest.mark.slow
 def test_a_large_text() -> None:
     copies = 2_000_000 // len(PROSE.encode())
     tokens = tokenize([PROSE * copies])
@@ -384,6 +385,7 @@ def test_hostile_repetition(unit: str, tail: str) -> None:
     assert joined(tokenize([text]), 0) == text
 
 
+@pytest.mark.slow
 def test_a_word_of_many_parts_does_not_exhaust_memory() -> None:
     # The regex package raises MemoryError here where the rounds of a loop are not bounded.
     text = "http://a.(b)." * 1_000_000
@@ -450,7 +452,7 @@ def test_released_text() -> None:
     assert Released(items=(), gaps=(" ",), mask=Mask(words=0)).text == " "
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ANY_TEXT)
 def test_released_of_the_words_themselves_is_the_text(text: str) -> None:
     tokens = tokenize([text])

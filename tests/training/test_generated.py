@@ -18,6 +18,7 @@ FAMOUS = [
 ]
 
 
+@pytest.mark.slow
 def test_sentences_hold_no_slot_and_label_what_stands_there():
     found = generated.sentences(400, FAMOUS, np.random.default_rng(0), generated.templates())
     assert len({text.text for text in found}) > 300

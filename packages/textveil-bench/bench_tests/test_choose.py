@@ -305,6 +305,7 @@ def questions(count: int, seed: int) -> DataSet:
     )
 
 
+@pytest.mark.slow
 def test_judges_tell_the_option_that_answers_a_question():
     learned, own = questions(80, 1), questions(60, 2)
     known, labels = (np.array([each.label for each in data.examples]) for data in (learned, own))
@@ -475,6 +476,7 @@ def test_nothing_is_computed_twice_and_a_line_that_was_cut_off_once_more(
     assert len(list(cost(again))) == len(rows)
 
 
+@pytest.mark.slow
 def test_rows_of_fewer_judges_are_judged_by_the_others_and_not_attacked_again(
     comparison, folder, rows, tmp_path, monkeypatch
 ):
@@ -545,6 +547,7 @@ def test_a_comparison_has_all_kinds_of_entries_and_can_be_narrowed():
         Comparison.read("nothing")
 
 
+@pytest.mark.slow
 def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, folder, rows):
     again = run(comparison, folder, places=runs.Folders(), all_public=True)
     found = [row for row in again if row["stage"] == "attacked"]

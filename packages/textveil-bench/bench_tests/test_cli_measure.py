@@ -86,8 +86,9 @@ def test_a_seed_repeats_the_figures(capsys, letters):
         "--json",
         "--seed",
     )
-    assert run(capsys, *arguments, 4) == run(capsys, *arguments, 4)
-    assert run(capsys, *arguments, 4) != run(capsys, *arguments, 5)
+    once = run(capsys, *arguments, 4)
+    assert once == run(capsys, *arguments, 4)
+    assert once != run(capsys, *arguments, 5)
 
 
 def test_parts_and_lesser_figures_on_demand(capsys, letters):

@@ -447,6 +447,7 @@ def test_targets_are_of_sources_and_metrics_that_are_measured():
     assert {*page.KINDS} == {*prompts.KINDS}
 
 
+@pytest.mark.slow
 def test_speed_is_measured_in_what_the_page_shows(tmp_path):
     import gzip
     import json

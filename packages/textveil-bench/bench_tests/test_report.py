@@ -374,6 +374,7 @@ def test_budgets_of_one_name_stand_together_and_local_dp_where_there_is_one():
     }
 
 
+@pytest.mark.slow
 def test_a_metric_stands_over_budgets_of_all_names():
     study = study_of(data=("sst2",), entries=synthetic.ENTRIES[:3], texts=20, seeds=(1,))
     accuracy = study.figures(study.data[0])[0]
@@ -432,6 +433,7 @@ def test_options_are_studied_one_at_a_time_and_in_pairs():
     assert len({(each.low, each.high) for each in maps[:4]}) == 1  # one scale
 
 
+@pytest.mark.slow
 def test_odd_and_even_windows_at_equal_risk():
     study = study_of(entries=(synthetic.GRID,), data=("sst2",), texts=400)
     (group,) = options.parity(study)

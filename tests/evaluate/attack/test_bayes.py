@@ -131,7 +131,11 @@ def test_success_is_what_the_law_promises_and_what_the_attacker_states(small_tab
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("noise", {"eta": 9.0}), ("polar", {"kappa": 9.0}), ("laplace", {"nominal": 20.0})],
+    [
+        ("noise", {"eta": 9.0}),
+        pytest.param("polar", {"kappa": 9.0}, marks=pytest.mark.slow),
+        pytest.param("laplace", {"nominal": 20.0}, marks=pytest.mark.slow),
+    ],
 )
 def test_an_estimated_channel_says_so_and_loses_little(small_table, name, options):
     """As often right as the best guess from 2,000 simulations of every row."""

@@ -68,11 +68,12 @@ def test_tasks_that_cannot_be_had(tasks, tmp_path):
         ("hg", "", UnknownName, "did you mean 'hf'"),
         ("hf", "", ConfigError, "needs --model_args pretrained="),
         ("hf", "pretrained=/nowhere/model", ModelError, "no such folder exists"),
-        (
+        pytest.param(
             "hf",
             "pretrained=nobody/nothing",
             ModelError,
             "could not load the model hf 'nobody/nothing'",
+            marks=pytest.mark.slow,
         ),
         ("vllm", "pretrained=nobody/nothing", ModelError, "and its library installed"),
     ],

@@ -5,6 +5,7 @@ import urllib.request
 from logging import getLogger
 
 import pytest
+from tests.lanes import first_of_each
 
 from bench_tests.lm_eval.conftest import CANARY, ROWS, TASKS
 from textveil.config.sections import Config, MechanismOptions, WordsOptions
@@ -35,7 +36,7 @@ def asked(tasks, *names, **options):
 # ---- what the model sees -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("few", first_of_each([2, 0]))
 def test_no_model_sees_a_word_that_was_not_released(tasks, heard, few):
     found = evaluate(CONFIG, asked(tasks, *GUARDED, num_fewshot=few))
     assert {row["task"] for row in found["results"]} == {*GUARDED}
@@ -52,7 +53,7 @@ def test_the_same_check_finds_a_word_that_passes(tasks, heard, name):
         assert max(text.count(CANARY) for text in contexts) >= 3  # two examples and the document
 
 
-@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("few", first_of_each([2, 0]))
 def test_where_all_words_pass_prompts_and_scores_are_those_of_the_library(tasks, heard, model, few):
     found = evaluate(OPEN, asked(tasks, *GUARDED, num_fewshot=few, model="hf", model_args=model))
     guarded, heard[:] = heard[:], []

@@ -154,6 +154,7 @@ def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     assert rows.read([folder]) == before
 
 
+@pytest.mark.slow
 def test_a_small_language_model_is_asked_if_wanted_and_shown_if_stored(
     capsys, made_up, tmp_path, monkeypatch
 ):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -58,17 +59,15 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("scale", ["usual", "quick", "full"])
-@pytest.mark.parametrize("hub", [False, True])
-def test_every_panel_is_a_sweep_whose_options_there_are(name, scale, hub, monkeypatch):
+def test_every_panel_is_a_sweep_whose_options_there_are(name, monkeypatch):
     monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
     monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
-    for sweep in planned(
-        load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True
-    ).sweeps.values():
-        made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
-        cells.check(made)
-        assert made.series
+    for scale, hub in product(("usual", "quick", "full"), (False, True)):
+        plan = planned(load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True)
+        for sweep in plan.sweeps.values():
+            made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
+            cells.check(made)
+            assert made.series
 
 
 @pytest.mark.parametrize("name", names())
