@@ -114,6 +114,7 @@ def test_lookup_does_not_depend_on_other_words(minilm_s):
 
 
 def test_rows_are_read_when_they_are_asked_for(monkeypatch, minilm_s):
+    assert minilm_s.vectors.shape == (21_719, 384)  # read by now, too
     read, rows = [], minilm._rows
 
     def noted(folder):
