@@ -4,7 +4,7 @@ A ```python fence is executed, in one namespace per page; a ```text fence right 
 A ```console fence holds `$ textveil ...` commands, each followed by what it prints, if anything is shown.
 A fence with title="NAME" is a file in the folder that the page's examples run in.
 Three dots stand for anything.
-A page that begins with `<!-- slow -->` runs with `-m slow` only: one that measures attacks, or audits.
+A page that begins with `<!-- slow -->` runs with `-m slow` only: one that measures attacks, audits, or takes long.
 
 `python -m tests.test_docs` runs all pages and writes what they print into them; a line that is only `?` asks for it.
 """

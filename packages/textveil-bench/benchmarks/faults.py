@@ -458,8 +458,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def judged(tree: Path, mine: Sequence[dict[str, Any]]) -> None:
         """Asks the tests of some faults; those that a known test caught, this one first."""
-        for row in mine:
-            row[result] = {"test": None, "ended": "no longer there"}
+        told: dict[str, dict[str, Any]] = {}
         left = [(row, fault) for row in mine if (fault := present(row)) is not None]
         for known in (True, False) if given.again else (False,):
             wanted = [
@@ -471,13 +470,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for row, fault in left
             ]
             for (row, _), found in zip(left, ran(tree, wanted, given.seconds), strict=True):
-                row[result] = found
+                told[json.dumps(row)] = found
                 print(row["file"], row["line"], row["kind"], found, flush=True)
-            left = [(row, fault) for row, fault in left if row[result]["ended"] != "caught"]
+            left = [each for each in left if told[json.dumps(each[0])]["ended"] != "caught"]
             if not left:
                 break
         for row in mine:
-            row[result] |= {key: about[key] for key in ("commit", "time")}
+            found = told.get(json.dumps(row), {"test": None, "ended": "no longer there"})
+            row[result] = {**found, **{key: about[key] for key in ("commit", "time")}}
             row |= {key: about[key] for key in ("python", "machine", "versions")}
         stored()
 

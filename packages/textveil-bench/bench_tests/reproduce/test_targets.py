@@ -9,7 +9,16 @@ from textveil.table.embedding import load_table
 from textveil_bench import cells
 from textveil_bench.reproduce import bounds, targets
 from textveil_bench.reproduce.computed import COMPUTED
-from textveil_bench.reproduce.targets import AtRisk, Target, changed, load, names, planned, read
+from textveil_bench.reproduce.targets import (
+    AtRisk,
+    Scale,
+    Target,
+    changed,
+    load,
+    names,
+    planned,
+    read,
+)
 from textveil_bench.run import Folders
 from textveil_bench.spec import Sweep
 
@@ -21,6 +30,7 @@ NAMES = {
     "efficiency",
 }
 
+SCALES: tuple[Scale, ...] = ("usual", "quick", "full")
 ENDPOINT = {"url": "http://localhost:1/v1", "model": "none"}
 
 SWEEP = {
@@ -62,7 +72,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 def test_every_panel_is_a_sweep_whose_options_there_are(name, monkeypatch):
     monkeypatch.setattr(bounds, "_texts", lambda *_: ("a",))
     monkeypatch.setattr(bounds, "_measured", lambda *_: (5.0, -12.0))
-    for scale, hub in product(("usual", "quick", "full"), (False, True)):
+    for scale, hub in product(SCALES, (False, True)):
         plan = planned(load(name), scale, hub=hub, endpoint=ENDPOINT, generative=True)
         for sweep in plan.sweeps.values():
             made = Sweep.read(bounds.bounded(sweep, scale, Folders()))
