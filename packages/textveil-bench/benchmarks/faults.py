@@ -348,7 +348,7 @@ class Planter:
         resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 1))
         if path is not None and source is not None and not replaced(path, source):
             os._exit(3)
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], None], strict=False):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed is not None:
                 os.write(said, self._failed.encode())
