@@ -310,6 +310,7 @@ class Planter:
             key=lambda item: ranks.get(item.nodeid, ranks.get(item.nodeid.split("::")[0], 0))
         )
         path = self.tree / row.get("file", "")
+        source, stamp = b"", 0.0
         if row["source"] is not None:
             source, stamp = path.read_bytes(), path.stat().st_mtime
             path.write_text(row["source"], encoding="utf-8")
@@ -348,7 +349,7 @@ class Planter:
         resource.setrlimit(resource.RLIMIT_CPU, (self.seconds, self.seconds + 1))
         if path is not None and source is not None and not replaced(path, source):
             os._exit(3)
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], None], strict=False):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed is not None:
                 os.write(said, self._failed.encode())
@@ -410,7 +411,7 @@ def ran(tree: Path, rows: Sequence[dict[str, Any]], seconds: int) -> list[dict[s
     wanted.write_text(json.dumps(rows))
     found.unlink(missing_ok=True)
     program = tree / BENCH / "benchmarks" / "faults.py"
-    command = [sys.executable, program, "--seconds", str(seconds), "--within", tree]
+    command = [sys.executable, str(program), "--seconds", str(seconds), "--within", str(tree)]
     with (tree / "faults.said").open("wb") as said:
         subprocess.run(command, cwd=tree, env=environment, stdin=subprocess.DEVNULL, stdout=said)
     if not found.exists():
