@@ -153,7 +153,7 @@ class Encoder:
     def _embedded(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
             raise ValueError("a batch of the bundled encoder must have sequences of one length")
-        found = self._words[ids].astype(np.float32, copy=False)
+        found: Floats = self._words[ids].astype(np.float32, copy=False)
         found += self._types[0] if types is None else self._types[types]
         found += self._positions[: ids.shape[1]]
         return found
