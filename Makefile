@@ -18,6 +18,8 @@ SHELL := /bin/bash
 ifndef BESIDE
 .NOTPARALLEL:
 endif
+# Hundreds of tests start a process, which would otherwise compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
 
 help: ## list the targets
