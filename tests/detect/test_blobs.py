@@ -1,4 +1,4 @@
-"""Long runs of Base64: the tagger reads no more of them than of words, and what stands in and beside them is found."""
+"""Long runs of Base64: they are read once, whatever is said in them, and what stands in and beside them is found."""
 
 import base64
 
@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from textveil import Protector
+from textveil.detect import bounds, visibility
 from textveil.detect.adapters import _goes_on
+from textveil.detect.bounds import bind
 from textveil.detect.detectors import detector
+from textveil.detect.overlaps import surest
+from textveil.detect.spans import Span
 from textveil.models.ragged import LISTENER
 from textveil.text import tokenize
 
@@ -58,3 +62,51 @@ def test_a_picture_stays():
 
 def test_texts_without_words_are_no_failure():
     assert detector("tagger").find(["", " \n"]) == []
+
+
+def test_a_run_is_read_as_often_however_much_is_said_in_it(monkeypatch):
+    read: dict[str, int] = {}
+
+    def counting(module, name, size):
+        inner = getattr(module, name)
+
+        def counted(*given):
+            read[name] += size(*given)
+            return inner(*given)
+
+        monkeypatch.setattr(module, name, counted)
+
+    counting(bounds, "_sentence_ends", lambda text, start, end, type_: end - start)
+    counting(visibility, "atoms", len)
+    protector = Protector(protect={"detectors": ["patterns"]})
+    for count in (20, 80):
+        read.update(_sentence_ends=0, atoms=0)
+        said = "".join(f"m{i}@example.org wrote to @user{i} of 10.1.2.{i}. " for i in range(count))
+        coded = base64.b64encode(said.encode()).decode()
+        assert coded[40:80] not in protector.protect(f"Look: {coded} is it valid?").text
+        assert 0 < read["_sentence_ends"] <= 12 * len(coded)
+        assert 0 < read["atoms"] <= 3 * len(coded)
+
+
+def test_spans_of_one_place_are_bound_alike_and_keep_what_is_known_of_each():
+    text = "Look: Maria Silva, 12 "
+    spans = [
+        Span(0, 5, 18, "PERSON", 0.7, "tagger", 0.2),
+        Span(0, 5, 18, "PERSON", 0.9, "structure"),
+        Span(0, 5, 18, "PERSON", 0.9, "tagger", 0.8),
+    ]
+    assert bind(spans, [text]) == [part for span in spans for part in bind([span], [text])]
+
+
+def test_of_one_place_the_surest_stays_of_each_detector_and_type_private_or_not():
+    kept = [
+        Span(0, 5, 18, "PERSON", 0.7, "tagger", 0.2),
+        Span(0, 5, 18, "PERSON", 0.6, "tagger", 0.9),
+        Span(0, 5, 18, "PERSON", 0.5, "structure"),
+        Span(0, 5, 18, "EMAIL", 0.5, "structure"),
+        Span(0, 5, 19, "EMAIL", 0.5, "structure"),
+        Span(1, 5, 19, "EMAIL", 0.5, "structure"),
+    ]
+    unsure = [span._replace(score=0.1) for span in kept]
+    assert surest([*kept, *unsure]) == kept
+    assert surest([*unsure, *kept]) == kept

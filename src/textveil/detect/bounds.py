@@ -105,10 +105,17 @@ def bind(
     found: list[Span] = []
     for b, own in groupby(sorted(spans), key=lambda span: span.text):
         known = bounds_in(texts[b], held)
-        for (
-            span
-        ) in own:  # what the text spells like a placeholder would be restored, wherever it stands
-            found += [span] if span.source == "session" else _bound(span, texts[b], known)
+        parts: dict[tuple[Any, ...], list[Place]] = {}
+        for span in own:
+            if span.source == "session":
+                # What the text spells like a placeholder would be restored, wherever it stands.
+                found.append(span)
+                continue
+            # All that is said in a run of Base64 is found at one place, which may be long: it is read once.
+            place = *span[1:4], span.source
+            if place not in parts:
+                parts[place] = [(part.start, part.end) for part in _bound(span, texts[b], known)]
+            found += [span._replace(start=start, end=end) for start, end in parts[place]]
     return found
 
 

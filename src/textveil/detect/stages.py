@@ -174,6 +174,12 @@ STAGES = (
         runs=lambda settings: settings.scores,
     ),
     Stage(
+        name="surest",
+        apply=_spans(lambda spans, _: overlaps.surest(spans)),
+        why="what is found many times at one place is read once from here on; the odds count each",
+        guard="the time of a long run of Base64 is linear in it",
+    ),
+    Stage(
         name="titles",
         apply=_without(trimming.is_only_title),
         why="a title alone names nobody",
