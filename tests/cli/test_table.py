@@ -100,7 +100,7 @@ def test_a_built_table_is_used(run, capsys):
 def test_registered_tables(run):
     out = run("info", "minilm")[1]
     assert "22,580 of 384 numbers" in out
-    assert "1.6512" in out
+    assert "1.6511" in out
     assert json.loads(run("info", "minilm", "--json")[1])["constants"]["words"] == 22580
     refused(run("info", "minilmm"), "no table is named 'minilmm'; did you mean 'minilm'?")
 

@@ -143,14 +143,15 @@ def test_the_build_keeps_what_is_said(tmp_path, monkeypatch):
 
 
 def built(tmp_path, monkeypatch, said: bytes) -> hatch_build.ModelFiles:
-    """The hook in a repository whose module says the checksum of `said`."""
-    module = tmp_path / hatch_build.E5_MODULE
-    module.parent.mkdir(parents=True)
-    module.write_text(
-        f"SHA256 = {{'one.json': '{hashlib.sha256(said).hexdigest()}'}}\nraise SystemExit\n"
-    )
-    monkeypatch.setattr(hatch_build, "FILES", ("one.json",))
-    monkeypatch.setattr(hatch_build, "minilm", lambda folder: {"one.json": b"of the other model"})
+    """The hook in a repository whose modules say checksums, that of e5 the one of `said`."""
+    other = b"of the other model"
+    for name, content in ((hatch_build.E5_MODULE, said), (hatch_build.MINILM_MODULE, other)):
+        module = tmp_path / name
+        module.parent.mkdir(parents=True)
+        module.write_text(
+            f"SHA256 = {{'one.json': '{hashlib.sha256(content).hexdigest()}'}}\nraise SystemExit\n"
+        )
+    monkeypatch.setattr(hatch_build, "minilm", lambda folder: {"one.json": other})
     monkeypatch.setattr(hatch_build, "e5", lambda folder: {"one.json": b"made"})
     return hatch_build.ModelFiles(str(tmp_path), {}, None, cast("Any", None), "", "")
 

@@ -96,7 +96,7 @@ def keys(monkeypatch):
         made.append((key, counter))
         return AESCounter(key=key, counter=counter)
 
-    monkeypatch.setattr(streams, "AESCounter", record)
+    monkeypatch.setattr("randomgen.AESCounter", record)
     return made
 
 

@@ -38,7 +38,7 @@ Hit = tuple[int, int, int, float]
 """A piece in a text: its place, its bytes, its number, its log probability."""
 
 
-class Encoded(NamedTuple):
+class CutWord(NamedTuple):
     """The pieces of a word."""
 
     ids: list[int]
@@ -86,7 +86,7 @@ class Unigram:
 
     def encode_batch_fast(
         self, words: Sequence[str], add_special_tokens: bool = False
-    ) -> list[Encoded]:
+    ) -> list[CutWord]:
         """The pieces of each word, none of an empty one.
 
         Args:
@@ -101,7 +101,7 @@ class Unigram:
         others = iter(
             self._library.encode_batch_fast(late, add_special_tokens=False) if late else ()
         )
-        return [Encoded(next(others).ids if each is None else next(found)) for each in plain]
+        return [CutWord(next(others).ids if each is None else next(found)) for each in plain]
 
     @cached_property
     def _library(self) -> Tokenizer:
