@@ -320,6 +320,7 @@ def held(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.int8], Fl
         whole, scale = kept
         largest = np.maximum(whole.max(axis=1), -whole.min(axis=1).astype(np.int16))
         if (largest == LARGEST).all() and (scale > SMALLEST).all():  # they would come out again
+            # rounded as `integers` rounds, for the same bits
             return whole, scale * np.float32(LARGEST) / np.float32(LARGEST)
     return integers(weights[name])
 
