@@ -6,12 +6,16 @@ Not here: the fixtures themselves.
 
 import gc
 import os
+from pathlib import Path
 
 pytest_plugins = ["tests.fixtures"]
 
 # What integrations import tells and fetches nothing.
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+# No test trusts anybody in the network, and to read whom a machine trusts takes longer than most requests.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "tests" / "nobody.pem")
 
 # What is imported while tests are collected stays: to go through it again and again, looking for garbage, takes longer
 # than many a test.

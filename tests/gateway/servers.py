@@ -13,13 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpcore2
 from tests.gateway.written import shows
 
 from textveil.gateway import Gateway, listen, server
+
+# A client reads whom the machine trusts, which takes longer than a request to a server without TLS.
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 
 class Asked(NamedTuple):

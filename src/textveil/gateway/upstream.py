@@ -53,12 +53,14 @@ def upstream_client() -> "httpx2.AsyncClient":
 
     # as many as there are requests, which wait in lanes
     many = httpx2.Limits(max_connections=None, keepalive_expiry=KEPT_OPEN)
+    trusted = httpx2.create_ssl_context()
     return httpx2.AsyncClient(
         limits=many,
+        verify=trusted,
         headers={"User-Agent": "textveil", "Accept-Encoding": "identity"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         # Proxies of the environment for https only.
-        mounts={"http://": httpx2.AsyncHTTPTransport(limits=many)},
+        mounts={"http://": httpx2.AsyncHTTPTransport(limits=many, verify=trusted)},
         follow_redirects=False,
     )
 

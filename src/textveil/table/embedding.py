@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
+from itertools import chain
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -361,28 +362,39 @@ class EmbeddingTable:
     def _split_means(self, words: list[str]) -> tuple[Floats, Flags]:
         means = np.zeros((len(words), self.dimension), np.float32)
         found = np.zeros(len(words), bool)
-        for i, word in enumerate(words):
-            if parts := self._greedy_split(word[:LONGEST_SPLIT]):
-                means[i] = self.take(np.array(parts)).mean(axis=0)
-                found[i] = True
+        for start in range(0, len(words), SLAB):
+            parts = [
+                self._greedy_split(word[:LONGEST_SPLIT]) for word in words[start : start + SLAB]
+            ]
+            many = np.fromiter(map(len, parts), np.int64, len(parts))
+            at = start + np.flatnonzero(many)
+            if len(at):
+                rows = self.take(np.fromiter(chain.from_iterable(parts), np.int64, many.sum()))
+                many = many[many > 0]
+                sums = np.add.reduceat(rows, np.cumsum(many) - many, axis=0)
+                means[at], found[at] = sums / many[:, None].astype(np.float32), True
         return means, found
 
     def _greedy_split(self, word: str) -> list[int]:
         parts: list[int] = []
         start = 0
         while start < len(word):
-            for end in range(min(len(word), start + self._longest_word), start, -1):
-                if (row := self.row_of.get(word[start:end])) is not None:
+            for size in self._sizes.get(word[start], ()):
+                if (row := self.row_of.get(word[start : start + size])) is not None:
                     parts.append(row)
-                    start = end
+                    start += size
                     break
             else:
                 start += 1
         return parts
 
     @cached_property
-    def _longest_word(self) -> int:
-        return max(map(len, self.words))
+    def _sizes(self) -> dict[str, list[int]]:
+        """How long words are that begin with a letter, longest first. At a word's end, a longer size means the rest."""
+        found: dict[str, set[int]] = {}
+        for word in self.row_of:
+            found.setdefault(word[0], set()).add(len(word))
+        return {letter: sorted(sizes, reverse=True) for letter, sizes in found.items()}
 
     # ---- vectors to rows -----------------------------------------------------------------------------
 
