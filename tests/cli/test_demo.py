@@ -37,6 +37,7 @@ def shown():
     ).stdout
 
 
+@pytest.mark.slow
 def test_it_is_short_and_needs_no_colours(shown):
     lines = shown.splitlines()
     assert len(lines) < 40
@@ -45,6 +46,7 @@ def test_it_is_short_and_needs_no_colours(shown):
     assert [line[:2] for line in lines if re.match(r"\d\. ", line)] == ["1.", "2.", "3."]
 
 
+@pytest.mark.slow
 def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
     table = load_table()
     for seed in (1, 2):
@@ -61,6 +63,7 @@ def test_the_prompt_comes_back_as_it_was_and_nothing_private_is_sent(shown):
     assert "Dear Julia Picasso, " in shown
 
 
+@pytest.mark.slow
 def test_the_letter_has_its_statement_and_what_an_attacker_recovers(shown):
     said = " ".join(shown.split())
     assert re.search(
@@ -76,6 +79,7 @@ def test_the_letter_has_its_statement_and_what_an_attacker_recovers(shown):
     assert int(found[3]) == pytest.approx(100 * float(found[1]) / int(found[2]), abs=0.6)
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(shown):
     rows = shown.partition("3. ")[2]
     for run in demo.RUNS:

@@ -51,6 +51,7 @@ TEXT = "Anna owes the bank nine hundred pounds"
 NOISE = ["--mechanism", "noise", "--epsilon", "70", "--table", "minilm-s"]
 
 
+@pytest.mark.slow
 def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
     texts, table = tmp_path / "a.txt", tmp_path / "a.parquet"
     texts.write_text(f"{TEXT}\n")

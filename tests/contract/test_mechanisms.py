@@ -353,6 +353,7 @@ def test_an_even_window_charges_its_last_word_more() -> None:
     )
 
 
+@pytest.mark.slow
 def test_window_samples_follow_the_integrated_law() -> None:
     mechanism = d_chi_stencil(eta=3.0, L=3, sigma=1.0)
     n = 30_000

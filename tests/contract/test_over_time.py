@@ -106,6 +106,7 @@ def shares_guessed(naming: Privatizer, law: Values) -> dict[int, float]:
     return found
 
 
+@pytest.mark.slow
 def test_a_conversation_gives_a_name_away_no_more_than_one_request(naming, monkeypatch):
     """Each of 400 names stands there once, so the mean is the law's, and the binomial's tail bounds the true one."""
     law = law_of_names(naming)
@@ -226,6 +227,7 @@ def remembering() -> Iterator[Session]:
         yield session
 
 
+@pytest.mark.slow
 def test_who_draws_until_a_release_looks_safe_gets_the_first_draw_where_there_is_memory(response):
     """Of 30 words, so few are released as themselves with a probability below 1e-6 if each is drawn once."""
     itself = np.exp(CHOSEN) / (np.exp(CHOSEN) + 3)

@@ -59,6 +59,7 @@ def comes(holds: Callable[[], bool], seconds: float = 60) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_item_comes_once_and_few_are_taken_ahead(workers):
     taken = 0
@@ -101,6 +102,7 @@ def test_processes_stay_until_the_end_and_then_are_gone():
         list(executor.map(double, [1]))
 
 
+@pytest.mark.slow
 def test_an_interruption_waits_for_nobody():
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     begin = time.monotonic()

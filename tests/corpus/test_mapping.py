@@ -160,6 +160,7 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
     assert verify(tmp_path / "out") == []
 
 
+@pytest.mark.slow
 def test_parts_that_are_drawn_twice_keep_the_same(rows, tmp_path, url):
     with Local(1) as executor:
         run(
@@ -180,6 +181,7 @@ def test_several_processes_keep_the_same(rows, tmp_path, url):
     assert all(len(each["placeholders"]) == 2 for each in sessions(url).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", first_of_each([5, 6, 1, 2, 10], lambda at: at % 2))
 def test_killed_around_the_moment_at_which_it_is_kept(rows, tmp_path, url, monkeypatch, at):
     """Every part that is there can be restored, and a resumed run keeps the same as one that was not disturbed."""
@@ -259,6 +261,7 @@ def test_a_name_of_sessions_is_for_one_release(rows, tmp_path, url):
         run(rows, tmp_path / "two", session="kept", store=url, resume=True)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_given_up_leaves_no_sessions(rows, tmp_path, url):
     run(rows, tmp_path / "other", session="other", store=url)
 
@@ -278,6 +281,7 @@ def test_a_run_that_is_given_up_leaves_no_sessions(rows, tmp_path, url):
     assert not list((tmp_path / "out").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["files read", "rows"])
 def test_of_two_runs_at_once_one_has_the_name(rows, tmp_path, url, step):
     refused: list[str] = []

@@ -120,6 +120,7 @@ def rows(values: Sequence[str], part: int = 0, parts: int = 1) -> list[list[str]
     return [[around.format(value), value, "Oslo"] for around, value in pairs[part::parts]]
 
 
+@pytest.mark.slow
 def test_what_parsed_before_parses_after_whatever_a_detector_takes_for_a_value():
     documents = {
         name: (form.write(rows(list(VALUES.values()), i % 8, 8)), form.read)

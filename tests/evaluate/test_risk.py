@@ -113,6 +113,7 @@ def test_what_is_expected_is_the_law_of_the_rows_whose_best_guess_is_right(table
     )  # the twin counts hits of a draw
 
 
+@pytest.mark.slow
 def test_the_hits_of_many_draws_are_what_was_expected(named_table):
     """Of 400 draws with names, groups and a placeholder, within 5 standard deviations (5.7e-7)."""
     text = f"lemon river of {GIVEN[3].title()} {FAMILY[4].title()} in {PLACES[5].title()}, write to a@b.org"
@@ -190,6 +191,7 @@ def test_placeholders_leave_the_prior(table):
     assert found.probability[found.private] == pytest.approx(1 / 60)
 
 
+@pytest.mark.slow
 def test_noise_is_estimated_and_windows_are_guessed_together(table):
     for mechanism, options in (("noise", {"eta": 30.0}), ("d-chi-stencil", {"eta": 60.0, "L": 4})):
         _, found = risk_of(table, mechanism=mechanism, **options)

@@ -47,6 +47,34 @@ def samples(kind: Any, inside: tuple[Any, ...] = ()) -> Iterator[Any]:
         yield from _records(kind, (*inside, kind))
 
 
+def without_repeats(value: Any, records: int) -> Any:
+    """JSON without elements of lists that bring no new field; a field is known by so many records around it."""
+    seen: set[tuple[str, ...]] = set()
+
+    def below(path: tuple[str, ...], of: dict[str, Any]) -> tuple[str, ...]:
+        return (*path, f"{of.get('type')}, {of.get('role')}")
+
+    def fields(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        if isinstance(value, dict):
+            for name, each in value.items():
+                yield from fields(each, (*below(path, value), name))
+        elif isinstance(value, list):
+            for each in value:
+                yield from fields(each, path)
+        else:
+            yield path[-2 * records :]
+
+    def kept(value: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(value, dict):
+            return {name: kept(each, (*below(path, value), name)) for name, each in value.items()}
+        if isinstance(value, list):
+            return [kept(each, path) for each in value if not seen.issuperset(fields(each, path))]
+        seen.add(path[-2 * records :])
+        return value
+
+    return kept(value, ())
+
+
 def _records(kind: Any, inside: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
     fields = {name: list(samples(of, inside)) for name, of in _fields(kind).items()}
     for row in zip_longest(*fields.values(), fillvalue=None):

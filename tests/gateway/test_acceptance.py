@@ -434,6 +434,7 @@ def echo(asked: Asked) -> Any:
     return {**made, "all_of_them": [f"<{name}>" for name in names]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [8, pytest.param(50, marks=pytest.mark.slow)])
 def test_many_clients_at_once_with_something_private_in_every_leaf(upstream, clients):
     """Nothing reaches the upstream, nobody gets what is another's, and all comes back that the tables restore."""

@@ -308,6 +308,7 @@ def test_two_texts_of_a_session_at_once_are_redacted_one_after_the_other(
     assert at_once(asking, asking, monkeypatch) == [200, 200]
 
 
+@pytest.mark.slow
 def test_of_two_texts_of_a_session_in_two_processes_one_is_redacted(
     asks, monkeypatch, tmp_path
 ) -> None:

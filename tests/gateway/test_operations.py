@@ -106,6 +106,7 @@ def test_ready_once_the_models_are_loaded(privatizer, upstream, http, monkeypatc
         }
 
 
+@pytest.mark.slow
 def test_a_program_that_goes_on_does_not_keep_the_gateway(privatizer, upstream, http):
     gateway, kept = Gateway(privatizer=privatizer, upstream=upstream.url), gc.get_freeze_count()
     left = weakref.ref(gateway)
@@ -423,6 +424,7 @@ log.close()
 """
 
 
+@pytest.mark.slow
 def test_several_processes_write_one_log(tmp_path):
     path = tmp_path / "audit.jsonl"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) for _ in range(2)]

@@ -216,6 +216,7 @@ def test_pictures_are_refused_or_pass_and_text_beside_them_is_protected(run) -> 
     run(passed, policy=Policy(tools=("*",), media="pass"))
 
 
+@pytest.mark.slow
 def test_big_results(run) -> None:
     async def test(stage: Stage) -> None:
         made = await stage.call("big", lines=1_500)
@@ -321,6 +322,7 @@ def test_calls_at_the_same_time_agree(run) -> None:
 # ---- what is remembered ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_gateways_with_one_session_restore_each_others(
     privatizer, stage, tmp_path, monkeypatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_two_turns_at_once_are_drawn_once(tmp_path):
     assert spent == 8 * 11
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced(tmp_path):
     with (
         serving_upstream() as upstream,

@@ -57,6 +57,7 @@ def test_what_is_no_column_of_texts_is_refused(given):
         veil().fit(TEXTS).transform(given)
 
 
+@pytest.mark.slow
 def test_it_is_cloned_pickled_and_searched_over():
     fitted = veil().fit(TEXTS)
     for each in (clone(fitted), pickle.loads(pickle.dumps(clone(fitted)))):

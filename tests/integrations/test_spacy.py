@@ -73,6 +73,7 @@ def test_releases_are_written_with_documents(nlp):
     assert other._.textveil["text"] == "Ask <EMAIL_1>"
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_written_and_read(nlp, tmp_path):
     nlp(CANARY)
     nlp.to_disk(tmp_path, exclude=["vocab"])  # which holds the words that spaCy has seen
@@ -101,6 +102,7 @@ def test_spacy_finds_it_by_itself():
     assert component.make is not None
 
 
+@pytest.mark.slow
 def test_more_than_one_process(nlp):
     docs = nlp.pipe([f"{i} {CANARY}" for i in range(4)], n_process=2, batch_size=2)
     assert [doc._.textveil["text"] for doc in docs] == [f"{i} <EMAIL_1>" for i in range(4)]

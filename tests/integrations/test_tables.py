@@ -82,6 +82,7 @@ def test_batches_processes_and_a_lost_cache_change_nothing(dataset, processes, n
     assert second["text"][:] == first["text"][:]
 
 
+@pytest.mark.slow
 def test_a_protector_in_other_processes(dataset):
     guard = Protector()
     guard.protect("Maria Silva")  # whose threads a fork does not take along
@@ -129,6 +130,7 @@ def test_after_the_end_nothing_is_drawn():
             each(rows(2))
 
 
+@pytest.mark.slow
 def test_a_key_ends_with_its_process_and_not_with_a_fork():
     code = """
 import datetime

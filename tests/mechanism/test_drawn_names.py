@@ -157,6 +157,7 @@ def test_names_are_drawn_beside_a_projection_of_the_table(table):
     assert made.privatize("Maria sings").released.items[0].text in known
 
 
+@pytest.mark.slow
 def test_draws_of_a_text_do_not_depend_on_its_neighbours_length(table):
     def drawn(*texts):
         made = Privatizer(

@@ -115,6 +115,7 @@ def test_the_law_is_a_softmax_of_the_logits_given_what_was_released(model: str) 
         assert line == pytest.approx(scaled - np.log(np.exp(scaled).sum()), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law(model: str) -> None:
     from scipy import stats
 

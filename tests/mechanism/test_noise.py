@@ -93,6 +93,7 @@ def log_normalizer_slope(kappa: float, d: int) -> float:
     return float(mean_resultant_length(d, np.array([kappa]))[0])
 
 
+@pytest.mark.slow
 def test_a_window_under_von_mises_fisher_costs_at_most_the_claimed_rate() -> None:
     """Worst loss over centres in the unit disc, found by search, against kappa (1 + A_d(kappa))."""
     d, kappa = 8, 6.0

@@ -52,6 +52,7 @@ def test_no_radius_is_zero_however_few_coordinates_there_are(dimension: int) -> 
     assert 0.4 * edge < nodes[0] < 1.1 * edge
 
 
+@pytest.mark.slow
 def test_means_and_spreads_are_those_of_simulated_lengths() -> None:
     """Unequal scales; the mean of 20,000 lengths within its interval, and a hundredth in either tail."""
     rng = np.random.default_rng(1)

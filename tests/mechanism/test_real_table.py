@@ -44,6 +44,7 @@ def test_stencil_keeps_nearly_all_with_odd_windows_and_about_half_with_even(
     assert kept(stencil(L=L, sigma=sigma, exclude_original=True), table, letter) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "low", "high"),
     [(noise(eta=60.0), 0.10, 0.25), (noise(eta=80.0), 0.40, 0.60), (polar(kappa=60.0), 0.10, 0.25)],
@@ -56,6 +57,7 @@ def test_noise_and_polar_keep_what_they_are_known_to_keep(
     assert low <= kept(mechanism, table, block) <= high
 
 
+@pytest.mark.slow
 def test_a_public_projection_keeps_more_at_the_same_eta(table: EmbeddingTable) -> None:
     """Fewer dimensions, less noise, the same constant for the original distance."""
     rows = np.arange(0, len(table), 11)

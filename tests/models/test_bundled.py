@@ -64,6 +64,7 @@ def test_the_tagger_finds_persons_places_and_organizations(tagger):
     }
 
 
+@pytest.mark.slow
 def test_the_tagger_finds_a_name_at_the_end_of_a_very_long_text(tagger):
     tokens = tokenize(["the weather was mild and nothing happened . " * 500 + TEXT])
     found = {" ".join(tokens.words[e.start : e.end]) for e in tagger.find(Ragged.of(tokens))}

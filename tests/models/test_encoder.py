@@ -39,7 +39,7 @@ def batch(count: int, length: int, seed: int = 0) -> np.ndarray:
     return ids
 
 
-@pytest.mark.parametrize("layers", [None, 2])
+@pytest.mark.parametrize("layers", [pytest.param(None, marks=pytest.mark.slow), 2])
 @pytest.mark.parametrize("job", JOBS)
 def test_numbers_are_those_of_the_network_on_torch(job, layers):
     own = replace(bundled.load(job, layers), precision="float32")
@@ -62,6 +62,7 @@ def test_numbers_are_those_of_the_network_on_torch(job, layers):
         assert np.abs(found - expected).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_sentence_vectors_are_those_of_sentence_transformers(monkeypatch, tmp_path):
     """The oracle gets the same weights: in a folder as transformers writes it."""
     module = foreign.bundled_network("sentences", None, "cpu").module

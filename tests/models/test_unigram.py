@@ -59,11 +59,13 @@ def test_words_of_texts_are_cut_as_by_the_library(library, own):
         assert own(given) == library(given)
 
 
+@pytest.mark.slow
 def test_every_character_is_cut_as_by_the_library(library, own):
     characters = [chr(i) for i in range(0x20000) if not 0xD800 <= i < 0xE000]
     assert own(characters) == library(characters)
 
 
+@pytest.mark.slow
 def test_any_string_is_cut_as_by_the_library(library, own):
     """Ties, and what normalization makes of characters beside each other."""
     letters = [*' abcdefghinorst"<>s/\\éäµ…½ﬁ☃']

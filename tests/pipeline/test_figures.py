@@ -278,6 +278,7 @@ def follows(moves, epsilon):
     return chisquare(counts, expected).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_moves_have_the_law_that_the_statement_says(mover):
     made = mover(
         ["AGE", "DATE", "AMOUNT"],

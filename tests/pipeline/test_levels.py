@@ -270,6 +270,7 @@ def apart_in_a_code(codes: np.ndarray, *privatizers: Privatizer) -> float:
 
 
 class TestGroups:
+    @pytest.mark.slow
     def test_groups_at_levels_of_one_book(self):
         one, other = by_group(3, 3, 12, 6), by_group(6, 3, 3, 3)
         said = one.privatize(ALL).guarantee
@@ -291,6 +292,7 @@ class TestGroups:
             alike = apart_in_a_code(BOOK.level(size).codes, by_group(size, size, size, size))
             assert alike == 0
 
+    @pytest.mark.slow
     def test_all_groups_at_one_level_are_that_level(self):
         one, mixed = by_group(6, 6, 6, 6), by_group(3, 3, 6, 3)
         said = one.privatize(ALL).guarantee

@@ -457,6 +457,7 @@ def test_what_the_statement_says_of_spelled_codes(liking):
     assert found.claim.options["rerank"] == {"m": 5, "model": None}
 
 
+@pytest.mark.slow
 def test_names_stay_names_where_codes_are_spelled():
     table = load_table("minilm")
     options: dict[str, Any] = {

@@ -282,6 +282,7 @@ def test_every_name_leads_back():
     assert collided > 0
 
 
+@pytest.mark.slow
 def test_names_tell_of_equal_originals_only_where_the_mask_does():
     """Without equal words released alike, no output may rule out that two originals differ, or that they are equal."""
     made = Privatizer(

@@ -136,6 +136,7 @@ def race(store, lasting, words):
     return sum(len({made[name, word] for name in "abcd"}) for word in words) - len(words)
 
 
+@pytest.mark.slow
 def test_sessions_at_the_same_time_agree(store, lasting, small_table):
     assert race(store, lasting, small_table.words[:8]) == 0
     assert 8 * WIDE - 1e-4 <= spent(store, "anna") <= 32 * WIDE + 1e-4

@@ -407,6 +407,7 @@ WRITTEN: tuple[str, ...] = (
 WRITTEN += ("pa$$ `w`", "{{x}", 'say "hi"', "l''x")
 
 
+@pytest.mark.slow
 def test_every_byte_of_every_format_comes_back():
     """Whether a value fits its place or not, also where it stood in several formats of one session."""
     draw, hidden = random.Random(2), 0

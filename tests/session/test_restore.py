@@ -414,6 +414,7 @@ def test_little_is_held_back(session):
     assert restorer.feed("Elena" + " and" * 100) == "Elena" + " and" * 100
 
 
+@pytest.mark.slow
 def test_long_answers_take_linear_time(session):
     """Quadratic time would need minutes for these."""
     for text in (

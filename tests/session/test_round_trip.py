@@ -201,6 +201,7 @@ def test_every_byte_of_ten_thousand_texts_comes_back(guard):
         comes_back(guard, texts, draw)
 
 
+@pytest.mark.slow
 def test_the_texts_are_hard(guard):
     """Most have something hidden, many of them in targets."""
     hidden = targets = 0

@@ -380,6 +380,7 @@ def test_two_processes_at_once_agree(url):
     assert check_written(url, said) == 45
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_leave_nothing_half_done(url):
     SQLStore(url).open("anna")
     said = []
@@ -414,6 +415,7 @@ def test_a_name_that_is_taken_is_not_imported_over(url):
         kept.take("{}", "berta")
 
 
+@pytest.mark.slow
 def test_postgresql(postgres):
     with SessionStore(postgres) as kept:
         session = kept.open("anna")

@@ -745,6 +745,7 @@ def test_internal_hosts():
     }
 
 
+@pytest.mark.slow
 def test_steps_are_linear(protector, monkeypatch):
     """Characters that are read again and again are counted, not seconds."""
     counted = 0

@@ -469,6 +469,7 @@ def test_a_projection_keeps_the_axes_of_largest_moment():
     np.testing.assert_allclose(norms(view.vectors), [4.0, 3.0, 0.0, 0.0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_projection_looks_words_up_in_the_whole_table(pieces_table):
     words = [*STRANGE.values(), *NOUNS]
     for renormalize in (False, True):

@@ -77,6 +77,7 @@ def test_in_the_default_words_a_frequent_word_has_a_larger_share_than_a_rare_one
     assert found[minilm_s.row_of["the"]] < university / 10  # what falls on it are surrogates only
 
 
+@pytest.mark.slow
 def test_what_ships_for_the_default_table_is_what_its_lookup_gives(minilm_s, monkeypatch):
     """A tenth of the list, to be quick: the whole of it falls nowhere else."""
     some = dict(list(counts().items())[::10])

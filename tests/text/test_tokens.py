@@ -378,7 +378,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("tail", ["", "1a"])
+@pytest.mark.parametrize("tail", [pytest.param("", marks=pytest.mark.slow), "1a"])
 @pytest.mark.parametrize("unit", first_of_each(HOSTILE, len), ids=ascii)
 def test_hostile_repetition(unit: str, tail: str) -> None:
     text = unit * (100_000 if len(unit) < 3 else 25_000) + tail

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.detect.test_patterns import EXAMPLES
 from training.ablation import ROWS, Counts, Part, count, fired, idle, parts, switched_off
 from training.labels import Labelled, marked_texts
@@ -14,6 +15,7 @@ def test_each_part_earns_its_place_or_is_a_guard():
     assert idle(rows) == [], "run `make ablation`: delete what earns nothing, or say what it guards"
 
 
+@pytest.mark.slow
 def test_each_guard_finds_an_example_that_nothing_else_finds():
     examples = [Labelled("", "en", "", text, [], "train") for text in EXAMPLES]
     where, find = fired(examples), patterns.Patterns().find

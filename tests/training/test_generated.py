@@ -43,6 +43,7 @@ def test_sentences_hold_no_slot_and_label_what_stands_there():
     assert 0.1 < standings.count("public") / len(standings) < 0.8
 
 
+@pytest.mark.slow
 def test_requests_are_all_about_private_or_all_about_public_names():
     found = generated.sentences(
         600, FAMOUS, np.random.default_rng(0), generated.requests(held_out=False)
@@ -65,6 +66,7 @@ def test_a_fifth_of_the_requests_is_held_out():
     assert 3 < len(seen) / len(unseen) < 5
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_sentences():
     one, other = (
         generated.sentences(30, FAMOUS, np.random.default_rng(5), generated.templates())
@@ -129,6 +131,7 @@ def test_parts_of_a_text_are_whole_sentences_and_begin_in_no_label():
     assert found == {sum(whole[i:j], ()) for i in range(3) for j in range(i + 1, 4)}
 
 
+@pytest.mark.slow
 def test_harder_sequences_hide_words_and_keep_their_labels():
     def unread(*, harder: bool) -> list[float]:
         source = [

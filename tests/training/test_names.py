@@ -98,6 +98,7 @@ def test_a_list_is_written_with_its_source_and_sorted():
     assert "more than 90% of" in text
 
 
+@pytest.mark.slow
 def test_faker_gives_names_of_both_genders_and_kinds():
     pytest.importorskip("faker")
     found = names.candidates()

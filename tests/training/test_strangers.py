@@ -47,6 +47,7 @@ def test_of_other_names_and_figures_nothing_is_known():
     assert {labels[each] for each in ("born", "joined", "book")} == {"O"}
 
 
+@pytest.mark.slow
 def test_nobody_and_somebody_famous_stand_in_both_kinds():
     standings = [
         m.standing for seed in range(100) for m in others("Robert Taylor left.", seed).mentions

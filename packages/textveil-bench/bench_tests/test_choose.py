@@ -223,6 +223,7 @@ def test_the_floor_shows_no_equality_whatever_the_mechanisms_do(comparison, tmp_
     assert len({*seen["equality"][::2]}) == 1
 
 
+@pytest.mark.slow
 def test_words_that_pass_are_named_and_placeholders_are_not():
     words = ["the old boat near the barn"] * 4
     learned = Learned(
@@ -242,6 +243,7 @@ def test_words_that_pass_are_named_and_placeholders_are_not():
 # ---- judges ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_judges_learn_from_originals_and_from_releases(comparison):
     found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
     own, learned = parts.texts(found.judged), found.learned_from(60, 1)
@@ -350,6 +352,7 @@ def test_questions_with_the_same_options_play_one_part_and_have_no_book_of_a_tas
 # ---- the whole -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_kept_at_a_risk(rows):
     (choice,) = choices(rows)
     kept = {each.family: each for each in (*choice.baselines, *choice.kept)}
@@ -374,6 +377,7 @@ def test_what_is_kept_at_a_risk(rows):
     assert choice.to_json()["families"][0]["share"] == {"value": 1.0, "low": 1.0, "high": 1.0}
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_had_chosen_does_not_count(rows):
     """Cells of other budgets and of series that are no longer the best, judged by fewer judges."""
     codes = [row for row in rows if row["stage"] == "judged" and row["family"] == "codes"]
@@ -386,6 +390,7 @@ def test_what_an_earlier_run_had_chosen_does_not_count(rows):
     assert same.to_json() == choice.to_json()
 
 
+@pytest.mark.slow
 def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
     (tuned,) = (row for row in rows if row["stage"] == "tuned" and row["series"] == "codes")
     ((level, budget, risk, right),) = tuned["levels"]
@@ -398,6 +403,7 @@ def test_budgets_and_judges_come_from_the_texts_that_are_tuned_on(rows):
     assert [row["risk"] is not None for row in judged] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_was_not_run_at_a_level_is_not_said_to_miss_it(rows):
     def at(row, level):
         found = {"asked": [level], "key": f"{row['key']} {level}"}
@@ -413,6 +419,7 @@ def test_a_mechanism_that_was_not_run_at_a_level_is_not_said_to_miss_it(rows):
     assert high.missing == {}
 
 
+@pytest.mark.slow
 def test_only_the_options_that_were_best_on_the_tuned_texts_are_shown(rows):
     """Others may have been judged before more options were tried; the judged texts choose nothing."""
     more = []
@@ -429,6 +436,7 @@ def test_only_the_options_that_were_best_on_the_tuned_texts_are_shown(rows):
     assert [each.series for each in choice.kept if each.family == "codes"] == ["codes"]
 
 
+@pytest.mark.slow
 def test_one_budget_may_be_that_of_two_levels(comparison, folder, rows, tmp_path):
     """The codes have no more than 3 at either level, so that one cell is judged for both."""
     shutil.copytree(folder, tmp_path / "run")
@@ -440,6 +448,7 @@ def test_one_budget_may_be_that_of_two_levels(comparison, folder, rows, tmp_path
     assert len(one) == 1
 
 
+@pytest.mark.slow
 def test_each_level_has_a_row_and_a_budget_of_its_own(comparison, folder, rows, tmp_path):
     """A further level leaves what was computed for another as it is."""
     further = shutil.copytree(folder, tmp_path / "further")
@@ -504,6 +513,7 @@ def test_rows_of_fewer_judges_are_judged_by_the_others_and_not_attacked_again(
     assert (tmp_path / jobs.FILE).stat().st_size == size
 
 
+@pytest.mark.slow
 def test_rows_show_no_text(folder, rows):
     content = (folder / jobs.FILE).read_text()
     assert not any(word in content for word in ("harbour", "tractor", "orchard"))

@@ -241,6 +241,7 @@ def test_what_cannot_be_judged_is_refused_before_anything_is_loaded(
         assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, letters, tmp_path):
     asked = (
         "--attacks",

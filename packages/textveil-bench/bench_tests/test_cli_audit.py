@@ -79,6 +79,7 @@ def _raising(**_: object) -> object:
     raise RuntimeError("not built")
 
 
+@pytest.mark.slow
 def test_all_goes_on_after_what_cannot_be_built_and_heads_blocks_by_the_registered_name(
     run, monkeypatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_table_of_figures(capsys, letters):
     assert "sacrebleu" in err
 
 
+@pytest.mark.slow
 def test_all_metrics_as_json(capsys, letters):
     arguments = (letters, "--mechanism", "exponential", "--epsilon", 12, "--seed", 1)
     code, out, err = run(capsys, *arguments, "--metrics", "all", "--json")
@@ -67,6 +68,7 @@ def test_all_metrics_as_json(capsys, letters):
     assert found["not_measured"] == {}
 
 
+@pytest.mark.slow
 def test_simulated_mapping_sets(capsys, letters):
     out = run(capsys, letters, *NOISE, 30, "--metrics", "mapping", "--limit", 1, "--json")[1]
     rows = [row for row in json.loads(out)["rows"] if row["slice"] == "all"]
@@ -74,6 +76,7 @@ def test_simulated_mapping_sets(capsys, letters):
     assert 500 < rows[0]["value"] <= 1000
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_the_figures(capsys, letters):
     arguments = (
         letters,

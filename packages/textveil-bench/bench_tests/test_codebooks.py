@@ -88,6 +88,7 @@ def test_what_is_explained_is_what_lies_between_the_means():
     assert codebooks.explained(rows, weights, np.zeros(4, np.int64)) == pytest.approx(0)
 
 
+@pytest.mark.slow
 def test_levels_stand_beside_books_of_their_own(monkeypatch):
     """The coarsest level is the book that it would be alone; a finer one explains more than a coarser one."""
     words = tuple(f"{a}{b}" for a in "abcdefghij" for b in "uvwxyz")

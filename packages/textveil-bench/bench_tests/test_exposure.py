@@ -23,6 +23,7 @@ def attacked(budgets, text=TEXT, **options):
     return top, *exposed(case, top)
 
 
+@pytest.mark.slow
 def test_where_all_is_drawn_nothing_is_added():
     top, everything, owners = attacked((60, 60, 60, 60))
     assert everything.values.tolist() == top.values.tolist() == [1, 1, 1, 1]

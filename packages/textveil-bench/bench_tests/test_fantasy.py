@@ -28,6 +28,7 @@ GRAMMAR = fantasy._grammar()
 # ---- the grammar ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_thousands_of_paragraphs_differ():
     found = list(generate(2000, seed=3))
     assert len({passage.context for passage in found}) == 2000

@@ -71,6 +71,7 @@ def test_one_value_has_no_interval():
     assert intervals.mean(np.array([0.7]), np.zeros(1, np.int64)).high == np.inf
 
 
+@pytest.mark.slow
 def test_it_covers_the_truth():
     """Clustered shares: 95% intervals hold the truth in at least 92% of 2,000 runs.
 

@@ -239,6 +239,7 @@ def disagreement(case, law_of, draws):
     return min(tails) < ALARM / 2 / m, off > limit
 
 
+@pytest.mark.slow
 def test_the_simulation_agrees_with_the_law(table):
     case, other = (
         Case.of(Privatizer("exponential", c=c, table=table, seed=1), texts(30)) for c in (4.0, 4.6)

@@ -75,6 +75,7 @@ def test_densities_have_area_one_where_the_counts_are():
     assert [text.get_text() for text in legend.get_texts()] == ["all", "best", "largest: 72.90"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", pictures.SUFFIXES)
 def test_saved_in_the_format_of_the_name(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
@@ -84,6 +85,7 @@ def test_saved_in_the_format_of_the_name(tmp_path, suffix):
     )
 
 
+@pytest.mark.slow
 def test_one_figure_is_one_svg(tmp_path):
     first: dict[str, list[tuple[float, float]]] = {
         "noise": [(0.1, 0.2), (0.2, 0.3)],

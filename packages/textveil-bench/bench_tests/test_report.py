@@ -125,6 +125,7 @@ def parsed(page):
 # ---- the page ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_refers_to_itself_only(page, parsed):
     assert page.startswith("<!doctype html>")
     assert (
@@ -193,6 +194,7 @@ def test_tables_say_what_rows_say(parsed):
     assert any(f"{first.value:.3f} {first.low:.3f} to {first.high:.3f}" in row for row in lines)
 
 
+@pytest.mark.slow
 def test_every_text_is_escaped():
     text = json.dumps(
         list(synthetic.rows(entries=synthetic.ENTRIES[:2], data=("squad",), texts=20, seeds=(1,)))
@@ -223,6 +225,7 @@ def test_every_text_is_escaped():
 # ---- panels --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_panels_have_eight_curves_at_most_and_no_two_of_one_look():
     study = study_of(
         entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,)
@@ -240,6 +243,7 @@ def test_panels_have_eight_curves_at_most_and_no_two_of_one_look():
     assert len(names) == 5 + 1 + 9 + 28
 
 
+@pytest.mark.slow
 def test_a_series_has_one_look_everywhere():
     study = study_of(
         entries=(*synthetic.ENTRIES, *synthetic.MANY, synthetic.GRID), texts=20, seeds=(1,)
@@ -521,6 +525,7 @@ def test_two_data_sets_of_one_name_are_told_apart():
     assert [study.title(data) for data in study.data] == ["sst2 (aaaaaa)", "sst2 (bbbbbb)"]
 
 
+@pytest.mark.slow
 def test_figures_as_files(tmp_path):
     told = []
     found = made(entries=synthetic.ENTRIES[:1], data=("sst2",), texts=20, seeds=(1,))

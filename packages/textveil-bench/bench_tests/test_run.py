@@ -59,6 +59,7 @@ def score(row, source, metric):
     return found
 
 
+@pytest.mark.slow
 def test_rows_are_complete_and_a_run_goes_on(sweep, tmp_path, monkeypatch):
     folder, places = tmp_path / "rows", run.Folders(cache=tmp_path / "cache")
     done = []
@@ -226,6 +227,7 @@ def test_what_was_cut_short_is_computed_again(sweep, tmp_path):
     assert len(path.read_bytes().splitlines()) == len(before)
 
 
+@pytest.mark.slow
 def test_rows_tell_what_important_words_were_learned_from(sweep, tmp_path):
     entry = {"name": "taught", "set": {"mechanism.name": "krr", "groups.budgets": [1, 1, 2, 1]}}
     entry |= {"budget": {"groups.base": 9}, "grid": {"learned": [1, 2]}}

@@ -138,6 +138,7 @@ def run(capsys, *arguments):
     return code, out, err
 
 
+@pytest.mark.slow
 def test_a_table_and_a_picture_without_a_word_of_the_texts(capsys, letters, tmp_path):
     figure = tmp_path / "figure.svg"
     arguments = (

@@ -129,6 +129,7 @@ def test_success_is_what_the_law_promises_and_what_the_attacker_states(small_tab
         assert (abs(surprise) <= (high - low) / 2) == honest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -169,6 +170,7 @@ def test_a_deterministic_mechanism_hides_nothing(small_table):
     assert first.note == "exact law"
 
 
+@pytest.mark.slow
 def test_mixed_words_are_guessed_together(small_table):
     case = case_of(small_table, "d-chi-stencil", L=3, eta=20.0)
     outcomes = list(Bayes(k=20).run(case, rng=SeededRandomness(6)))

@@ -213,6 +213,7 @@ def never_itself():
     return mechanism, table, 1.5, nearest_shares(rows, rows, laplace_offsets(1.5), exclude=True)
 
 
+@pytest.mark.slow
 def test_a_word_that_is_never_released_as_itself_has_the_law_of_its_second_nearest():
     mechanism, table, parameter, law = never_itself()
     found = estimate(
@@ -239,6 +240,7 @@ def test_with_hardly_any_noise_the_law_without_the_word_itself_is_that_without_n
     assert np.allclose(found[reached], law[reached], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [raw_noise, projected_noise, laplace, polar])
 def test_estimates_are_the_integrals_of_the_law(build):
     mechanism, table, parameter, law = build()

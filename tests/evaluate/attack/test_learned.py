@@ -150,6 +150,7 @@ def test_without_context_it_is_no_worse_than_the_bayes_attacker(small_table):
     assert (top - bayes).mean() >= -5 * spread
 
 
+@pytest.mark.slow
 def test_unknown_words_are_guessed_and_their_stand_ins_are_no_hits(small_table):
     texts = [f"{text} {UNKNOWN[i % 6]}" for i, text in enumerate((*PUBLIC, *PRIVATE))]
     case = case_of(small_table, texts[-len(PRIVATE) :], c=60.0)
@@ -171,6 +172,7 @@ def test_words_of_one_code_are_told_apart_by_what_stands_around(small_table):
     assert not _tells(case.view, small_table.lookup(case.secret_words)[0])
 
 
+@pytest.mark.slow
 def test_over_books_by_group_each_word_has_the_codes_of_its_own(small_table, monkeypatch):
     """The twin takes all words for words of the first book."""
     few, many = (book_of(small_table, codes) for codes in (2, 30))
@@ -189,6 +191,7 @@ def test_over_books_by_group_each_word_has_the_codes_of_its_own(small_table, mon
     assert outcomes(learned(), case)["top-1"].values.mean() < top.values.mean() - 0.1
 
 
+@pytest.mark.slow
 def test_equal_words_are_guessed_together(small_table):
     """Only where words that were released alike are known to be equal: the attacker finds that out by himself."""
     twice = [f"{text} and {text.removeprefix('the ')}" for text in PRIVATE]
@@ -225,6 +228,7 @@ def test_what_is_not_attacked_says_why(case, small_table):
     assert "codes" in learned().refusal(coded.view)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [{"L": 2}, {"L": 3}, {"L": 3, "window_over": "all"}])
 def test_words_that_were_mixed_are_told_apart(small_table, window):
     """Better than by what stands around alone, and than by whoever takes each released word for the private one."""
@@ -285,6 +289,7 @@ class TrigramStub:
         return -10_000 if (word - 7 * before[0]) % 60 in (0, 1) else -50_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", first_of_each(["trigram", "masked", "causal"]))
 def test_a_language_model_that_knows_more_is_listened_to(language, case, found, monkeypatch):
     """One that knows how texts go on, and one that says the same of all words."""
@@ -309,6 +314,7 @@ def test_a_causal_model_has_to_be_named():
         Learned(public=("zqcanary",), language="causal")
 
 
+@pytest.mark.slow
 def test_a_causal_network_that_knows_nothing_does_no_harm(case, found, tmp_path):
     config = {
         "n_embd": 16,
@@ -325,6 +331,7 @@ def test_a_causal_network_that_knows_nothing_does_no_harm(case, found, tmp_path)
         outcomes(learned(language="causal", model=str(tmp_path)), case)
 
 
+@pytest.mark.slow
 def test_a_beam_is_no_worse_even_where_trigrams_tell_nothing(case, found, monkeypatch):
     """Trigrams of public texts, and of the same words in any order."""
     count, plain = Trigrams.count, found["top-1"].values.mean()
@@ -367,6 +374,7 @@ def attacked(small_table):
     return cases, [outcomes(learned(), *each)["mean reciprocal rank"] for each in cases]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", ["", "_learnable", "_digest", "_mask"])
 def test_what_is_kept_is_used_again_for_the_same_alone(twin, attacked, monkeypatch):
     """Each twin holds tables, public texts or releases to be the same that are not."""
@@ -395,6 +403,7 @@ def test_what_is_kept_is_used_again_for_the_same_alone(twin, attacked, monkeypat
     assert twin or len(counted) == 2 + 0 + 0 + 0 + 1 + 2 + 2
 
 
+@pytest.mark.slow
 def test_several_releases_are_summed_up(small_table):
     privatizer = Privatizer("exponential", table=small_table, c=1.5, seed=4)
     rows = attack(

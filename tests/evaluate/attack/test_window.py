@@ -101,6 +101,7 @@ def counted_posteriors(mechanism, table, layout, prior, eta, drawn, passed, leng
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("L", "eta", "roles", "over", "skewed"),
     [
@@ -134,6 +135,7 @@ def test_guesses_are_nearly_as_good_as_with_all_sequences_counted(L, eta, roles,
 # ---- properties ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_stencil_without_noise_is_undone():
     """Where the word itself has the top weight, nearly all words are named."""
     layout = Layout.of(*[12] * 60)
@@ -154,6 +156,7 @@ def test_never_releasing_the_word_itself_hides_little():
     assert (guesses[:, 0] == secret).mean() > 0.45
 
 
+@pytest.mark.slow
 def test_even_windows_are_taken_apart():
     """The word and its neighbour have one weight: half the outputs are the neighbour. The joint attack tells which.
 

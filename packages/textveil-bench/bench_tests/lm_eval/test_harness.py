@@ -83,6 +83,7 @@ def test_models_that_cannot_be_had(name, arguments, kind, says):
         harness.load_model(name, arguments)
 
 
+@pytest.mark.slow
 def test_a_model_of_chats_has_no_probabilities(tasks):
     model = harness.load_model(
         "local-chat-completions", "model=echo,base_url=http://127.0.0.1:9/v1"

@@ -53,6 +53,7 @@ def test_the_same_check_finds_a_word_that_passes(tasks, heard, name):
         assert max(text.count(CANARY) for text in contexts) >= 3  # two examples and the document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", first_of_each([2, 0]))
 def test_where_all_words_pass_prompts_and_scores_are_those_of_the_library(tasks, heard, model, few):
     found = evaluate(OPEN, asked(tasks, *GUARDED, num_fewshot=few, model="hf", model_args=model))

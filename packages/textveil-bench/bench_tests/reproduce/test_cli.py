@@ -202,6 +202,7 @@ def test_a_target_may_be_a_table_alone(capsys, made_up, tmp_path):
     assert "150, 50, 450, 350" in page
 
 
+@pytest.mark.slow
 def test_stored_rows_are_shown_without_data_and_without_a_run(
     capsys, made_up, tmp_path, monkeypatch
 ):

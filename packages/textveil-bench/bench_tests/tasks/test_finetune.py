@@ -41,6 +41,7 @@ def judge(tiny, folder, pairs: bool = False, **options) -> Finetune:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [False, True])
 def test_an_encoder_learns_what_it_is_shown(pairs, tiny, tmp_path):
     seen = data("test", slice(3), pairs)

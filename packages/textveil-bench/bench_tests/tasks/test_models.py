@@ -18,6 +18,7 @@ QUESTIONS = ["Who wrote the report?"]
 READ = ["The report was written by the council, and is long."]
 
 
+@pytest.mark.slow
 def test_what_is_quick_is_nearly_the_same(monkeypatch):
     """In bfloat16, whether or not this processor is quick in it."""
     monkeypatch.setattr(models, "precision", lambda: "bfloat16")
