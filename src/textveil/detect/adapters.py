@@ -214,7 +214,11 @@ def _goes_on(tokens: Tokens) -> Flags:
 
 
 def _is_no_word(run: str) -> bool:
-    """Whether a run of letters, figures and signs is no path and no slug of words: it has both cases and figures."""
+    """Whether a run of letters, figures and signs is no path and no slug of words: it has both cases and figures.
+
+    Of 64 letters that are equally frequent, 2 are joints, 10 figures, 26 small and 26 capital: at most twice as many
+    joints, a fifth of the figures and a third of the rarer case are enough, for what is encoded is not random.
+    """
     letters = "".join(run.split()).rstrip("=")
     size, joints = len(letters), sum(map(letters.count, _JOINTS))
     figures = sum(map(str.isdigit, letters))
