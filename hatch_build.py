@@ -48,7 +48,10 @@ SPECIAL, NEVER = 4, -100.0
 """Pieces at the beginning that stand for no text, and their score: `</s>` in a text is just these letters."""
 
 BLOCK, BYTES = 32, 18
-"""Numbers of a block of weights in 4 bits, and its bytes: a scale in half precision, and two numbers a byte."""
+"""Numbers of a block of weights, and its bytes in 4 bits: a scale in half precision, and two numbers a byte."""
+
+NORMAL = np.finfo(np.float16).smallest_normal
+"""The smallest scale: below it, half precision is coarse."""
 
 
 class ModelFiles(BuildHookInterface[Any]):
@@ -97,16 +100,21 @@ def minilm(_: Path) -> dict[str, bytes]:
 def smaller(content: bytes) -> bytes:
     """A safetensors file of float32 with its word rows in float16, and its other matrices in int8.
 
-    A matrix NAME [out, in] in int8 is multiplied by NAME.scale [out, 1]. Vectors and embeddings of places stay as they
-    are. Every step is one correctly rounded operation, so that every machine makes the same bytes.
+    A matrix NAME [out, in] in int8 has NAME.scale [out, in / 32] in float16, a factor for each block of 32 numbers of a
+    row. One for each whole row would lose the reader .7% of its exact matches; blocks lose .2%. Vectors and embeddings
+    of places stay as they are. Every step is one correctly rounded operation, so that every machine makes the same
+    bytes.
     """
     made: dict[str, NDArray[Any]] = {}
     for name, array in load(content).items():
         if name == WORDS:
             made[name] = array.astype(np.float16)
         elif array.dtype == np.float32 and array.ndim == 2 and "embeddings" not in name:
-            scale = np.abs(array).max(axis=1, keepdims=True) / np.float32(LARGEST)
-            made[name], made[f"{name}.scale"] = np.rint(array / scale).astype(np.int8), scale
+            blocks = array.reshape(len(array), -1, BLOCK)
+            scale = np.maximum(np.abs(blocks).max(axis=2) / np.float32(LARGEST), NORMAL)
+            made[f"{name}.scale"] = scale = scale.astype(np.float16)
+            whole = np.rint(blocks / scale.astype(np.float32)[:, :, None]).astype(np.int8)
+            made[name] = whole.reshape(array.shape)
         elif array.dtype == np.float32:
             made[name] = array
     return save(made)

@@ -5,7 +5,8 @@ Not here: networks and tokenizers (`networks`), and how adapters are trained (`t
 
 A pair of tensors `NAME.up` [out, r] and `NAME.down` [r, in] is a low-rank change of the weight NAME: their product is
 added when it is asked for, so that running costs nothing extra. A tensor NAME of int8, of the base or of the adapter,
-is multiplied by NAME.scale, row by row. Any other tensor is used as it is.
+is multiplied by NAME.scale [out, n], one factor for each of the n equal parts of a row. Any other tensor is used as it
+is.
 """
 
 import hashlib
@@ -115,17 +116,18 @@ class Merged(Mapping[str, Floats]):
         held = self._changes if name in self._changes else self._base
         found: Floats = held[name]
         if f"{name}.scale" in held:
-            found = found * held[f"{name}.scale"].reshape(-1, 1)
+            scale = held[f"{name}.scale"]  # for each block of numbers, or for each row
+            blocks = found.reshape(scale.size, -1) * scale.astype(np.float32).reshape(-1, 1)
+            found = blocks.reshape(found.shape)
         if f"{name}.up" in self._changes:
             found = found + self._changes[f"{name}.up"] @ self._changes[f"{name}.down"]
         return found
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], Floats] | None:
-        """A weight as it is stored in int8, with the scale of each row; None for one that is changed or in floats."""
-        held = self._changes if name in self._changes else self._base
-        if f"{name}.scale" not in held or f"{name}.up" in self._changes:
+        """A trained weight as it is stored in int8, with the scale of each row; None for any other."""
+        if f"{name}.scale" not in self._changes:
             return None
-        return held[name], held[f"{name}.scale"].reshape(-1)
+        return self._changes[name], self._changes[f"{name}.scale"].reshape(-1)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
