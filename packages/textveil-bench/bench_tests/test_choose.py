@@ -243,7 +243,6 @@ def test_words_that_pass_are_named_and_placeholders_are_not():
 # ---- judges ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_judges_learn_from_originals_and_from_releases(comparison):
     found = parts.deal(comparison.data[0], comparison.sizes, runs.Folders())
     own, learned = parts.texts(found.judged), found.learned_from(60, 1)
