@@ -576,7 +576,8 @@ def _join(
     mass = np.bincount(code, weights, minlength=len(centres))
     sums = np.array([np.bincount(code, prior, minlength=len(centres)) for prior in priors])
     most = np.array([_find_highest(code, prior, len(centres)) for prior in priors])
-    # `now`: the code that each code was joined into\n    centres, now = centres.copy(), np.arange(len(centres))
+    # `now`: the code that each code was joined into
+    centres, now = centres.copy(), np.arange(len(centres))
     left = np.ones(len(centres), np.bool_)
     while True:
         shares = (most / sums).max(axis=0) * left
