@@ -46,25 +46,18 @@ EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
 def minilm(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """Loads the table of ASCII words and numerals: 22,580 rows.
-
-    Words are longer than one letter; rows have 384 numbers.
-    """
+    """ASCII words longer than one letter, and ASCII numerals: 22,580 rows of 384 numbers."""
     return _select("minilm", metric, device, re.compile("[A-Za-z]{2,}|[0-9]+").fullmatch)
 
 
 def minilm_s(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """Loads the table of ASCII words longer than one letter: 21,719 rows.
-
-    Published constants were measured on this slice.
+    """ASCII words longer than one letter: 21,719 rows, the slice on which published constants were measured.
     """
     return _select("minilm-s", metric, device, re.compile("[A-Za-z]{2,}").fullmatch)
 
 
 def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """Loads the table of all word pieces except special and unused ones.
-
-    For `words.unit=wordpiece`.
+    """All word pieces of the tokenizer except special and unused ones, for `words.unit=wordpiece`.
     """
     return _select(
         "minilm-wordpiece",

@@ -430,9 +430,7 @@ def _sync(path: Path) -> None:
 
 
 def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """Loads the table of a folder, after verifying all of it.
-
-    Its rows are memory-mapped.
+    """The table in a folder, after verifying all of it; its rows are memory-mapped.
 
     Raises:
         ConfigError: it was built for the other metric.
