@@ -12,7 +12,7 @@ from textveil.guarantee import Guarantee
 from textveil.guarantee.wording import number
 from textveil.mechanism import Exponential, Layout, Select, Staircase
 from textveil.mechanism import rule as rule_module
-from textveil.mechanism.rule import EXPONENT_CAP, _find_bits, _bound_weights
+from textveil.mechanism.rule import EXPONENT_CAP, _bound_weights, _find_bits
 from textveil.pipeline import Privatizer
 from textveil.randomness.streams import Draws, SeededRandomness
 from textveil.table.embedding import EmbeddingTable

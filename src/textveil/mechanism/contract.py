@@ -8,8 +8,7 @@ implement, so that attacks, audits and measures need to know no mechanism by its
 - `Noisy`: noise is added to vectors, so that the law can be estimated from draws;
 - `Windowed`: the vectors of neighbouring words are mixed;
 - `Capped`: local DP is bounded in another way than by the diameter;
-- `Restricting`, `Published`: what is promised for some pairs of words only, and what a paper
-promises.
+- `Restricting`, `Published`: the promise for some pairs of words only, and that of a paper.
 
 That the law of a position depends on the word there alone is said by the claim (`Claim.alone`), and
 nowhere else.
