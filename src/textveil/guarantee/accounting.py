@@ -81,7 +81,7 @@ def _check_same_words(releases: Sequence[Guarantee]) -> None:
             "releases add up word by word, so they must be of the same text with the same protected words"
         )
     grouped = [[release.claim.options.get(name) for name in _GROUPING] for release in releases]
-    if any(each != grouped[0] for each in grouped):
+    if any(group_options != grouped[0] for group_options in grouped):
         raise GuaranteeError(
             "releases add up word by word: where words are grouped, all must have the same protect.*, groups.*, "
             "names.* and figures.*, because one word of a release may be several in another"
@@ -144,13 +144,13 @@ def _find_latest(lists: Iterable[tuple[Loss, ...]]) -> tuple[Loss, ...]:
 
     Of more than one session, the losses of the session that lost most.
     """
-    found: dict[tuple[str, str], Loss] = {}
+    latest: dict[tuple[str, str], Loss] = {}
     for loss in chain.from_iterable(lists):
-        before = found.get((loss.label, loss.by), loss)
-        found[loss.label, loss.by] = max(
+        before = latest.get((loss.label, loss.by), loss)
+        latest[loss.label, loss.by] = max(
             loss, before, key=lambda each: (each.total, each.infinite, each.released)
         )
-    return tuple(found.values())
+    return tuple(latest.values())
 
 
 _OF_ANY: dict[str, Callable[[Iterator[Any]], object]] = {
@@ -192,22 +192,25 @@ _OF_TEXTS = _OF_ANY | {
 def _combine_fields(
     guarantees: Sequence[Guarantee], rules: Mapping[str, Callable[[Iterator[Any]], object]]
 ) -> dict[str, Any]:
-    return {name: rule(getattr(each, name) for each in guarantees) for name, rule in rules.items()}
+    return {
+        name: rule(getattr(guarantee, name) for guarantee in guarantees)
+        for name, rule in rules.items()
+    }
 
 
 def _merge_groups(groups: Iterable[Group]) -> tuple[Group, ...]:
     """Merges the groups of texts that have the same label."""
-    found: dict[tuple[str, str], Group] = {}
+    merged: dict[tuple[str, str], Group] = {}
     for group in groups:
-        if before := found.get(key := (group.label, group.by)):
+        if before := merged.get(key := (group.label, group.by)):
             group = replace(
                 group,
                 words=before.words + group.words,
                 epsilon=max(before.epsilon, group.epsilon),
                 total=before.total + group.total,
             )
-        found[key] = group
-    return tuple(found.values())
+        merged[key] = group
+    return tuple(merged.values())
 
 
 def _add_groups(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
@@ -215,17 +218,17 @@ def _add_groups(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
 
     None if groups differ.
     """
-    if len({tuple((g.label, g.words) for g in each.groups) for each in releases}) > 1:
+    if len({tuple((g.label, g.words) for g in item.groups) for item in releases}) > 1:
         return ()
     return tuple(
         replace(
             alike[0],
-            by=" + ".join(dict.fromkeys(each.by for each in alike)),
-            epsilon=sum(each.epsilon for each in alike),
-            total=sum(each.total for each in alike),
-            per_unit=sum(each.per_unit for each in alike),
+            by=" + ".join(dict.fromkeys(item.by for item in alike)),
+            epsilon=sum(item.epsilon for item in alike),
+            total=sum(item.total for item in alike),
+            per_unit=sum(item.per_unit for item in alike),
         )
-        for alike in zip(*(each.groups for each in releases), strict=True)
+        for alike in zip(*(item.groups for item in releases), strict=True)
     )
 
 
@@ -288,10 +291,14 @@ def _combine_codes(claims: Sequence[Claim]) -> tuple[int, ...]:
 
     For levels of one nested book, those of the finest.
     """
-    found = [each.codes for each in claims]
-    if len({*found}) == 1:
-        return found[0]
-    return (max(map(max, found)),) if all(found) and all(each.nested for each in claims) else ()
+    claim_codes = [claim.codes for claim in claims]
+    if len({*claim_codes}) == 1:
+        return claim_codes[0]
+    return (
+        (max(map(max, claim_codes)),)
+        if all(claim_codes) and all(claim.nested for claim in claims)
+        else ()
+    )
 
 
 def _build_domain_key(claim: Claim) -> tuple[Restricted | None, str]:
@@ -315,16 +322,16 @@ def _combine_claims(
     """
     restricted = claim.restricted and replace(
         claim.restricted,
-        additive=join(each.restricted.additive for each in claims if each.restricted),
+        additive=join(other.restricted.additive for other in claims if other.restricted),
     )
     return replace(
         claim,
-        additive=join(each.additive for each in claims),
-        most=join(each.most for each in claims),
-        draws=any(each.draws for each in claims),
-        table=_AND.join(_unite(tuple(each.table.split(_AND)) for each in claims)),
+        additive=join(other.additive for other in claims),
+        most=join(other.most for other in claims),
+        draws=any(other.draws for other in claims),
+        table=_AND.join(_unite(tuple(other.table.split(_AND)) for other in claims)),
         codes=_combine_codes(claims),
-        caveats=_unite(each.caveats for each in claims),
+        caveats=_unite(other.caveats for other in claims),
         restricted=restricted,
     )
 

@@ -516,8 +516,8 @@ def _describe_scope(guarantee: Guarantee) -> str:
     if guarantee.kind != "none":
         return texts
     bounded = any(math.isfinite(group.epsilon) for group in guarantee.groups)
-    said = ("no guarantee", texts, "as a whole" * bounded, f"({'; '.join(guarantee.reasons)})")
-    return " ".join(filter(None, said))
+    parts = ("no guarantee", texts, "as a whole" * bounded, f"({'; '.join(guarantee.reasons)})")
+    return " ".join(filter(None, parts))
 
 
 def _describe_words(guarantee: Guarantee) -> Iterator[str]:
@@ -562,12 +562,12 @@ def _describe_groups(guarantee: Guarantee) -> Iterator[str]:
     """
     drawn = [group for group in guarantee.groups if group.by not in _BESIDES]
     promised = [group for group in drawn if math.isfinite(group.epsilon)]
-    said = _describe_levels(promised)
+    parts = _describe_levels(promised)
     if names := _select_groups(guarantee, "name"):
-        said.append(_count_at(names, "name"))
-    if said:
-        said[0] = said[0].replace(" at ", f" {_describe_draw(guarantee)} at ", 1)
-        yield f"{listing(said)} ({_name_pairs(guarantee)}){_note_equality(guarantee)}"
+        parts.append(_count_at(names, "name"))
+    if parts:
+        parts[0] = parts[0].replace(" at ", f" {_describe_draw(guarantee)} at ", 1)
+        yield f"{listing(parts)} ({_name_pairs(guarantee)}){_note_equality(guarantee)}"
     if through := _count_words(drawn) - _count_words(promised):
         yield f"{count(through, 'word')} put through {guarantee.claim.mechanism}"
     yield from map(_describe_moved, _select_groups(guarantee, FIGURE))
@@ -603,10 +603,10 @@ def _describe_moved(group: Group) -> str:
 def _describe_public(guarantee: Guarantee) -> Iterator[str]:
     """Describes the words that passed because they are public."""
     words = guarantee.words - guarantee.covered - guarantee.punctuation
-    said = [count(words, "common word")] * (words > 0)
-    said += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
-    if said:
-        yield f"{listing(said)} passed"
+    parts = [count(words, "common word")] * (words > 0)
+    parts += [count(guarantee.punctuation, "punctuation mark")] * (guarantee.punctuation > 0)
+    if parts:
+        yield f"{listing(parts)} passed"
 
 
 def _format_epsilon(*values: float | Values) -> str:
@@ -614,8 +614,8 @@ def _format_epsilon(*values: float | Values) -> str:
 
     "epsilon 8", or "epsilon up to 8" where some are smaller.
     """
-    found = np.concatenate([np.atleast_1d(each) for each in values])
-    low, high = found.min(initial=math.inf), found.max(initial=0.0)
+    epsilons = np.concatenate([np.atleast_1d(value) for value in values])
+    low, high = epsilons.min(initial=math.inf), epsilons.max(initial=0.0)
     return f"epsilon {'up to ' if number(min(low, high)) != number(high) else ''}{number(high)}"
 
 
@@ -631,7 +631,7 @@ def _describe_draw(guarantee: Guarantee) -> str:
     among = ""
     if codes:
         among = (
-            f" among {' to '.join(f'{each:,}' for each in sorted({min(codes), max(codes)}))} codes"
+            f" among {' to '.join(f'{size:,}' for size in sorted({min(codes), max(codes)}))} codes"
         )
     if codes and guarantee.claim.nested and guarantee.releases > 1:  # perhaps at several levels
         among = f" among at most {max(codes):,} codes"
@@ -707,18 +707,18 @@ def _describe_bound(guarantee: Guarantee) -> str:
     distinct = "distinct " * bool(
         guarantee.repeated
     )  # equal words that are replaced alike count once
-    each = "the protected word"
+    subject = "the protected word"
     if guarantee.protected > 1:
-        each = f"each of {guarantee.protected:,} {distinct}protected words"
-    each += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
+        subject = f"each of {guarantee.protected:,} {distinct}protected words"
+    subject += f" in {guarantee.texts:,} texts" if guarantee.texts > 1 else ""
     if guarantee.kind == "ldp" or guarantee.epsilon == 0:
         return (
-            f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} "
+            f"{name}: {subject} has epsilon at most {number(guarantee.epsilon)} "
             f"for {_name_pairs(guarantee)} (local DP)."
         )
     words = "words" if guarantee.unit == "word" else "words of as many pieces"
     return (
-        f"{name}: {each} has epsilon at most {number(guarantee.epsilon)} "
+        f"{name}: {subject} has epsilon at most {number(guarantee.epsilon)} "
         f"per unit of {claim.metric} distance"
         f"{_format_plus(claim.additive, ', plus ')}, and at most "
         f"{number(guarantee.epsilon_ldp)} for any two {words} of "
@@ -735,10 +735,12 @@ def _describe_codes(guarantee: Guarantee) -> str:
         return ""
     codes = guarantee.claim.codes
     if len(codes) > 1:
-        said = ", ".join(
-            f"{label} {each:,}" for label, each in zip(_ADJECTIVES, codes, strict=True)
+        listed = ", ".join(
+            f"{label} {size:,}" for label, size in zip(_ADJECTIVES, codes, strict=True)
         )
-        return f" For two words of one group and one of its codes it is 0 (codes by group: {said})."
+        return (
+            f" For two words of one group and one of its codes it is 0 (codes by group: {listed})."
+        )
     return f" For two words of one of its {codes[0]:,} codes it is 0."
 
 
@@ -768,17 +770,17 @@ def _describe_losses(guarantee: Guarantee) -> str:
     """
     if not guarantee.groups:
         return ""
-    said = ", ".join(_describe_group(group) for group in guarantee.groups)
+    losses = ", ".join(_describe_group(group) for group in guarantee.groups)
     domain = f"By group, for {_name_pairs(guarantee)}"
     if guarantee.kind == "none":
         domain = f"Between texts with the same mask, by group and for {_name_pairs(guarantee)}"
-    return f" {domain}: {said}."
+    return f" {domain}: {losses}."
 
 
 def _describe_person(guarantee: Guarantee) -> str:
     """Describes the loss of a person with all values of a session."""
-    said = "; ".join(map(str, guarantee.per_person))
-    return f" In the session so far, for {_name_pairs(guarantee)}: {said}." if said else ""
+    losses = "; ".join(map(str, guarantee.per_person))
+    return f" In the session so far, for {_name_pairs(guarantee)}: {losses}." if losses else ""
 
 
 def _describe_group(group: Group) -> str:
@@ -806,15 +808,15 @@ def _describe_uncovered(guarantee: Guarantee) -> str:
 
     Public words, and others that were released unchanged.
     """
-    said = ""
+    sentences = ""
     if public := guarantee.words - guarantee.covered:
-        said = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
+        sentences = f" Not covered: {public:,} of {count(guarantee.words, 'word')}, passed because they are public."
     bare = int(guarantee.total(np.isinf(guarantee.epsilon_per_word)))
     if _select_groups(guarantee, FIGURE):  # some figures have an infinite bound, and do not pass
         bare = _count_words(_select_groups(guarantee, "nothing"))
     if guarantee.claim.kind != "none" and bare:
-        said += f" {count(bare, 'more word')} {_note_bare(guarantee)}."
-    return said
+        sentences += f" {count(bare, 'more word')} {_note_bare(guarantee)}."
+    return sentences
 
 
 def _describe_mask(guarantee: Guarantee) -> str:
@@ -835,21 +837,21 @@ def _note_releases(guarantee: Guarantee) -> str:
 
     Releases of a seed have a separate rule.
     """
-    said = "This is for one release"
+    sentences = "This is for one release"
     if guarantee.releases > 1:
-        said = f"This is for {guarantee.releases:,} releases together"
-    said += "." if guarantee.repeatable else "; repeated releases add up."
+        sentences = f"This is for {guarantee.releases:,} releases together"
+    sentences += "." if guarantee.repeatable else "; repeated releases add up."
     if n := guarantee.drawn_before:
         were, they = ("was", "it spends") if n == 1 else ("were", "they spend")
         of = "of this subject" if guarantee.lasting else "of the session"
-        said += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
+        sentences += f" {n:,} of these words {were} drawn in an earlier release {of}: drawn once, {they} once."
     if guarantee.lasting:
-        said += (
+        sentences += (
             " Each word keeps its draw in all sessions of this subject, for good (words.lasting), as in a random "
             "table: all releases together spend epsilon once for each distinct word, and words can be told by how "
             "often they occur and what they stand beside."
         )
-    return said
+    return sentences
 
 
 # ---- all of it -----------------------------------------------------------------------------------
@@ -937,7 +939,7 @@ def _format_plus(additive: float, sign: str = " + ") -> str:
 def _to_plain(value: object) -> object:
     """Converts a value for JSON: infinity becomes a string."""
     if isinstance(value, Mapping):
-        return {name: _to_plain(each) for name, each in value.items()}
+        return {name: _to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(each) for each in value]
+        return [_to_plain(item) for item in value]
     return "infinite" if isinstance(value, float) and math.isinf(value) else value

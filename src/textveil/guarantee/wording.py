@@ -92,14 +92,14 @@ def hidden(releases: Sequence[Released], earlier: int = 0) -> str:
     return f"{listing(done)}; the rest is {rest}, and nothing is claimed about it."
 
 
-def _list_replaced(found: Counter[str]) -> str:
+def _list_replaced(counted: Counter[str]) -> str:
     """Lists the number of replaced things of each type.
 
     In the order of `THINGS`, other types before words.
     """
     order = {type_: i for i, type_ in enumerate(THINGS)}
-    types = sorted(found, key=lambda type_: (order.get(type_, len(order) - 1), type_))
-    return listing([things(type_, found[type_]) for type_ in types])
+    types = sorted(counted, key=lambda type_: (order.get(type_, len(order) - 1), type_))
+    return listing([things(type_, counted[type_]) for type_ in types])
 
 
 def _note_chance(items: Sequence[Item]) -> str:

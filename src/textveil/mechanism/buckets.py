@@ -341,8 +341,8 @@ def _load_curve(
     if len(table) <= SMALL_TABLE:
         at = np.array(sorted({*NOMINALS, *([] if rule.nominal is None else [rule.nominal])}))
         return at, losses(table, utility, rule, at) * (1 + 1e-9)
-    found = _read_stored().get(key(table, utility, rule)) if ships(table) else None
-    return None if found is None else (np.array(found["nominal"]), np.array(found["loss"]))
+    stored = _read_stored().get(key(table, utility, rule)) if ships(table) else None
+    return None if stored is None else (np.array(stored["nominal"]), np.array(stored["loss"]))
 
 
 def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
@@ -354,5 +354,5 @@ def key(table: EmbeddingTable, utility: Hybrid, rule: Bucketized) -> str:
 @lru_cache(maxsize=1)
 def _read_stored() -> dict[str, dict[str, list[float]]]:
     source = files("textveil") / "data" / "constants" / "cape.json"
-    found: dict[str, dict[str, list[float]]] = json.loads(source.read_text(encoding="utf-8"))
-    return found
+    curves: dict[str, dict[str, list[float]]] = json.loads(source.read_text(encoding="utf-8"))
+    return curves

@@ -115,18 +115,22 @@ class RanksGiven(_Given):
         nearest neighbour of the private row.
         """
         join, liked = self.utility.join, self.liked
-        own = join(near.to(np.array([row]))[0], liked[row])
-        ranks: Ids = (join(near.itself, liked[near.rows]) > own).astype(np.int64)
-        left, start, size = np.arange(len(own)), 0, FIRST
+        released_scores = join(near.to(np.array([row]))[0], liked[row])
+        ranks: Ids = (join(near.itself, liked[near.rows]) > released_scores).astype(np.int64)
+        left, start, size = np.arange(len(released_scores)), 0, FIRST
         while len(left) and start < len(liked):
             some = self.order[start : start + size]
-            scores = near.others[some] if len(left) == len(own) else near.others[np.ix_(some, left)]
-            ranks[left] += (join(scores, liked[some, None]) > own[left]).sum(axis=0)
+            scores = (
+                near.others[some]
+                if len(left) == len(released_scores)
+                else near.others[np.ix_(some, left)]
+            )
+            ranks[left] += (join(scores, liked[some, None]) > released_scores[left]).sum(axis=0)
             start, size = start + size, 2 * size
             if start < len(liked):
                 left = left[
                     (ranks[left] < most)
-                    & (join(near.best[left], liked[self.order[start]]) > own[left])
+                    & (join(near.best[left], liked[self.order[start]]) > released_scores[left])
                 ]
         return ranks
 

@@ -179,12 +179,12 @@ class NearestLists:
         if len(table) * k > LISTED:
             distinct, first, which = np.unique(rows, return_index=True, return_inverse=True)
             return columns, _scale(_compute_distances(table, distinct, columns[first]))[which]
-        kept = _allocate_scores(table, k)
-        new = np.isnan(kept[rows]).any(axis=1)
+        cached = _allocate_scores(table, k)
+        new = np.isnan(cached[rows]).any(axis=1)
         missing, first = np.unique(rows[new], return_index=True)
         # what two threads write is the same
-        kept[missing] = _scale(_compute_distances(table, missing, columns[new][first]))
-        return columns, kept[rows]
+        cached[missing] = _scale(_compute_distances(table, missing, columns[new][first]))
+        return columns, cached[rows]
 
 
 def weights(scores: Values, nominal: Values) -> Ints:
@@ -244,19 +244,19 @@ def _read_stored(table: EmbeddingTable, k: int) -> Ids | None:
     if not ships(table):
         return None
     source = files("textveil").joinpath("data", "constants", "groups.npz")
-    with source.open("rb") as file, np.load(file) as known:
+    with source.open("rb") as file, np.load(file) as archive:
         name = f"{table.name}-{table.metric}-{k}"
-        if name not in known:
+        if name not in archive:
             return None
-        found: Ids = known[name].astype(np.int64)
-    found[found == NOBODY] = -1
+        members: Ids = archive[name].astype(np.int64)
+    members[members == NOBODY] = -1
     groups = -(-len(table) // k)
     every = np.maximum(np.arange(groups * k) - (groups * k - len(table)), -1)
-    if found.shape != (groups, k) or (np.sort(found, axis=None) != every).any():
+    if members.shape != (groups, k) or (np.sort(members, axis=None) != every).any():
         raise TableError(
             f"the stored groups of {table.name} must hold each of its rows once; reinstall textveil"
         )
-    return found
+    return members
 
 
 def partition(table: EmbeddingTable, k: int) -> Ids:
@@ -300,9 +300,9 @@ def _compute_distances(table: EmbeddingTable, rows: Ids, columns: Ids) -> Values
     Infinite to -1.
     """
     line, column = np.nonzero(columns >= 0)
-    found = np.full(columns.shape, np.inf)
-    found[line, column] = table.pairs.distances(rows[line], columns[line, column])
-    return found
+    gaps = np.full(columns.shape, np.inf)
+    gaps[line, column] = table.pairs.distances(rows[line], columns[line, column])
+    return gaps
 
 
 def _scale(distances: Values) -> Values:
@@ -313,16 +313,16 @@ def _scale(distances: Values) -> Values:
     there = np.isfinite(distances)
     low = distances.min(axis=1, keepdims=True)
     width = np.where(there, distances, -np.inf).max(axis=1, keepdims=True) - low
-    found: Values = np.where(there, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf)
-    return found
+    scaled: Values = np.where(there, 1 - (distances - low) / np.where(width > 0, width, 1), -np.inf)
+    return scaled
 
 
 @lru_cache(maxsize=64)
 def _bound_inside_groups(table: EmbeddingTable, lists: NearestLists, nominal: float) -> float:
     groups = _groups(table, lists.k)
-    own = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
+    masses = weights(groups.scores, np.full(len(table), nominal)).astype(np.float64)
     with np.errstate(divide="ignore"):
-        law = np.log(own) - np.log(own.sum(axis=1, keepdims=True))  # [V, K]
+        law = np.log(masses) - np.log(masses.sum(axis=1, keepdims=True))  # [V, K]
     free = ~lists._fixed(table, np.arange(len(table)))
     law, home = law[free], groups.home[free]
     high, low = (np.full(groups.members.shape, end) for end in (-np.inf, np.inf))

@@ -153,9 +153,9 @@ class Context:
             rows[layout.positions] = released
         if layout.verbatim is None:
             rows[layout.roles == Role.PASS] = block.rows[layout.roles == Role.PASS]
-        found = rows[place]
-        words = np.where(found == PLACEHOLDER, "", names[found])
-        hidden = found == PLACEHOLDER
+        shown_rows = rows[place]
+        words = np.where(shown_rows == PLACEHOLDER, "", names[shown_rows])
+        hidden = shown_rows == PLACEHOLDER
         if layout.verbatim is not None:
             passing = roles == Role.PASS
             words[passing] = np.array(layout.verbatim, object)[place[passing]]

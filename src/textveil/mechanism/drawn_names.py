@@ -158,23 +158,23 @@ def _convert_epsilon(epsilon: float, mechanism: Select, table: EmbeddingTable) -
     claim = mechanism.claim(table)
     if claim.kind == "ldp":
         return epsilon
-    own = (epsilon - claim.additive) / claim.diameter
-    if own < 1e-6:
+    converted = (epsilon - claim.additive) / claim.diameter
+    if converted < 1e-6:
         raise BudgetError(
             "names.epsilon is too small for the rule exponential: take a larger one, or rankcape"
         )
-    return own
+    return converted
 
 
 def _build_listing(label: str, table: EmbeddingTable) -> Listing:
     type_, kinds = LABELS[label]
     names = load_names(type_)
-    known = (
+    listed = (
         table.row_of.get(word.lower(), table.row_of.get(word, -1))
         for word, kind in zip(names.words, names.kinds, strict=True)
         if kinds is None or kind in kinds
     )
-    rows = np.array(sorted({row for row in known if row >= 0}), np.int64)
+    rows = np.array(sorted({row for row in listed if row >= 0}), np.int64)
     if len(rows) < FEWEST:
         raise ConfigError(
             f"names.types needs a table with at least {FEWEST} names of {type_}; {table.name} has {len(rows)}"

@@ -88,8 +88,8 @@ def _compute_law(scales: Values, reach: float, damping: float) -> Values:
         mass = inside * (1 - share)
         mass[1:] += (inside * share)[:-1]
         total += count * np.log(np.fft.rfft(mass * damped, 2 * BINS))
-    found: Values = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0) / damped
-    return found
+    law: Values = np.fft.irfft(np.exp(total), 2 * BINS)[:BINS].clip(min=0) / damped
+    return law
 
 
 def _compute_gamma_cdf(x: Values) -> Values:
@@ -99,5 +99,5 @@ def _compute_gamma_cdf(x: Values) -> Values:
     """
     near = np.minimum(x, 0.05)
     series = near**3 / 6 * (1 - near * (3 / 4 - near * (3 / 10 - near * (1 / 12 - near / 56))))
-    found: Values = np.where(x < 0.05, series, 1 - np.exp(-x) * (1 + x + x * x / 2))
-    return found
+    probability: Values = np.where(x < 0.05, series, 1 - np.exp(-x) * (1 + x + x * x / 2))
+    return probability

@@ -123,11 +123,16 @@ class Resolved:
         """
         layout, secret, start = block.layout, block.secret, 0
         for view in table.views:
-            own = np.flatnonzero((secret >= start) & (secret < start + len(view)))
+            members = np.flatnonzero((secret >= start) & (secret < start + len(view)))
             roles, rows = layout.roles.copy(), np.zeros_like(block.rows)
-            roles[np.delete(layout.positions, own)] = Role.HOLE
-            rows[layout.positions[own]] = secret[own] - start
-            yield view, start, own, Block(layout=replace(layout, roles=roles, memo={}), rows=rows)
+            roles[np.delete(layout.positions, members)] = Role.HOLE
+            rows[layout.positions[members]] = secret[members] - start
+            yield (
+                view,
+                start,
+                members,
+                Block(layout=replace(layout, roles=roles, memo={}), rows=rows),
+            )
             start += len(view)
 
 

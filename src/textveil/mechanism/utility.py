@@ -270,5 +270,5 @@ def _load_logit_range(table: EmbeddingTable) -> tuple[float, float]:
 
     Measured on public text.
     """
-    found = bundled_range(table)
-    return found.quantiles()["candidates"][0.5], found.largest
+    measured = bundled_range(table)
+    return measured.quantiles()["candidates"][0.5], measured.largest

@@ -371,16 +371,16 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
 
 
 def _broadcast(draws: Draws, values: ArrayLike, name: str, *, least: float, most: float) -> Values:
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (draws.size,)):
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (draws.size,)):
         raise ConfigError(
-            f"{name} must be one value or {draws.size}, one per row; got shape {given.shape}"
+            f"{name} must be one value or {draws.size}, one per row; got shape {array.shape}"
         )
-    if not ((given >= least) & (given <= most)).all():  # false for NaN
+    if not ((array >= least) & (array <= most)).all():  # false for NaN
         raise BudgetError(
             f"{name} must be from {least:g} to {most:g}, and a value is outside; check the budget"
         )
-    return np.broadcast_to(given, (draws.size,))
+    return np.broadcast_to(array, (draws.size,))
 
 
 def _normalize(draws: Draws, mean: Values) -> Values:

@@ -433,7 +433,7 @@ def _hash_strings(*parts: str) -> bytes:
     No two lists of strings give the same.
     """
     encoded = [part.encode(errors="surrogatepass") for part in parts]
-    message = b"".join(len(each).to_bytes(8, "little") + each for each in encoded)
+    message = b"".join(len(part_bytes).to_bytes(8, "little") + part_bytes for part_bytes in encoded)
     return blake2b(message, digest_size=32, person=b"textveil/id").digest()
 
 

@@ -155,9 +155,9 @@ class Book:
     def _fault_of_levels(self) -> str:
         if self.texts.dtype != np.uint64 or (self.kind != "general" and not len(self.texts)):
             return "that is made from texts lists their fingerprints"
-        if not all(each.coarsens(other) for each, other in pairwise((*self.coarser, self))):
+        if not all(level.coarsens(other) for level, other in pairwise((*self.coarser, self))):
             return "that is nested has ever more codes, and each code of a coarser level is a union of finer ones"
-        if self.whole is None or self._content in [each._content for each in self.whole.coarser]:
+        if self.whole is None or self._content in [level._content for level in self.whole.coarser]:
             return ""
         return "that is a level is one of the nested book that it is part of"
 
@@ -227,7 +227,7 @@ class Book:
 
     @cached_property
     def _parts(self) -> dict[int, "Book"]:
-        return {len(each): replace(each, whole=self) for each in self.coarser}
+        return {len(level): replace(level, whole=self) for level in self.coarser}
 
     @cached_property
     def digest(self) -> str:
@@ -271,7 +271,7 @@ class Book:
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[Any]] = {
             "codes": self.codes.astype("<u2"),
             "spelling": self.spelling.astype("<i4"),
             "masses": self.masses.astype("<f4"),
@@ -279,14 +279,14 @@ class Book:
             "texts": self.texts.astype("<u8"),
         }
         if self.domain_heads is not None:
-            found["domain_heads"] = self.domain_heads.astype("<f4")
-        for each in self.coarser:  # all levels share the texts
-            found |= {
-                f"{name}_{len(each)}": own
-                for name, own in each._arrays().items()
+            arrays["domain_heads"] = self.domain_heads.astype("<f4")
+        for level in self.coarser:  # all levels share the texts
+            arrays |= {
+                f"{name}_{len(level)}": array
+                for name, array in level._arrays().items()
                 if name != "texts"
             }
-        return found
+        return arrays
 
     # ---- what holds of it ------------------------------------------------------------------------
 
@@ -497,7 +497,7 @@ class Book:
                 digest = about.pop("sha256")
                 texts = held["texts"].astype(np.uint64)
 
-                def made(level: str, coarser: tuple[Self, ...] = ()) -> Self:
+                def build_level(level: str, coarser: tuple[Self, ...] = ()) -> Self:
                     heads = held.get(f"domain_heads{level}")
                     return cls(
                         **about,
@@ -513,8 +513,8 @@ class Book:
                 levels = sorted(
                     int(name.removeprefix("codes_")) for name in held if name.startswith("codes_")
                 )
-                found: Self = made("", tuple(made(f"_{level}") for level in levels))
-                return found if found.digest == digest else None
+                book: Self = build_level("", tuple(build_level(f"_{level}") for level in levels))
+                return book if book.digest == digest else None
         except (
             Exception
         ):  # numpy, zipfile, zlib and json raise many kinds for bytes that are none of theirs

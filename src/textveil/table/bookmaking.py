@@ -250,7 +250,7 @@ def _check_sizes(table: EmbeddingTable, codes: int, levels: Sequence[int]) -> No
         raise ConfigError(
             f"a book has from 2 to {min(len(table), MOST_CODES):,} codes for this table, got {codes}"
         )
-    if list(levels) != sorted({*levels}) or not all(2 <= each < codes for each in levels):
+    if list(levels) != sorted({*levels}) or not all(2 <= size < codes for size in levels):
         raise ConfigError(
             f"levels of a nested book must rise, from 2 to {codes - 1:,} at most, because it has {codes:,} codes, "
             f"got {', '.join(map(str, levels))}"
@@ -285,10 +285,10 @@ def _build_features(
     blocks = [_scale(_normalize_rows(table), weights, 1.0)]
     if corpus is not None and not labels:
         blocks.append(_scale(_compute_cooccurrence(table, corpus, report), weights, TOGETHER))
-    for each in labels:
+    for text_labels in labels:
         assert corpus is not None, "there are texts"
         blocks.append(
-            _scale(_compute_label_odds(table, corpus, each), weights, TELLING / len(labels))
+            _scale(_compute_label_odds(table, corpus, text_labels), weights, TELLING / len(labels))
         )
     return np.concatenate(blocks, axis=1)
 
@@ -325,8 +325,10 @@ def _compute_cooccurrence(table: EmbeddingTable, corpus: Corpus, report: Progres
         near = text[step:] == text[:-step]
         one, other = rows[:-step][near], rows[step:][near]
         for centre, around in ((one, other), (other, one)):
-            known = column[around] >= 0
-            np.add.at(counts, centre[known] * len(frequent) + column[around[known]], np.float32(1))
+            listed = column[around] >= 0
+            np.add.at(
+                counts, centre[listed] * len(frequent) + column[around[listed]], np.float32(1)
+            )
     table_of = counts.reshape(len(table), len(frequent))
     row_sums = table_of.sum(axis=1, dtype=np.float64)
     column_sums = table_of.sum(axis=0, dtype=np.float64) ** SMOOTH
@@ -339,18 +341,18 @@ def _compute_cooccurrence(table: EmbeddingTable, corpus: Corpus, report: Progres
             part[...] = np.maximum(np.log(part / expected), 0)
         gram += part.T @ part
     values, axes = np.linalg.eigh(gram)
-    kept = max(1, min(AXES, len(frequent) // 8))  # of few words, most axes are noise
-    last = axes[:, ::-1][:, :kept] / np.maximum(values[::-1][:kept], 1e-9) ** 0.25
-    found = _normalize((table_of @ last.astype(np.float32)).astype(np.float64))
+    rank = max(1, min(AXES, len(frequent) // 8))  # of few words, most axes are noise
+    last = axes[:, ::-1][:, :rank] / np.maximum(values[::-1][:rank], 1e-9) ** 0.25
+    projected = _normalize((table_of @ last.astype(np.float32)).astype(np.float64))
     sure = (occurs / (occurs + SURE))[:, None]
-    return _normalize(sure * found + (1 - sure) * _normalize(_predict(table, found, sure))).astype(
-        np.float32
-    )
+    return _normalize(
+        sure * projected + (1 - sure) * _normalize(_predict(table, projected, sure))
+    ).astype(np.float32)
 
 
 def _normalize(rows: Values) -> Values:
-    found: Values = rows / np.maximum(norms(rows), 1e-9)[:, None]
-    return found
+    unit: Values = rows / np.maximum(norms(rows), 1e-9)[:, None]
+    return unit
 
 
 def _predict(table: EmbeddingTable, seen: Values, sure: Values) -> Values:
@@ -362,8 +364,8 @@ def _predict(table: EmbeddingTable, seen: Values, sure: Values) -> Values:
     weighted = rows * sure
     gram = weighted.T @ rows
     gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram) + 1e-9
-    found: Values = rows @ np.linalg.solve(gram, weighted.T @ seen)
-    return found
+    predicted: Values = rows @ np.linalg.solve(gram, weighted.T @ seen)
+    return predicted
 
 
 def _compute_label_odds(table: EmbeddingTable, corpus: Corpus, labels: Sequence[str]) -> Floats:
@@ -384,9 +386,9 @@ def _compute_label_odds(table: EmbeddingTable, corpus: Corpus, labels: Sequence[
     usual = counts.sum(axis=0) + 1
     usual /= usual.sum()
     seen = counts.sum(axis=1, keepdims=True)
-    told = np.log((counts + PRIOR * usual) / (seen + PRIOR) / usual)
+    odds = np.log((counts + PRIOR * usual) / (seen + PRIOR) / usual)
     sure = seen / (seen + SURE)
-    return np.asarray(told + (1 - sure) * _predict(table, told, sure), np.float32)
+    return np.asarray(odds + (1 - sure) * _predict(table, odds, sure), np.float32)
 
 
 # ---- clusters ------------------------------------------------------------------------------------
@@ -404,9 +406,9 @@ def _cluster(
     best: tuple[float, Ids, Values] | None = None
     for start, (_, draws) in enumerate(streams.chunks(1)):
         report("codes", start, starts)
-        found = _k_means(features, weights, _draw_centres(features, weights, codes, draws))
-        if best is None or found[0] < best[0]:
-            best = found
+        run = _k_means(features, weights, _draw_centres(features, weights, codes, draws))
+        if best is None or run[0] < best[0]:
+            best = run
     assert best is not None, "it starts once at least"
     return best[1], best[2]
 
@@ -428,13 +430,13 @@ def _split(
     sizes, parts = np.bincount(code), np.ones(len(centres), np.int64)
     while parts.sum() < codes:
         parts[np.where(parts < sizes, spread / parts, -1.0).argmax()] += 1
-    now, found = np.empty_like(code), np.empty((0, centres.shape[1]))
-    for each, many in enumerate(parts.tolist()):
-        words = np.flatnonzero(code == each)
-        own, means = clusters(words, many)
-        now[words] = own + len(found)
-        found = np.concatenate([found, means])
-    return now, found
+    now, finer_centres = np.empty_like(code), np.empty((0, centres.shape[1]))
+    for cluster, many in enumerate(parts.tolist()):
+        words = np.flatnonzero(code == cluster)
+        part, means = clusters(words, many)
+        now[words] = part + len(finer_centres)
+        finer_centres = np.concatenate([finer_centres, means])
+    return now, finer_centres
 
 
 def _draw_centres(features: Floats, weights: Values, codes: int, draws: Draws) -> Values:
@@ -446,9 +448,11 @@ def _draw_centres(features: Floats, weights: Values, codes: int, draws: Draws) -
     squares = np.einsum("ij,ij->i", features, features)
     away, left = np.full(len(features), np.inf), np.ones(len(features), np.bool_)
     chosen = np.empty(codes, np.int64)
-    for at, each in enumerate(chance.tolist()):
+    for at, threshold in enumerate(chance.tolist()):
         mass = np.cumsum(weights * (away if at else 1.0))
-        drawn = min(int(np.searchsorted(mass, each * mass[-1], side="right")), len(features) - 1)
+        drawn = min(
+            int(np.searchsorted(mass, threshold * mass[-1], side="right")), len(features) - 1
+        )
         chosen[at] = drawn if mass[-1] > 0 else left.argmax()  # fewer different words than codes
         left[chosen[at]] = False
         last = features[chosen[at]]
@@ -475,9 +479,12 @@ def _k_means(features: Floats, weights: Values, centres: Values) -> tuple[float,
             )
             > 0
         )
-        code, centres, own = now, centres.copy(), np.flatnonzero(moved[now])
+        code, centres, affected = now, centres.copy(), np.flatnonzero(moved[now])
         centres[moved] = _compute_centres(
-            features[own], weights[own], (np.cumsum(moved) - 1)[code[own]], int(moved.sum())
+            features[affected],
+            weights[affected],
+            (np.cumsum(moved) - 1)[code[affected]],
+            int(moved.sum()),
         )
         now, gap = _update_nearest(features, centres, code, gap, moved)
     squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
@@ -504,15 +511,15 @@ def _update_nearest(
 
     Where a word's centre came no farther, no centre that stood still is nearer.
     """
-    own = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum(
+    current = np.einsum("ij,ij->i", centres, centres)[code] - 2 * np.einsum(
         "ij,ij->i", features, centres[code]
     )
-    now, near = code.copy(), own.astype(np.float32)
+    now, near = code.copy(), current.astype(np.float32)
     for which, among in ((near > gap, np.ones_like(moved)), (near <= gap, moved)):
         words, rows = np.flatnonzero(which), np.flatnonzero(among)
-        found, reached = _find_nearest(features[words], centres[rows])
+        closer, reached = _find_nearest(features[words], centres[rows])
         nearer = reached < near[words]
-        now[words[nearer]], near[words[nearer]] = rows[found[nearer]], reached[nearer]
+        now[words[nearer]], near[words[nearer]] = rows[closer[nearer]], reached[nearer]
     return now, near
 
 
@@ -521,18 +528,18 @@ def _find_nearest(features: Floats, centres: Values) -> tuple[Ids, Floats]:
 
     Also returns the squared distance [V] minus the word's squared norm.
     """
-    found, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
+    nearest, gap = np.zeros(len(features), np.int64), np.full(len(features), np.inf, np.float32)
     if not len(centres):
-        return found, gap
+        return nearest, gap
     turned = (-2 * centres.T).astype(np.float32)
     squares = np.einsum("ij,ij->i", centres, centres).astype(np.float32)
     size = max(1, CELLS // len(centres))
     for start in range(0, len(features), size):
         gaps = features[start : start + size] @ turned
         gaps += squares
-        found[start : start + size] = gaps.argmin(axis=1)
+        nearest[start : start + size] = gaps.argmin(axis=1)
         gap[start : start + size] = gaps.min(axis=1)
-    return found, gap
+    return nearest, gap
 
 
 def _compute_centres(features: Floats, weights: Values, code: Ids, codes: int) -> Values:
@@ -541,8 +548,8 @@ def _compute_centres(features: Floats, weights: Values, code: Ids, codes: int) -
     starts = np.searchsorted(sorted_codes, np.arange(codes))
     sums = np.add.reduceat(features[order] * weights[order, None], starts, axis=0)
     mass = np.bincount(code, weights, minlength=codes)
-    found: Values = sums / mass[:, None]
-    return found
+    means: Values = sums / mass[:, None]
+    return means
 
 
 def _compute_heads(code: Ids, prior: Values, codes: int) -> Floats:
@@ -604,10 +611,10 @@ def _find_typical(code: Ids, centres: Values, features: Floats, prior: Values) -
 
     Of its most frequent words the one nearest to the centre.
     """
-    found = np.empty(len(centres), np.int64)
-    for each in range(len(centres)):
-        own = np.flatnonzero(code == each)
-        own = own[np.argsort(-prior[own], kind="stable")][:TYPICAL]
-        gaps = features[own].astype(np.float64) - centres[each]
-        found[each] = own[np.einsum("ij,ij->i", gaps, gaps).argmin()]
-    return found
+    typical = np.empty(len(centres), np.int64)
+    for cluster in range(len(centres)):
+        members = np.flatnonzero(code == cluster)
+        members = members[np.argsort(-prior[members], kind="stable")][:TYPICAL]
+        gaps = features[members].astype(np.float64) - centres[cluster]
+        typical[cluster] = members[np.einsum("ij,ij->i", gaps, gaps).argmin()]
+    return typical

@@ -573,5 +573,5 @@ def _build_rotation(dimension: int) -> Floats:
     d = max((size for size in BLOCKS if dimension % size == 0), default=dimension)
     n = np.arange(1, d + 1)
     turns = np.sin(np.outer(n, n) * (math.pi / (d + 1))) * math.sqrt(2 / (d + 1))
-    found: Floats = turns.astype(np.float32)
-    return found
+    rotation: Floats = turns.astype(np.float32)
+    return rotation

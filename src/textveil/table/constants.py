@@ -463,8 +463,8 @@ def _require_positive(value: float | Values, name: str) -> Values:
     return array
 
 
-def _like(given: float | Values, result: Values) -> float | Values:
-    return result if isinstance(given, np.ndarray) else float(result)
+def _like(template: float | Values, result: Values) -> float | Values:
+    return result if isinstance(template, np.ndarray) else float(result)
 
 
 def _round_outward(value: float, *, up: bool) -> float:

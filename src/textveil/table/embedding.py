@@ -407,18 +407,18 @@ class EmbeddingTable:
         encoded = [word.encode() for word in distinct]
         rows = np.fromiter((_hash(word, len(self)) for word in encoded), np.int64, len(distinct))
         if self.pieces is not None:
-            means, found = self.pieces.compose(distinct)
+            means, composed = self.pieces.compose(distinct)
         else:
-            means, found = self._split_means(distinct)
-        found = found & (means != 0).any(axis=1)
-        if found.any():
-            rows[found] = self.nearest(means[found])
+            means, composed = self._split_means(distinct)
+        composed = composed & (means != 0).any(axis=1)
+        if composed.any():
+            rows[composed] = self.nearest(means[composed])
         place = {word: i for i, word in enumerate(distinct)}
         return rows[np.fromiter((place[word] for word in words), np.int64, len(words))]
 
     def _split_means(self, words: list[str]) -> tuple[Floats, Flags]:
         means = np.zeros((len(words), self.dimension), np.float32)
-        found = np.zeros(len(words), bool)
+        composed = np.zeros(len(words), bool)
         for start in range(0, len(words), SLAB):
             parts = [
                 self._greedy_split(word[:LONGEST_SPLIT]) for word in words[start : start + SLAB]
@@ -429,8 +429,8 @@ class EmbeddingTable:
                 rows = self.take(np.fromiter(chain.from_iterable(parts), np.int64, many.sum()))
                 many = many[many > 0]
                 sums = np.add.reduceat(rows, np.cumsum(many) - many, axis=0)
-                means[at], found[at] = sums / many[:, None].astype(np.float32), True
-        return means, found
+                means[at], composed[at] = sums / many[:, None].astype(np.float32), True
+        return means, composed
 
     def _greedy_split(self, word: str) -> list[int]:
         parts: list[int] = []
@@ -451,10 +451,10 @@ class EmbeddingTable:
 
         At a word's end, a longer size means the rest.
         """
-        found: dict[str, set[int]] = {}
+        letter_sizes: dict[str, set[int]] = {}
         for word in self.row_of:
-            found.setdefault(word[0], set()).add(len(word))
-        return {letter: sorted(sizes, reverse=True) for letter, sizes in found.items()}
+            letter_sizes.setdefault(word[0], set()).add(len(word))
+        return {letter: sorted(sizes, reverse=True) for letter, sizes in letter_sizes.items()}
 
     # ---- vectors to rows -------------------------------------------------------------------------
 
@@ -791,11 +791,11 @@ def _unit(rows: Stored, lengths: Values, *, over: bool = False) -> Floats:
 
     With `over`, rows in float32 are overwritten.
     """
-    found = rows if over and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
+    unit = rows if over and rows.dtype == np.float32 else np.empty(rows.shape, np.float32)
     for start in range(0, len(rows), PART):
         part = slice(start, start + PART)
-        found[part] = rows[part] / lengths[part, None]
-    return found
+        unit[part] = rows[part] / lengths[part, None]
+    return unit
 
 
 @lru_cache(maxsize=16)
@@ -878,16 +878,16 @@ def _coarse(table: EmbeddingTable, book: Book, spelling: Spelling) -> EmbeddingT
 
 @lru_cache(maxsize=16)
 def _coarse_by_group(table: EmbeddingTable, books: Books, spelling: Spelling) -> EmbeddingTable:
-    views = [table.coarse(each, spelling=spelling) for each in books.parts]
+    views = [table.coarse(part, spelling=spelling) for part in books.parts]
     numbered = [
-        [f"code{at}_{each.removeprefix('code')}" for each in view.words]
+        [f"code{at}_{part.removeprefix('code')}" for part in view.words]
         for at, view in enumerate(views, 1)
     ]
     words = numbered if spelling == "code" else [view.words for view in views]
     return replace(
         views[0],
         name=f"{table.name} in {books.name}",
-        words=tuple(word for own in words for word in own),
+        words=tuple(word for part_words in words for word in part_words),
         vectors=np.concatenate([view.vectors for view in views]),
         norms=np.concatenate([view.norms for view in views]),
         book=books,

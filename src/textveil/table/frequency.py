@@ -49,9 +49,9 @@ def _compute_shares(table: "EmbeddingTable", listed: bool) -> Values:
         gathered = table.gathered(_compute_shares(table.origin, listed))
         gathered.flags.writeable = False
         return gathered
-    found = _load_stored(table)
-    found = fall(table) if found is None else found
-    smoothed = found + (fall(table, listed=True) if listed else 0) + SMOOTHING
+    counted = _load_stored(table)
+    counted = fall(table) if counted is None else counted
+    smoothed = counted + (fall(table, listed=True) if listed else 0) + SMOOTHING
     prior: Values = smoothed / smoothed.sum()
     prior.flags.writeable = False
     return prior

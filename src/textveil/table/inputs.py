@@ -101,9 +101,9 @@ def _read_stored(where: str, config: Any, local: bool) -> Any:
     else:
         return None
     # in the file of a larger network the name has the encoder's prefix ("bert.")
-    found = [each for each in holder if each == name or each.endswith(f".{name}")]
-    file = _find_file(where, holder[found[0]], local) if len(found) == 1 else None
-    return None if file is None else mapped(file)[found[0]]
+    matches = [tensor for tensor in holder if tensor == name or tensor.endswith(f".{name}")]
+    file = _find_file(where, holder[matches[0]], local) if len(matches) == 1 else None
+    return None if file is None else mapped(file)[matches[0]]
 
 
 def _find_file(where: str, name: str, local: bool) -> Path | None:
@@ -111,10 +111,10 @@ def _find_file(where: str, name: str, local: bool) -> Path | None:
     from transformers.utils.hub import cached_file
 
     try:
-        found = cached_file(where, name, local_files_only=local)
+        path = cached_file(where, name, local_files_only=local)
     except OSError:
         return None
-    return None if found is None else Path(found)
+    return None if path is None else Path(path)
 
 
 # ---- tensors in a file ---------------------------------------------------------------------------

@@ -51,14 +51,12 @@ def minilm(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
 
 
 def minilm_s(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """ASCII words longer than one letter: 21,719 rows, the slice on which published constants were measured.
-    """
+    """ASCII words longer than one letter: 21,719 rows, the slice on which published constants were measured."""
     return _select("minilm-s", metric, device, re.compile("[A-Za-z]{2,}").fullmatch)
 
 
 def minilm_wordpiece(*, metric: Metric = "chord", device: str = "cpu") -> EmbeddingTable:
-    """All word pieces of the tokenizer except special and unused ones, for `words.unit=wordpiece`.
-    """
+    """All word pieces of the tokenizer except special and unused ones, for `words.unit=wordpiece`."""
     return _select(
         "minilm-wordpiece",
         metric,
@@ -105,12 +103,12 @@ def _read_words(folder: Path) -> list[str]:
         content = json.loads((folder / "tokenizer.json").read_bytes())
         vocabulary: dict[str, int] = content["model"]["vocab"]
         words = sorted(vocabulary, key=vocabulary.__getitem__)
-        found = hashlib.sha256("\n".join(words).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join(words).encode()).hexdigest()
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise TableError(f"cannot read the tokenizer of {MODEL}; reinstall textveil") from error
-    if found != VOCABULARY_SHA256:
+    if digest != VOCABULARY_SHA256:
         raise TableError(
-            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {found}; reinstall textveil"
+            f"the vocabulary of {MODEL} must have sha256 {VOCABULARY_SHA256}, got {digest}; reinstall textveil"
         )
     return words
 
@@ -169,9 +167,9 @@ def _map_weights(folder: Path, _: str) -> dict[str, NDArray[Any]]:
 
 def _read_rows(folder: Path) -> NDArray[np.float16]:
     """Returns the input embeddings, float16 [30522, 384]."""
-    found = weights(folder)
-    if EMBEDDINGS not in found:
+    tensors = weights(folder)
+    if EMBEDDINGS not in tensors:
         raise TableError(
             f"model.safetensors of {MODEL} lacks the tensor {EMBEDDINGS}; reinstall textveil"
         )
-    return found[EMBEDDINGS]
+    return tensors[EMBEDDINGS]

@@ -134,7 +134,7 @@ class Nearest:
     def _plain(self) -> "Nearest":
         return Nearest(rows=self.rows, precision="float32")
 
-    def _batch(self, queries: Values, own: Ids | None) -> Ids:
+    def _batch(self, queries: Values, exclude: Ids | None) -> Ids:
         queries, zero = self._checked(queries)
         lengths = norms(queries)
         unit = queries / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -145,8 +145,8 @@ class Nearest:
         count = 0
         for run in self._runs():
             scores = self._codes.scores(run, asked)
-            if own is not None:
-                place = self._codes.place(own) - run.start
+            if exclude is not None:
+                place = self._codes.place(exclude) - run.start
                 inside = np.flatnonzero((place >= 0) & (place < run.size))
                 scores.leave_out(inside, place[inside])
             least = np.maximum(least, scores.best())
@@ -162,7 +162,7 @@ class Nearest:
         if (answer == self.rows.size).any():
             raise ArithmeticError("a bound of the exact search does not hold")
         if zero is not None:  # equally near to all rows
-            answer[zero] = 0 if own is None else own[zero] == 0
+            answer[zero] = 0 if exclude is None else exclude[zero] == 0
         return answer
 
     def _checked(self, queries: Values) -> tuple[Values, Ids | None]:
@@ -191,7 +191,7 @@ class Nearest:
 
         They were kept with their highest possible scores.
         """
-        query, row, high = (np.concatenate(each) for each in zip(*held, strict=True))
+        query, row, high = (np.concatenate(column) for column in zip(*held, strict=True))
         left = high >= least[query]
         return self._codes.narrowed(unit, query[left], row[left])
 
@@ -224,8 +224,8 @@ class Nearest:
     def _exact(self, queries: Values, row: Ids) -> Values:
         rows = self.rows.true(row)
         if self.rows.by_direction:
-            found: Values = np.einsum("ij,ij->i", queries, rows)
-            return found
+            products: Values = np.einsum("ij,ij->i", queries, rows)
+            return products
         # leave out the query's square where it would swallow the differences between rows
         far = norms(queries) > 4 * self._longest
         return np.where(

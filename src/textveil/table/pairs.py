@@ -200,8 +200,8 @@ class Pairs:
 
     def _scaled(self, codes: Codes) -> Floats:
         """Returns the lengths in units of `reach`."""
-        found: Floats = (codes.length / self.reach).astype(np.float32)
-        return found
+        scaled: Floats = (codes.length / self.reach).astype(np.float32)
+        return scaled
 
     @cached_property
     def _most(self) -> Codes:
@@ -209,7 +209,7 @@ class Pairs:
         most = [
             (codes.unit.max(), codes.lost.max(), codes.length.max()) for _, codes in self._codes()
         ]
-        unit, lost, length = (np.array(each) for each in zip(*most, strict=True))
+        unit, lost, length = (np.array(column) for column in zip(*most, strict=True))
         return Codes(np.zeros((0, 0), np.int8), unit, lost, length)
 
     def distances(self, rows: Ids, others: Ids) -> Values:
@@ -292,7 +292,7 @@ class Pairs:
 
         The pairs are kept with their lower bounds.
         """
-        owner, other, low = (np.concatenate(each) for each in zip(*held, strict=True))
+        owner, other, low = (np.concatenate(column) for column in zip(*held, strict=True))
         left = low <= most[owner]
         owner, other = owner[left], other[left]
         order = np.lexsort((other, self.distances(rows[owner], other), owner))
@@ -316,8 +316,8 @@ class Pairs:
         Any centre would do, if it is the same for all.
         """
         sums = [slab.sum(axis=0, dtype=np.float64) for _, slab in self._parts()]
-        found: Floats = (np.sum(sums, axis=0) / self.rows.size).astype(np.float32)
-        return found
+        centre: Floats = (np.sum(sums, axis=0) / self.rows.size).astype(np.float32)
+        return centre
 
     def _parts(self) -> Iterator[tuple[int, Floats]]:
         for start in range(0, self.rows.size, SLAB):
@@ -327,13 +327,13 @@ class Pairs:
         """Yields all rows in low precision, with the functions that multiply them."""
         if not self._keeps:
             yield from ((start, codes, how(codes)) for start, codes in self._codes())
-        elif (made := self._made.get(how.__name__)) is None:
-            made = self._made[how.__name__] = [
+        elif (slabs := self._made.get(how.__name__)) is None:
+            slabs = self._made[how.__name__] = [
                 (start, codes, how(codes)) for start, codes in self._codes()
             ]
-            yield from made
+            yield from slabs
         else:
-            yield from made
+            yield from slabs
 
     @cached_property
     def _made(self) -> dict[str, list[tuple[int, Codes, Multiplied]]]:
@@ -392,10 +392,10 @@ class Pairs:
         rows = codes.whole.astype(self._type)
 
         def multiplied(whole: Bytes) -> Floats:
-            found: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
-            found *= factor
-            found += added
-            return found
+            products: Floats = (whole.astype(rows.dtype) @ rows.T).astype(np.float32, copy=False)
+            products *= factor
+            products += added
+            return products
 
         return multiplied
 

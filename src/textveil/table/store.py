@@ -254,16 +254,16 @@ def _unit(rows: Floats) -> Values:
         raise TableError(
             "metric chord does not allow zero rows; drop those words or use metric euclidean"
         )
-    found: Values = double / norms
-    return found
+    unit: Values = double / norms
+    return unit
 
 
 def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[Any]:
     with np.errstate(over="ignore"):
-        found = rows.astype(kind)
-    if not np.isfinite(found).all():
+        cast_rows = rows.astype(kind)
+    if not np.isfinite(cast_rows).all():
         raise vectors.left_out.error("it holds a number too large for float16; use --dtype float32")
-    return found
+    return cast_rows
 
 
 def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
@@ -310,7 +310,7 @@ def _compute_from_pairs(
     Returns the constants, and the number of neighbours per word.
     """
     rows = np.concatenate(list(_iterate_parts(stored, metric)))
-    known = constants.compute(
+    computed = constants.compute(
         rows, metric, progress=lambda done, total: report("constants", done, total)
     )
     listed = min(neighbours, len(words) - 1)
@@ -319,7 +319,7 @@ def _compute_from_pairs(
         lists = [*_find_nearest(table, listed, report)]
         np.save(part / NEIGHBOURS, np.concatenate([near for near, _ in lists]))
         np.save(part / DISTANCES, np.concatenate([away for _, away in lists]))
-    return known, listed
+    return computed, listed
 
 
 def _find_nearest(
@@ -328,12 +328,12 @@ def _find_nearest(
     """Finds the nearest other words of each word, and their distances."""
     step = max(1, PART // len(table))
     for start in range(0, len(table), step):
-        own = np.arange(start, min(len(table), start + step))
-        distances = table.distances(own)
-        distances[np.arange(len(own)), own] = np.inf
+        block = np.arange(start, min(len(table), start + step))
+        distances = table.distances(block)
+        distances[np.arange(len(block)), block] = np.inf
         near = largest(-distances, count)
         yield near.astype("<i4"), np.take_along_axis(distances, near, axis=1).astype("<f4")
-        report("neighbours", int(own[-1]) + 1, len(table))
+        report("neighbours", int(block[-1]) + 1, len(table))
 
 
 # ---- a folder that appears when it is complete ---------------------------------------------------
@@ -398,17 +398,17 @@ def _refuse_existing(folder: Path, force: bool) -> None:
         return
     if not force:
         raise OutputError(f"{folder} exists; --force replaces the folder of a table")
-    found = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {"": folder}
-    if found and MANIFEST not in found:
+    entries = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {"": folder}
+    if entries and MANIFEST not in entries:
         raise OutputError(
             f"{folder} is not the folder of a table, and is not replaced; choose another path"
         )
-    for name, path in sorted(found.items()):
+    for name, path in sorted(entries.items()):
         if not _is_part(name, path):
             raise OutputError(
                 f"{folder} is not replaced: it holds {name!r}, which is not part of a table"
             )
-    if found and not {WORDS, ROWS} <= found.keys():
+    if entries and not {WORDS, ROWS} <= entries.keys():
         read(folder)  # a table.json alone must be valid
 
 
@@ -543,14 +543,14 @@ def _map_array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
     Writes to it stay in this process.
     """
     try:
-        found = np.lib.format.open_memmap(path, mode="c")
+        array = np.lib.format.open_memmap(path, mode="c")
     except Exception:  # NumPy raises many kinds for a foreign header
         raise _error(path, "it is not an array of a table; build the table again") from None
-    if (found.dtype, found.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
+    if (array.dtype, array.shape) != (np.dtype(dtype).newbyteorder("<"), shape):
         raise _error(
             path, f"it must hold {shape[0]} x {shape[1]} numbers in {dtype}; build the table again"
         )
-    return cast("NDArray[Any]", found)
+    return cast("NDArray[Any]", array)
 
 
 def _stamp(path: Path) -> dict[str, Any]:
@@ -569,8 +569,8 @@ def _spell(manifest: Manifest) -> str:
     values = manifest.to_json()
     digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()
     lines = [
-        f" {json.dumps(key)}: {json.dumps(each, ensure_ascii=False)}"
-        for key, each in values.items()
+        f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in values.items()
     ]
     return "{\n" + ",\n".join([*lines, f' "sha256": "{digest}"']) + "\n}\n"
 
@@ -663,15 +663,21 @@ def summary(name: str) -> str:
     return "\n".join(f"{name:{width}}  {value}" for name, value in lines.items())
 
 
-def _format_constants(found: Mapping[str, Any]) -> dict[str, str]:
-    searched = found["minimum_distance"] is not None
+def _format_constants(constants_json: Mapping[str, Any]) -> dict[str, str]:
+    searched = constants_json["minimum_distance"] is not None
     bound = "" if searched else " (a bound)"
-    knots = f"{len(found['curve']['knots'])} knots" if found["curve"] else "not computed"
+    knots = (
+        f"{len(constants_json['curve']['knots'])} knots"
+        if constants_json["curve"]
+        else "not computed"
+    )
     return {
-        "diameter": number(found["diameter"], 5) + bound,
-        "l1 diameter": number(found["l1_diameter"], 5) + bound,
-        "coordinate range": number(found["coordinate_range"], 5),
-        "minimum distance": f"{found['minimum_distance']:.4f}" if searched else "not computed",
-        "equal rows": f"{found['duplicates']:,}" if searched else "not counted",
+        "diameter": number(constants_json["diameter"], 5) + bound,
+        "l1 diameter": number(constants_json["l1_diameter"], 5) + bound,
+        "coordinate range": number(constants_json["coordinate_range"], 5),
+        "minimum distance": f"{constants_json['minimum_distance']:.4f}"
+        if searched
+        else "not computed",
+        "equal rows": f"{constants_json['duplicates']:,}" if searched else "not counted",
         "calibration curve": knots,
     }

@@ -89,7 +89,9 @@ class StreamedCodes(IntegerCodes):
         unit = np.maximum(groups.max(axis=1), -groups.min(axis=1)) / np.float32(127)
         unit[unit == 0] = 1
         back = quantizer(wide.shape[1], rows.dtype)(rows, unit) * np.repeat(unit, GROUP)[:, None]
-        lengths, away = (norms(each)[:size].astype(np.float64) for each in (wide, wide - back))
+        lengths, away = (
+            norms(vectors)[:size].astype(np.float64) for vectors in (wide, wide - back)
+        )
         # rows of length 1 are meant
         away = away * self._rounded + np.abs(lengths - 1) + lengths * (self._rounded - 1)
         most = np.maximum.reduceat(away, np.arange(0, size, GROUP))

@@ -203,27 +203,27 @@ def _read_file(
         return "numpy", *_read_npz(packed, vocabulary, member, left_out, stack)
     stream, tell = _unpack(path, packed, member, left_out, stack)
     head = stream.read(LONGEST)
-    found = format or _recognize(head, left_out)
-    if found == "safetensors":
+    recognized = format or _recognize(head, left_out)
+    if recognized == "safetensors":
         if packed is not None or isinstance(stream, gzip.GzipFile):
             raise left_out.error("a packed .safetensors cannot be read in parts; unpack it first")
-        return found, *_read_safetensors(path, vocabulary, member, left_out)
+        return recognized, *_read_safetensors(path, vocabulary, member, left_out)
     if member is not None and packed is None:
         raise ConfigError(
-            f"{left_out.source} is read as {found}, which has no members: leave --member out"
+            f"{left_out.source} is read as {recognized}, which has no members: leave --member out"
         )
-    if found == "numpy":
+    if recognized == "numpy":
         stream, _ = _unpack(path, packed, member, left_out, stack)  # again, from its beginning
-        return found, *_read_npy(
+        return recognized, *_read_npy(
             stream, lambda count: _read_words(vocabulary, count, left_out), left_out
         )
     if vocabulary is not None:
         raise ConfigError(
-            f"{left_out.source} is read as {found}, which has its own words: leave --vocabulary out"
+            f"{left_out.source} is read as {recognized}, which has its own words: leave --vocabulary out"
         )
     chunks = chain([head], iter(lambda: stream.read(CHUNK), b""))
-    read = _read_binary if found == "word2vec" else _read_text
-    return found, path.stat().st_size, read(chunks, found != "glove", tell, left_out)
+    read = _read_binary if recognized == "word2vec" else _read_text
+    return recognized, path.stat().st_size, read(chunks, recognized != "glove", tell, left_out)
 
 
 def _is_model(path: Path, source: str, format: Format | None) -> bool:
@@ -463,16 +463,20 @@ def _read_words(vocabulary: str | None, count: int, left_out: LeftOut) -> list[s
         raise TableError(
             f"{vocabulary}: {'it is not a file' if Path(vocabulary).exists() else 'no such file'}"
         )
-    own = LeftOut(source=vocabulary)
-    with ExitStack() as stack, _refusing(own):
+    source_faults = LeftOut(source=vocabulary)
+    with ExitStack() as stack, _refusing(source_faults):
         path = Path(vocabulary)
-        stream, _ = _unpack(path, _open_archive(path, own, stack), None, own, stack)
-        found = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
-    content = found.removeprefix(b"\xef\xbb\xbf")
+        stream, _ = _unpack(
+            path, _open_archive(path, source_faults, stack), None, source_faults, stack
+        )
+        raw = b"".join(islice(iter(lambda: stream.readline(LONGEST), b""), count + 1))
+    content = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise own.error(f"it must be UTF-8; byte {error.start} (counted from 0) is not") from None
+        raise source_faults.error(
+            f"it must be UTF-8; byte {error.start} (counted from 0) is not"
+        ) from None
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
@@ -486,13 +490,13 @@ def _read_text(
 
     A word may contain spaces, as the last d fields are the numbers.
     """
-    said, width, line = None, 0, 1
+    declared, width, line = None, 0, 1
     for content in _split_lines(chunks, left_out):
         if line == 1:
             content = content.removeprefix(b"\xef\xbb\xbf")
             first, _, after = content.partition(b"\n")
             if header:
-                said, width = _read_header(first + b"\n", left_out)
+                declared, width = _read_header(first + b"\n", left_out)
                 content, line = after, 2
                 if not after:
                     continue
@@ -509,9 +513,9 @@ def _read_text(
             words=words, rows=rows, numbers=numbers, unit="line", read=tell(), faults=faults
         )
         line += count
-    if said is not None and said != line - 2:
+    if declared is not None and declared != line - 2:
         raise left_out.error(
-            f"its header says {said:,} words, and it holds {line - 2:,}; it may be cut short"
+            f"its header says {declared:,} words, and it holds {line - 2:,}; it may be cut short"
         )
 
 
@@ -585,24 +589,24 @@ def _parse(
         # about numbers that are infinite in float32, and input of empty lines
         warnings.simplefilter("ignore")
         try:
-            parts = [each.partition(" ") for each in content.decode().split("\n")]
+            parts = [text_line.partition(" ") for text_line in content.decode().split("\n")]
             rows = _parse_numbers([tail for _, _, tail in parts])
             if rows.shape == (len(parts), width):
                 return [word for word, _, _ in parts], rows, range(line, line + len(parts)), {}
         except ValueError:  # a word with a space, or a fault: go line by line
             pass
-        words, kept, numbers, faults = [], [], [], {}
-        for number, each in enumerate(content.split(b"\n"), line):
-            found = _parse_line(each, width)
-            if isinstance(found, str):
-                faults[number] = found
+        words, row_parts, numbers, faults = [], [], [], {}
+        for number, text_line in enumerate(content.split(b"\n"), line):
+            parsed = _parse_line(text_line, width)
+            if isinstance(parsed, str):
+                faults[number] = parsed
             else:
-                words.append(found[0])
-                kept.append(found[1])
+                words.append(parsed[0])
+                row_parts.append(parsed[1])
                 numbers.append(number)
     return (
         words,
-        np.concatenate(kept) if kept else np.empty((0, width), np.float32),
+        np.concatenate(row_parts) if row_parts else np.empty((0, width), np.float32),
         numbers,
         faults,
     )
@@ -632,10 +636,10 @@ def _parse_numbers(lines: list[str]) -> Floats:
 
     By far most of the work, done in one call.
     """
-    found: Floats = np.loadtxt(
+    numbers: Floats = np.loadtxt(
         [line.rstrip(" \t\r") for line in lines], np.float32, comments=None, delimiter=" ", ndmin=2
     )
-    return found
+    return numbers
 
 
 # ---- word2vec's binary format --------------------------------------------------------------------
@@ -759,11 +763,11 @@ def _fit_words(
         raise left_out.error(
             f"the rows must be an array [V, d] with d from 1 to {WIDEST:,}, got shape {list(shape)}"
         )
-    found = words(shape[0])
-    if shape[0] != len(found):
-        said = "more" if len(found) > shape[0] else f"{len(found):,}"
-        raise left_out.error(f"each row needs a word, got {shape[0]:,} rows and {said} words")
-    return found
+    row_words = words(shape[0])
+    if shape[0] != len(row_words):
+        amount = "more" if len(row_words) > shape[0] else f"{len(row_words):,}"
+        raise left_out.error(f"each row needs a word, got {shape[0]:,} rows and {amount} words")
+    return row_words
 
 
 def _read_npy(
@@ -856,9 +860,9 @@ def _read_npz(
         if size >= info.file_size:  # less than its header says
             raise left_out.error("its array of words is damaged")
         with packed.open(info) as stream:
-            found = np.lib.format.read_array(stream, allow_pickle=False)
+            array = np.lib.format.read_array(stream, allow_pickle=False)
         try:
-            return [word.decode() if isinstance(word, bytes) else word for word in found.tolist()]
+            return [word.decode() if isinstance(word, bytes) else word for word in array.tolist()]
         except UnicodeDecodeError:
             raise left_out.error("its words must be UTF-8") from None
 
@@ -869,7 +873,9 @@ def _read_safetensors(
     path: Path, vocabulary: str | None, member: str | None, left_out: LeftOut
 ) -> tuple[int, Iterator[WordBlock]]:
     held = mapped(path)
-    rows = held[_choose([name for name, each in held.items() if each.ndim == 2], member, left_out)]
+    rows = held[
+        _choose([name for name, tensor in held.items() if tensor.ndim == 2], member, left_out)
+    ]
     words = _fit_words(rows.shape, lambda count: _read_words(vocabulary, count, left_out), left_out)
     if rows.dtype.kind not in "fV":
         raise left_out.error("the rows must be floating-point numbers, and are not")

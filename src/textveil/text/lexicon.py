@@ -105,9 +105,9 @@ def _is_listed_ordinary(words: Sequence[str]) -> Flags:
 
     One in 12,000 other words counts as ordinary by a hash collision.
     """
-    known, own = _read_ordinary(), hashed(words)
-    found: Flags = known[np.searchsorted(known, own).clip(max=len(known) - 1)] == own
-    return found
+    hashes, queries = _read_ordinary(), hashed(words)
+    listed: Flags = hashes[np.searchsorted(hashes, queries).clip(max=len(hashes) - 1)] == queries
+    return listed
 
 
 def _match_entry(
@@ -155,10 +155,10 @@ def _find_ordinary_cover(words: Sequence[str], documents: Ints) -> Flags:
     if not text:
         return covered
     pieces = [text[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(text))]
-    known = (
+    lengths = (
         _is_listed_ordinary(pieces).reshape(LONGEST, len(text)) * np.arange(1, LONGEST + 1)[:, None]
     )
-    longest = known.max(axis=0).tolist()
+    longest = lengths.max(axis=0).tolist()
     bare = np.array(letters) != " "
     at = 0
     while at < len(text):
@@ -172,8 +172,8 @@ def _find_ordinary_cover(words: Sequence[str], documents: Ints) -> Flags:
 @cache
 def _read_ordinary() -> Ints:
     with _open("ordinary.npy") as file:
-        known: Ints = np.load(file).astype(np.int64)
-    return known
+        hashes: Ints = np.load(file).astype(np.int64)
+    return hashes
 
 
 @cache

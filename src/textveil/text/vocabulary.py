@@ -56,7 +56,7 @@ def _read_lists() -> dict[str, dict[str, tuple[str, ...]]]:
 
     A list below a heading has both names, with a full stop between.
     """
-    found: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
+    lists: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     folder = files("textveil") / "data" / "vocabulary"
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         language, _, ending = file.name.partition(".")
@@ -64,7 +64,7 @@ def _read_lists() -> dict[str, dict[str, tuple[str, ...]]]:
             continue
         for heading, listed in yaml.load(file.read_bytes(), _LOADER).items():
             below = {"": listed} if isinstance(listed, str) else listed
-            for name, told in below.items():
+            for name, values in below.items():
                 joined = f"{heading}.{name}" if name else heading
-                found[joined][language] = tuple(map(str.strip, told.split(",")))
-    return dict(found)
+                lists[joined][language] = tuple(map(str.strip, values.split(",")))
+    return dict(lists)
